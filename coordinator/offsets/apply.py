@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count, repeat
 
 from coordinator.offsets.state import (
-    NEVER,
     CommittedColumns,
     CommittedOffset,
     OffsetCommitted,
     OffsetForgotten,
     OffsetKey,
+    OffsetsByPartition,
     OffsetState,
     Record,
     create_committed_offset,
@@ -58,10 +57,10 @@ def apply_commit(state: OffsetState, records: Sequence[OffsetCommitted], base_of
     state.groups.add(group_id)
     group = state.committed.get(group_id)
     if group is None:
-        group = state.committed[group_id] = {}
+        group = state.committed[group_id] = OffsetsByPartition()
     for record_offset, record in enumerate(records, base_offset):
         partition = record.topic, record.partition
-        group[partition] = create_committed_offset((*record[3:], record_offset))
+        group.set_offset(partition, create_committed_offset((*record[3:], record_offset)))
     return True
 
 
@@ -74,22 +73,8 @@ def apply_columns(state: OffsetState, commit: CommittedColumns, base_offset: int
     state.groups.add(group_id)
     group = state.committed.get(group_id)
     if group is None:
-        group = state.committed[group_id] = {}
-    committed_offsets = map(
-        create_committed_offset,
-        zip(
-            commit.offsets,
-            commit.leader_epochs,
-            repeat(""),
-            repeat(commit.committed_at_ms),
-            repeat(commit.topic_id),
-            repeat(NEVER),
-            count(base_offset),
-            strict=False,
-        ),
-    )
-    partitions = zip(repeat(commit.topic), commit.partitions, strict=False)
-    group.update(zip(partitions, committed_offsets, strict=False))
+        group = state.committed[group_id] = OffsetsByPartition()
+    group.add_commit(commit, base_offset)
 
 
 def _commit_offset(
@@ -98,10 +83,8 @@ def _commit_offset(
     """Make an offset the committed one, unless a newer record has replaced it meanwhile."""
     group = state.committed.get(group_id)
     if group is None:
-        group = state.committed[group_id] = {}
-    previous = group.get(partition)
-    if previous is None or previous.record_offset < offset.record_offset:
-        group[partition] = offset
+        group = state.committed[group_id] = OffsetsByPartition()
+    group.set_offset(partition, offset)
 
 
 def _stage_pending_offset(
@@ -134,7 +117,7 @@ def _delete_offset(state: OffsetState, record: OffsetForgotten) -> None:
     partition = (record.topic, record.partition)
     group = state.committed.get(record.group_id)
     if group is not None:
-        group.pop(partition, None)
+        group.remove_offset(partition)
         if not group:
             del state.committed[record.group_id]
     for producer_id in tuple(state.pending_producers.get(record.group_id, {}).get(partition, ())):

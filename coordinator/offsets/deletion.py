@@ -10,7 +10,7 @@ from itertools import islice
 
 from coordinator.errors import Code, Refused
 from coordinator.offsets.policy import GroupOffsetPolicy
-from coordinator.offsets.state import OffsetForgotten, OffsetState
+from coordinator.offsets.state import NO_OFFSETS, OffsetForgotten, OffsetState
 from coordinator.shard.decision import Decision
 
 
@@ -29,7 +29,7 @@ def decide_offset_deletion(
     """
     if not policy.allows_deletion:
         raise Refused(Code.NON_EMPTY_GROUP, f"{group_id} has members")
-    group = state.committed.get(group_id, {})
+    group = state.committed.get(group_id, NO_OFFSETS)
     pending_producers = state.pending_producers.get(group_id, {})
     subscribed = {
         topic for topic in {each[0] for each in partitions} if policy.is_subscribed(topic)
@@ -52,7 +52,8 @@ def build_group_offset_tombstones(state: OffsetState, group_id: str) -> list[Off
     Committed and pending offsets count.
     """
     partitions = (
-        state.committed.get(group_id, {}).keys() | state.pending_producers.get(group_id, {}).keys()
+        state.committed.get(group_id, NO_OFFSETS).keys()
+        | state.pending_producers.get(group_id, {}).keys()
     )
     return [OffsetForgotten(group_id, *partition) for partition in sorted(partitions)]
 
@@ -64,7 +65,7 @@ def build_offset_tombstones_up_to(
 
     They are fewer only if the group has no more.
     """
-    committed = state.committed.get(group_id, {})
+    committed = state.committed.get(group_id, NO_OFFSETS)
     partitions = list(islice(committed, max_count))
     pending_producers = state.pending_producers.get(group_id, {})
     pending = (partition for partition in pending_producers if partition not in committed)
@@ -76,7 +77,7 @@ def build_topic_offset_tombstones(
     state: OffsetState, group_id: str, topics: Collection[str]
 ) -> list[OffsetForgotten]:
     """Return a tombstone for every partition of these topics that the group has an offset of."""
-    committed = state.committed.get(group_id, {})
+    committed = state.committed.get(group_id, NO_OFFSETS)
     partitions = [partition for partition in committed if partition[0] in topics]
     for partition in state.pending_producers.get(group_id, ()):
         if partition[0] in topics and partition not in committed:

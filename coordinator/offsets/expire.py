@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from coordinator.offsets.policy import GroupOffsetPolicy
-from coordinator.offsets.state import NEVER, OffsetForgotten, OffsetState
+from coordinator.offsets.state import NEVER, NO_OFFSETS, OffsetForgotten, OffsetState
 
 
 def build_expiry_tombstones(
@@ -29,7 +29,7 @@ def build_expiry_tombstones(
     """
     if not policy.allows_expiry:
         return []
-    group = state.committed.get(group_id, {})
+    group = state.committed.get(group_id, NO_OFFSETS)
     pending_producers = state.pending_producers.get(group_id, {})
     subscribed: dict[str, bool] = {}
     expired = []
@@ -62,5 +62,5 @@ def is_empty_after_expiry(state: OffsetState, group_id: str, expired_count: int)
     """
     return (
         group_id not in state.pending_producers
-        and len(state.committed.get(group_id, ())) == expired_count
+        and len(state.committed.get(group_id, NO_OFFSETS)) == expired_count
     )

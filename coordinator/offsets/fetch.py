@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from coordinator.errors import Code
-from coordinator.offsets.state import NO_OFFSET, OffsetState
+from coordinator.offsets.state import NO_OFFSET, NO_OFFSETS, OffsetState
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def fetch_offsets(
     With `require_stable` a partition with a pending offset gets UNSTABLE_OFFSET_COMMIT. A topic id
     must be that of the committed offset.
     """
-    group = state.committed.get(group_id, {})
+    group = state.committed.get(group_id, NO_OFFSETS)
     pending_producers = state.pending_producers.get(group_id, ()) if require_stable else ()
     fetched = []
     for topic, partition, topic_id in partitions:
@@ -67,5 +67,7 @@ def fetch_all_offsets(
     state: OffsetState, group_id: str, *, require_stable: bool
 ) -> list[FetchedOffset]:
     """Return every committed offset of a group, by topic and partition."""
-    partitions = [(*partition, None) for partition in sorted(state.committed.get(group_id, {}))]
+    partitions = [
+        (*partition, None) for partition in sorted(state.committed.get(group_id, NO_OFFSETS))
+    ]
     return fetch_offsets(state, group_id, partitions, require_stable=require_stable)

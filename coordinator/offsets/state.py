@@ -18,11 +18,13 @@ one, Empty, without a protocol. It stays one when its offsets are gone, until it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat
-from typing import NamedTuple, TypeAlias, overload
+from itertools import count, repeat
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias, overload
 from uuid import UUID
 
 OffsetKey: TypeAlias = tuple[str, str, int]  # group id, topic, partition
@@ -59,6 +61,23 @@ create_offset_committed: Callable[
 ] = partial(tuple.__new__, OffsetCommitted)
 
 
+class CommittedOffset(NamedTuple):
+    """Represents an offset as it is kept: what its record says, and where that is in the log."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_at_ms: int
+    topic_id: UUID | None
+    expires_at_ms: int
+    record_offset: int
+
+
+create_committed_offset: Callable[
+    [tuple[int, int, str, int, UUID | None, int, int]], CommittedOffset
+] = partial(tuple.__new__, CommittedOffset)
+
+
 class CommittedColumns(Sequence[OffsetCommitted]):
     """Holds the records of a commit in columns: of one topic, without metadata or expiry.
 
@@ -82,7 +101,7 @@ class CommittedColumns(Sequence[OffsetCommitted]):
         topic: str,
         topic_id: UUID | None,
         committed_at_ms: int,
-        partitions: Sequence[int],
+        partitions: tuple[int, ...],
         offsets: Sequence[int],
         leader_epochs: Sequence[int],
     ) -> None:
@@ -121,22 +140,116 @@ class CommittedColumns(Sequence[OffsetCommitted]):
     def __getitem__(self, index: int | slice) -> OffsetCommitted | list[OffsetCommitted]:
         return list(self)[index]
 
+    def to_committed_offsets(
+        self, base_offset: int
+    ) -> Iterator[tuple[tuple[str, int], CommittedOffset]]:
+        """Yield topic and partition, and the offset as it is kept, of each record.
 
-class CommittedOffset(NamedTuple):
-    """Represents an offset as it is kept: what its record says, and where that is in the log."""
+        The first record stands at `base_offset` in the log.
+        """
+        committed_offsets = map(
+            create_committed_offset,
+            zip(
+                self.offsets,
+                self.leader_epochs,
+                repeat(""),
+                repeat(self.committed_at_ms),
+                repeat(self.topic_id),
+                repeat(NEVER),
+                count(base_offset),
+                strict=False,
+            ),
+        )
+        partitions = zip(repeat(self.topic), self.partitions, strict=False)
+        return zip(partitions, committed_offsets, strict=False)
 
-    offset: int
-    leader_epoch: int
-    metadata: str
-    committed_at_ms: int
-    topic_id: UUID | None
-    expires_at_ms: int
-    record_offset: int
+
+class OffsetsByPartition(Mapping[tuple[str, int], CommittedOffset]):
+    """Holds the committed offsets of a group by topic and partition.
+
+    Members commit for the same partitions again and again, and hardly anybody reads what they
+    commit. So the latest commit for the same partitions of a topic is kept as it is, in the place
+    of the one before, and its offsets are put into the mapping when one is read. Which partitions
+    there are is known without that: another thread may count them.
+    """
+
+    __slots__ = ("_by_partition", "_has_unread", "_kept_partition_count", "_latest_commits")
+
+    def __init__(self) -> None:
+        self._by_partition: dict[tuple[str, int], CommittedOffset] = {}
+        # By topic and partitions, all of which are in `_by_partition`: the offset of the first
+        # record of the latest commit, and the commit. None: its offsets are in `_by_partition`.
+        self._latest_commits: dict[
+            tuple[str, tuple[int, ...]], tuple[int, CommittedColumns] | None
+        ] = {}
+        self._kept_partition_count = 0  # in the keys of `_latest_commits`
+        self._has_unread = False
+
+    def add_commit(self, commit: CommittedColumns, base_offset: int) -> None:
+        """Set the offsets of a commit that is newer than all others; its first record's offset."""
+        key = commit.topic, commit.partitions
+        if key in self._latest_commits:
+            self._latest_commits[key] = base_offset, commit
+            self._has_unread = True
+            return
+        self._read_latest_commits()
+        self._by_partition.update(commit.to_committed_offsets(base_offset))
+        self._kept_partition_count += len(commit)
+        if self._kept_partition_count > 2 * len(self._by_partition):  # of former assignments
+            self._forget_latest_commits()
+            self._kept_partition_count = len(commit)
+        self._latest_commits[key] = None
+
+    def set_offset(self, partition: tuple[str, int], offset: CommittedOffset) -> None:
+        """Set the offset of one partition, unless a newer record has set it before."""
+        self._read_latest_commits()
+        previous = self._by_partition.get(partition)
+        if previous is None or previous.record_offset < offset.record_offset:
+            self._by_partition[partition] = offset
+
+    def remove_offset(self, partition: tuple[str, int]) -> None:
+        """Remove the offset of a partition, if it has one."""
+        self._read_latest_commits()
+        self._forget_latest_commits()
+        self._by_partition.pop(partition, None)
+
+    def get(self, partition: tuple[str, int], default: Any = None) -> Any:
+        self._read_latest_commits()
+        return self._by_partition.get(partition, default)
+
+    def __getitem__(self, partition: tuple[str, int]) -> CommittedOffset:
+        self._read_latest_commits()
+        return self._by_partition[partition]
+
+    def __contains__(self, partition: object) -> bool:
+        return partition in self._by_partition
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        return iter(self._by_partition)
+
+    def __len__(self) -> int:
+        return len(self._by_partition)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def _read_latest_commits(self) -> None:
+        """Put the offsets of all commits that are kept into the mapping, the newest last."""
+        if not self._has_unread:
+            return
+        unread = [kept for kept in self._latest_commits.values() if kept is not None]
+        for base_offset, commit in sorted(unread, key=itemgetter(0)):
+            self._by_partition.update(commit.to_committed_offsets(base_offset))
+        self._latest_commits = dict.fromkeys(self._latest_commits)
+        self._has_unread = False
+
+    def _forget_latest_commits(self) -> None:
+        """Forget commits whose offsets have been put into the mapping."""
+        self._latest_commits.clear()
+        self._kept_partition_count = 0
 
 
-create_committed_offset: Callable[
-    [tuple[int, int, str, int, UUID | None, int, int]], CommittedOffset
-] = partial(tuple.__new__, CommittedOffset)
+NO_OFFSETS: Mapping[tuple[str, int], CommittedOffset] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +276,7 @@ class OffsetState:
     Groups and keys without offsets are not kept.
     """
 
-    committed: dict[str, dict[tuple[str, int], CommittedOffset]] = field(default_factory=dict)
+    committed: dict[str, OffsetsByPartition] = field(default_factory=dict)
     pending: dict[int, dict[OffsetKey, CommittedOffset]] = field(default_factory=dict)
     # The producers that have a pending offset, by group and partition.
     pending_producers: dict[str, dict[tuple[str, int], set[int]]] = field(default_factory=dict)
