@@ -18,10 +18,10 @@ Trace of a Produce: api/produce -> log/partition -> here.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crc32c import crc32c
 
@@ -194,6 +194,10 @@ def _decode_marker_content(content: bytes, attributes: int, record_count: int) -
     return kind == 1, coordinator_epoch
 
 
+# Does the same as `RecordBatch(...)` without its constructor, which is slower.
+_create_record_batch: Callable[[tuple[Any, ...]], RecordBatch] = partial(tuple.__new__, RecordBatch)
+
+
 def _read_nullable_bytes(data: Bytes, position: int) -> tuple[bytes | None, int]:
     """Read bytes prefixed with their varint length, None for -1; return the next position, too."""
     length, position = read_varint(data, position)
@@ -210,7 +214,7 @@ def parse_header(data: Bytes, position: int = 0) -> RecordBatch:
     fields = HEADER.unpack_from(data, position)
     size = PREFIX_BYTES + fields[1]
     own = data if position == 0 and len(data) == size else data[position : position + size]
-    return RecordBatch._make((*fields, own))
+    return _create_record_batch((*fields, own))
 
 
 def iterate_batches(data: bytes) -> Iterator[RecordBatch]:

@@ -102,7 +102,8 @@ class Shard(Generic[R]):
         Raises Refused if the append failed (nothing has changed) or the shard isn't active,
         `BrokenInvariant` if the state can't be trusted any more.
         """
-        self._raise_if_broken()
+        if self._broken_reason is not None:
+            self._raise_if_broken()
         self.check_active()
         records = decision.records
         if records:
@@ -144,9 +145,10 @@ class Shard(Generic[R]):
     ) -> None:
         """Append records as one batch, then apply them."""
         producer_id = -1 if producer is None else producer.producer_id
+        record_count = len(records)
         batch = encode_batch_of(
             encoded,
-            len(records),
+            record_count,
             timestamp_ms=self._clock.now_ms(),
             producer_id=producer_id,
             producer_epoch=-1 if producer is None else producer.producer_epoch,
@@ -154,7 +156,7 @@ class Shard(Generic[R]):
         )
         begin_ms = self._clock.monotonic_ms()
         base_offset = self._log.append_internal(batch)
-        self.counters.count_append(len(records), self._clock.monotonic_ms() - begin_ms)
+        self.counters.count_append(record_count, self._clock.monotonic_ms() - begin_ms)
         if producer is None:
             try:
                 if self._apply_together(records, base_offset):
