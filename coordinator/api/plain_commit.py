@@ -58,37 +58,61 @@ def read_plain_commit(frame: bytes, position: int) -> PlainCommit | None:
     None if it has to be read by kio.
     """
     try:
-        if frame[position]:  # the header has tagged fields
-            return None
-        group_id, position = _read_text(frame, position + 1)
-        end = position + _GENERATION_BYTES
-        generation = int.from_bytes(frame[position:end], "big", signed=True)
-        member_id, position = _read_text(frame, end)
-        instance_id, position = _read_text(frame, position)
-        if frame[position] != 2:  # not one topic
-            return None
-        name, position = _read_text(frame, position + 1)
-        columns = _read_partitions(frame, position)
-    except (IndexError, UnicodeDecodeError):
+        at = position + 1
+        at += frame[at] or 1  # the group id: a null text has a byte, too
+        at += _GENERATION_BYTES
+        at += frame[at] or 1  # the member id
+        at += frame[at] or 1  # the instance id
+        at += 1  # the number of topics
+        at += frame[at] or 1  # the topic's name
+        head = _read_head(frame[position:at])
+        columns = None if head is None else _read_partitions(frame, at)
+    except IndexError:
         return None
-    if columns is None or group_id is None or member_id is None or name is None:
+    if head is None or columns is None:
         return None
+    group_id, generation, member_id, instance_id, name = head
     topic = PlainCommitTopic(name, columns[0::3], columns[1::3], columns[2::3])
     return PlainCommit(group_id, generation, member_id, instance_id, (topic,))
 
 
-def _read_text(frame: bytes, position: int) -> tuple[str | None, int]:
-    """Read a compact string; return the position behind it, too, which may be behind the frame.
+@lru_cache(4_096)  # a member says the same again and again, with other offsets behind it
+def _read_head(head: bytes) -> tuple[str, int, str, str | None, str] | None:
+    """Read the group id, generation, member id, instance id and topic of a request.
+
+    `head` is from the tagged fields of the header to the topic's name. None if the request has to
+    be read by kio.
+    """
+    try:
+        if head[0]:  # the header has tagged fields
+            return None
+        group_id, position = _read_text(head, 1)
+        end = position + _GENERATION_BYTES
+        generation = int.from_bytes(head[position:end], "big", signed=True)
+        member_id, position = _read_text(head, end)
+        instance_id, position = _read_text(head, position)
+        if head[position] != 2:  # not one topic
+            return None
+        name, _ = _read_text(head, position + 1)
+    except (IndexError, UnicodeDecodeError):
+        return None
+    if group_id is None or member_id is None or name is None:
+        return None
+    return group_id, generation, member_id, instance_id, name
+
+
+def _read_text(head: bytes, position: int) -> tuple[str | None, int]:
+    """Read a compact string; return the position behind it, too, which may be behind the head.
 
     Raises: IndexError for one that is too long to be read here.
     """
-    length = frame[position]
+    length = head[position]
     if length == 0:
         return None, position + 1
     end = position + length
     if length >= 0x80:
         raise IndexError(f"a length of several bytes at {position}")
-    return frame[position + 1 : end].decode(), end
+    return head[position + 1 : end].decode(), end
 
 
 def _read_partitions(frame: bytes, position: int) -> tuple[int, ...] | None:
