@@ -206,9 +206,9 @@ class Router:
         return self._answer_request(frame, client_host)
 
     def _answer_request(
-        self, frame: bytes, client_host: str, fault_code: Code = Code.NONE
+        self, frame: bytes, client_host: str, fault_code: Code | None = None
     ) -> Answer | Awaitable[Answer]:
-        """Answer a request; refuse it with `fault_code` if that isn't NONE."""
+        """Answer a request; refuse it with `fault_code` if there is one."""
         route = self._routes.get(frame[:API_BYTES])
         if route is None:
             header = read_request_header(frame)
@@ -217,7 +217,7 @@ class Router:
                 return self._refuse_version(header, client_host)
         request, context = route.read_frame(frame, client_host)
         try:
-            if fault_code is not Code.NONE:
+            if fault_code is not None:
                 raise Refused(fault_code, "a fault that was asked for")
             response = route.handle_request(request, context)
             kind = response.__class__

@@ -51,6 +51,7 @@ LOAD_READ_BYTES = 1 << 20
 SLICE_BYTES = 1 << 16  # a few milliseconds of decoding
 RECORD_OVERHEAD_BYTES = 24  # at most, beside key and value
 BATCH_OVERHEAD_BYTES = 61
+_ACTIVE = CoordinatorState.ACTIVE  # every request compares with it, and an enum looks it up slowly
 
 
 class BrokenInvariant(Exception):
@@ -192,7 +193,7 @@ class Shard(Generic[R]):
         Raises Refused: COORDINATOR_LOAD_IN_PROGRESS while it is being loaded, NOT_COORDINATOR if it
         has failed or resigned.
         """
-        if self.coordinator_state is not CoordinatorState.ACTIVE:
+        if self.coordinator_state is not _ACTIVE:
             raise Refused(
                 REFUSAL_CODES[self.coordinator_state],
                 f"{self.name} is {self.coordinator_state.name}",

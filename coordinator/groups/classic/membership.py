@@ -52,6 +52,7 @@ logger = logging.getLogger(__name__)
 A = TypeVar("A")
 
 RETRY_MS = 1_000
+_PHASES_WITH_SESSIONS = ClassicGroupPhase.STABLE, ClassicGroupPhase.PREPARING_REBALANCE
 
 
 class ClassicMembership:
@@ -190,10 +191,7 @@ class ClassicMembership:
     def restart_session(self, group: ClassicGroup, member_id: str) -> None:
         """Restart the session timer of a member that has committed an offset."""
         member = group.members.get(member_id)
-        if member is not None and group.phase in (
-            ClassicGroupPhase.STABLE,
-            ClassicGroupPhase.PREPARING_REBALANCE,
-        ):
+        if member is not None and group.phase in _PHASES_WITH_SESSIONS:
             key = (ClassicTimer.SESSION, group.group_id, member_id)
             self._timers.set_timer(key, member.session_timeout_ms)
 

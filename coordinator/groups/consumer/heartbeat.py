@@ -39,6 +39,8 @@ from coordinator.groups.consumer.state import (
 from coordinator.groups.consumer.topics import TopicList
 from coordinator.shard.decision import Decision
 
+_STABLE = MemberState.STABLE  # every heartbeat compares with it, and an enum looks it up slowly
+
 
 class ConsumerHeartbeat(NamedTuple):
     """Represents a ConsumerGroupHeartbeat request; a field is None if the member reports no change.
@@ -149,7 +151,7 @@ def has_nothing_new(
         and command.instance_id is None
         and command.client_id == member.client_id
         and command.client_host == member.client_host
-        and member.state is MemberState.STABLE
+        and member.state is _STABLE
         and member.classic is None
         and transient_state is not None
         and transient_state.hashed_topics_version == topics.version
