@@ -35,7 +35,7 @@ def murmur3_hash128(data: bytes) -> bytes:
     """Return the 16-byte hash of `data`, remembered if it was computed recently."""
     found = _find_recent(data)
     if found is None:
-        found = _compute_hash128(data)
+        found = compute_hash128(data)
         _recent_hashes.add(data, found)
     return found
 
@@ -52,11 +52,11 @@ def remember_hashes(rows: Iterable[bytes]) -> None:
             rows_by_size[len(row) // _BLOCK_BYTES].append(row)
     for whole_blocks, alike in rows_by_size.items():
         if len(alike) >= _ROWS_TOGETHER_MIN:
-            for row, row_hash in zip(alike, _compute_hashes(alike, whole_blocks), strict=True):
+            for row, row_hash in zip(alike, compute_hashes(alike, whole_blocks), strict=True):
                 _recent_hashes.add(row, row_hash)
 
 
-def _compute_hash128(data: bytes) -> bytes:
+def compute_hash128(data: bytes) -> bytes:
     """Compute the 16-byte hash of `data`."""
     size = len(data)
     whole = size - size % _BLOCK_BYTES
@@ -79,7 +79,7 @@ def _compute_hash128(data: bytes) -> bytes:
     return _pack(h1, h2 + h1 & _MASK)
 
 
-def _compute_hashes(rows: list[bytes], whole_blocks: int) -> list[bytes]:
+def compute_hashes(rows: list[bytes], whole_blocks: int) -> list[bytes]:
     """Compute the hashes of rows that all have so many whole blocks, and up to 15 bytes more.
 
     Each number has a lane for each row, the first row's at its lower end.

@@ -49,13 +49,13 @@ def test_data_of_each_size_is_hashed_as_block_by_block() -> None:
 def hashed_alone(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Return a list to which each row is added that is hashed by itself."""
     rows = []
-    compute = murmur3._compute_hash128
+    compute = murmur3.compute_hash128
 
     def note_and_compute(data: bytes) -> bytes:
         rows.append(data)
         return compute(data)
 
-    monkeypatch.setattr(murmur3, "_compute_hash128", note_and_compute)
+    monkeypatch.setattr(murmur3, "compute_hash128", note_and_compute)
     return rows
 
 
@@ -85,7 +85,7 @@ def test_a_large_row_and_those_with_few_of_their_size_are_hashed_alone(
 def test_what_is_remembered_is_not_hashed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [random.randbytes(100) for _ in range(20)]
     remember_hashes([*rows, *rows])
-    monkeypatch.setattr(murmur3, "_compute_hashes", None)
+    monkeypatch.setattr(murmur3, "compute_hashes", None)
     remember_hashes(rows)
 
 
@@ -99,7 +99,7 @@ def test_rows_hashed_together_have_the_hashes_that_each_has_alone(rows: list[byt
     for row in rows:
         assert murmur3_hash128(row) == _hash_by_blocks(row)
     for row in rows:
-        assert murmur3._compute_hashes([row, row], len(row) // 16) == [_hash_by_blocks(row)] * 2
+        assert murmur3.compute_hashes([row, row], len(row) // 16) == [_hash_by_blocks(row)] * 2
 
 
 def _hash_by_blocks(data: bytes) -> bytes:

@@ -95,7 +95,7 @@ def test_rows_of_a_slice_are_hashed_together_after_the_first_one(
     rows = create_rows()
     made.produced.clear()
     with monkeypatch.context() as patched:
-        patched.setattr(murmur3, "_compute_hash128", None)
+        patched.setattr(murmur3, "compute_hash128", None)
         made.process({LEFT: [*rows, None, rows[0]]})
     assert list_hashes(made.produced) == [murmur3_hash128(row) for row in (*rows, rows[0])]
 
@@ -111,7 +111,7 @@ def test_only_rows_are_hashed_of_a_slice_that_has_responses_too(
         hashed.extend(rows)
         return rows
 
-    monkeypatch.setattr(murmur3, "_compute_hashes", note_rows)
+    monkeypatch.setattr(murmur3, "compute_hashes", note_rows)
     rows = create_rows()
     response = response_serde(serdes.string).serialize(
         SubscriptionResponseWrapper(b"-" * 16, "", 0)
