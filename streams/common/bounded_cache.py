@@ -26,11 +26,11 @@ class RecentResults:
         self._older: dict[bytes, bytes] = {}
         self._newer_bytes = 0
 
-    def find(self, data: bytes) -> bytes | None:
+    def find_result(self, data: bytes) -> bytes | None:
         """Return the result for `data`, None if it is not remembered."""
         return self._newer.get(data) or self._older.get(data)
 
-    def add(self, data: bytes, result: bytes) -> None:
+    def add_result(self, data: bytes, result: bytes) -> None:
         """Remember the result for `data`, unless that is larger than a generation."""
         size_bytes = len(data) + _ENTRY_BYTES
         if size_bytes <= self._generation_bytes_max:

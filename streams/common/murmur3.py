@@ -36,7 +36,7 @@ def murmur3_hash128(data: bytes) -> bytes:
     found = _find_recent(data)
     if found is None:
         found = compute_hash128(data)
-        _recent_hashes.add(data, found)
+        _recent_hashes.add_result(data, found)
     return found
 
 
@@ -53,7 +53,7 @@ def remember_hashes(rows: Iterable[bytes]) -> None:
     for whole_blocks, alike in rows_by_size.items():
         if len(alike) >= _ROWS_TOGETHER_MIN:
             for row, row_hash in zip(alike, compute_hashes(alike, whole_blocks), strict=True):
-                _recent_hashes.add(row, row_hash)
+                _recent_hashes.add_result(row, row_hash)
 
 
 def compute_hash128(data: bytes) -> bytes:
@@ -143,4 +143,4 @@ def _fill_lanes(number: int, count: int) -> int:
 _LANES_BYTES = 1_024
 _LANES = _create_lanes(_LANES_BYTES)
 _recent_hashes = RecentResults(_REMEMBERED_BYTES_MAX)
-_find_recent = _recent_hashes.find
+_find_recent = _recent_hashes.find_result
