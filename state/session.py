@@ -309,7 +309,7 @@ class SessionStore(SessionLayout[V]):
         found: dict[bytes, StoreEntry[Windowed[Any], V]] = {}
         overlay, cached = self._overlay, self._cached.entries
         segment_ms, latest = self._segment_ms, self._stream_time_ms
-        earliest = max(earliest_end_ms, latest - self._retention_ms + 1)
+        earliest = max(earliest_end_ms, self._live_from_ms)
         for bounds in recent.find_entries_around(key_bytes, earliest, latest):
             end_ms, start_ms = unpack_session(bounds)
             if end_ms < earliest or start_ms > latest_start_ms:

@@ -242,6 +242,18 @@ def test_a_session_that_a_crash_left_on_disk_beyond_stream_time_is_looked_up() -
     assert twin.plain.committed_value(entry) == 1
 
 
+def test_a_session_in_memory_that_has_expired_is_not_found() -> None:
+    twin = Twin(PLENTY)
+    twin.add_record(b"a", 0, 0)  # the first search says how far one goes
+    for key, time_ms in ((b"a", 40), (b"c", 41), (b"b", 100)):
+        twin.add_record(key, time_ms, 1)
+    ranges = twin.disk.ranges
+    assert twin.store.find_to_merge(b"a", 30, 50)[1] == {}
+    found = twin.store.find_to_merge(b"c", 31, 51)[1]
+    assert [entry.key for entry in found.values()] == [Windowed(b"c", 41, 41)]
+    assert twin.disk.ranges == ranges
+
+
 def test_no_session_is_merged_after_the_drain() -> None:
     twin = Twin(PLENTY)
     twin.add_record(b"a", 0, 0)

@@ -103,6 +103,18 @@ def test_results_at_once_have_no_headers_and_those_of_a_commit_have() -> None:
             assert driver.topic("out").read().headers == headers
 
 
+def test_a_record_keeps_its_headers_for_the_steps_after_its_session() -> None:
+    app = App("a")
+    records = app.stream("in", **TEXT)
+    cut = records.group_by_key().windowed_by(windows.session(10))
+    cut.count(store=Store.in_memory("s", caching=False)).to_stream().to("out")
+    records.to("copy")
+    with TopologyTestDriver(app) as driver:
+        driver.topic("in").pipe("k", "a", timestamp_ms=5, headers=[("n", b"1")])
+        assert driver.topic("out").read().headers == ()
+        assert driver.topic("copy").read().headers == (("n", b"1"),)
+
+
 def test_on_close_a_session_is_passed_on_once_by_end_start_and_key() -> None:
     with sessions(emit="on_close") as driver:
         for key, time_ms in (("b", 5), ("a", 5), ("b", 9), ("c", 9)):
