@@ -13,11 +13,11 @@ import logging
 import os
 import signal
 import sys
-import threading
 from pathlib import Path
 
 from benchmarks.restore_log import RestoreLog
 from streams import App, Store, serdes
+from streams.processes.signals import StopRequest
 
 COUNT_BYTES = 8
 _START_S = 600.0
@@ -62,13 +62,14 @@ def create_app(arguments: list[str]) -> App:
 def main() -> None:
     """Run the worker until SIGTERM, and log what it restores in its state directory."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    stop = StopRequest()
+    signal.signal(signal.SIGTERM, lambda *_: stop.make())
     restores = RestoreLog(Path(sys.argv[3]))
     with create_app(sys.argv[1:]).start(restore_listener=restores) as running:
         running.wait_for("RUNNING", _START_S)
         os.write(1, b"RUNNING\n")
-        stop.wait()
+        while not stop.wait(60):
+            pass
 
 
 if __name__ == "__main__":

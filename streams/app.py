@@ -6,7 +6,6 @@ import logging
 import os
 import re
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, Unpack, overload
@@ -278,11 +277,11 @@ class App:
         is_watched: bool = False,
     ) -> None:
         """Run the application in this process until a signal, an error or `is_abandoned()`."""
-        stopped = threading.Event()
+        stop = signals.StopRequest()
         timeout_s = self.config.shutdown_timeout_ms / 1000
-        signals.install_stop_handlers(stopped.set, timeout_s=timeout_s, is_watched=is_watched)
+        signals.install_stop_handlers(stop.make, timeout_s=timeout_s, is_watched=is_watched)
         running = start_application(self.topology(), self.config, number=number, worker_count=count)
-        while not stopped.wait(0.2):
+        while not stop.wait(0.2):
             if running.state == "ERROR" or is_abandoned():
                 break
         try:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-import threading
 from pathlib import Path
 
 from benchmarks.handwritten import count_every_update, map_values, run_loop
@@ -26,6 +25,7 @@ from benchmarks.peers.workloads import (
     PARTITIONS,
 )
 from streams import App
+from streams.processes.signals import StopRequest
 from streams.settings.config import ProcessingGuarantee
 
 
@@ -64,8 +64,8 @@ def main() -> None:
         EXACTLY_ONCE if sys.argv[11] == EXACTLY_ONCE else "at_least_once"
     )
     cache_max_bytes = int(sys.argv[12]) if sys.argv[12:] else CACHE_MAX_BYTES
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    stop = StopRequest()
+    signal.signal(signal.SIGTERM, lambda *_: stop.make())
     if way == LOOP:
         run_loop(
             servers,
@@ -80,7 +80,8 @@ def main() -> None:
                 else count_every_update(output, f"{application}{CHANGELOG_SUFFIX}", Path(state))
             ),
         )
-        stop.wait()
+        while not stop.wait(60):
+            pass
         return
     topics = Topics(left, right, output)
     app = create_app(
@@ -94,7 +95,8 @@ def main() -> None:
         cache_max_bytes=cache_max_bytes,
     )
     with app.start():
-        stop.wait()
+        while not stop.wait(60):
+            pass
 
 
 if __name__ == "__main__":

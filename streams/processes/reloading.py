@@ -29,7 +29,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from streams.processes.signals import STOP_SIGNALS
+from streams.processes.signals import STOP_SIGNALS, StopRequest
 
 _INTERVAL_S = 0.3
 _LIST_BYTES_MAX = 1 << 24
@@ -93,7 +93,7 @@ class _Reloader:
     def __init__(self, prepare: Callable[[], Callable[[], None]], directory: Path) -> None:
         self._prepare = prepare
         self._directory = directory
-        self._stopped = threading.Event()
+        self._stop = StopRequest()
         self._child = 0
         self._lifeline_end = -1
         self._forked_at_ns = 0
@@ -102,7 +102,7 @@ class _Reloader:
     def run_until_stopped(self) -> int:
         """Run until a signal, or until the application has ended well; return the exit status."""
         for number in STOP_SIGNALS:
-            signal.signal(number, self._stop)
+            signal.signal(number, self._stop_application)
         while True:
             status = self._run_once()
             if status is not None:
@@ -125,18 +125,18 @@ class _Reloader:
                 os.waitpid(self._child, 0)
                 self._child = 0
                 self._close(listing)
-                return self._exit_status(0) if self._stopped.is_set() else None
+                return self._exit_status(0) if self._stop.is_made else None
             else:
-                self._stopped.wait(_INTERVAL_S)
+                self._stop.wait(_INTERVAL_S)
         self._child = 0
         self._close(self._take_files(listing))
-        if self._stopped.is_set() or exit_code == 0:
+        if self._stop.is_made or exit_code == 0:
             return self._exit_status(exit_code)
         sys.stderr.write(
             f"millrace: the application ended with status {exit_code}; it runs again when a file "
             "changes\n"
         )
-        while not self._stopped.wait(_INTERVAL_S):
+        while not self._stop.wait(_INTERVAL_S):
             if changes := find_changes(self._times):
                 self._report(changes)
                 return None
@@ -148,9 +148,9 @@ class _Reloader:
         names = ", ".join(Path(each).name for each in changes)
         sys.stderr.write(f"millrace: {names} changed: the application is started again\n")
 
-    def _stop(self, signal_number: int, _: FrameType | None) -> None:
+    def _stop_application(self, signal_number: int, _: FrameType | None) -> None:
         """Pass a signal on to the application, which then commits and leaves."""
-        self._stopped.set()
+        self._stop.make()
         if self._child:
             os.kill(self._child, signal.SIGTERM)
 

@@ -15,6 +15,7 @@ import faulthandler
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
@@ -23,6 +24,32 @@ from typing import NoReturn
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _GRACE_S = 5.0
 """How much longer than `timeout_s` a worker may take to say what keeps it."""
+
+
+class StopRequest:
+    """Tells the main thread to stop, from a signal handler.
+
+    A handler runs between two steps of the main thread, which may be waiting. An Event's `wait` and
+    `set` take the same lock, so that a handler that sets it can wait for that lock for ever.
+    """
+
+    def __init__(self) -> None:
+        self.is_made = False
+        self._unmade = threading.Lock()
+        """Is held until the request is made: to wait is to try to take it."""
+        self._unmade.acquire()
+
+    def make(self) -> None:
+        """Make the request, and end a wait for it."""
+        self.is_made = True
+        with suppress(RuntimeError):  # it has been released before
+            self._unmade.release()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the request for up to `timeout_s` seconds; return whether it has been made."""
+        if not self.is_made:
+            self._unmade.acquire(timeout=timeout_s)
+        return self.is_made
 
 
 def install_stop_handlers(

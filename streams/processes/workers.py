@@ -20,6 +20,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import sha256
 from types import FrameType
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from streams.processes.signals import STOP_SIGNALS
 
 _QUICKLY_S = 5.0
 _DEATHS_MAX = 5
+_HANDLED_SIGNALS = (*STOP_SIGNALS, signal.SIGALRM)
 _GRACE_S = 10.0
 """How much longer than `timeout_s` the watcher waits, since workers end themselves by then."""
 
@@ -92,9 +94,13 @@ class _Watcher:
         self._quick_deaths = 0
 
     def start_worker(self, number: int) -> None:
-        """Start worker `number` in a process of its own."""
-        began_s = time.monotonic()
-        self._children[_fork_process(lambda: self._run(number))] = _WorkerProcess(number, began_s)
+        """Start worker `number` in a process of its own, unless the workers are being stopped."""
+        # A signal that came before the worker is known here would not be passed on to it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED_SIGNALS)
+        if not self._stopping:
+            pid = _fork_process(lambda: self._run(number))
+            self._children[pid] = _WorkerProcess(number, time.monotonic())
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED_SIGNALS)
 
     def wait_for_workers(self) -> None:
         """Wait until all workers have ended, and restart each that a signal has ended."""
@@ -112,15 +118,19 @@ class _Watcher:
             return
         self._stopping = True
         signal.setitimer(signal.ITIMER_REAL, self._timeout_s + _GRACE_S)
-        for pid in self._children:
-            os.kill(pid, signal.SIGTERM)
+        self._send_signal(signal.SIGTERM)
 
     def kill_workers(self, signal_number: int, frame: FrameType | None) -> None:
         """Kill all workers at once: at the second signal, or at SIGALRM when they took too long."""
         os.write(2, b"millrace: the workers are killed, without a commit\n")
         self.status = self.status or (1 if signal_number == signal.SIGALRM else 128 + signal_number)
+        self._send_signal(signal.SIGKILL)
+
+    def _send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to all workers that have not ended."""
         for pid in self._children:
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has just been waited for
+                os.kill(pid, number)
 
     def _handle_worker_end(self, pid: int, worker: _WorkerProcess, exit_code: int) -> None:
         """Handle the end of a worker: restart it, stop the others, or note its exit status."""
@@ -146,13 +156,17 @@ def watcher_is_gone(watcher: int) -> bool:
 
 
 def _fork_process(run: Callable[[], None]) -> int:
-    """Fork a process that calls `run` and exits; return its process id."""
+    """Fork a process that calls `run` and exits, and return its process id.
+
+    The caller has blocked the signals that the watcher handles.
+    """
     child = os.fork()
     if child:
         return child
     try:
-        for number in (*STOP_SIGNALS, signal.SIGALRM):
+        for number in _HANDLED_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED_SIGNALS)
         run()
     except SystemExit as end:
         os._exit(end.code if isinstance(end.code, int) else 1)

@@ -23,6 +23,7 @@ from pathlib import Path
 from state.rocksdb.batches import ChangeBatchWriter
 from streams import App
 from streams.common.topic_partitions import Partition
+from streams.processes.signals import StopRequest
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.commit import CommitStep
 from streams.runtime.progress import RestoreListener
@@ -157,8 +158,8 @@ def main() -> None:
         heartbeat_interval_ms=200,
         max_poll_records=500,
     )
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda number, frame: stop.set())
+    stop = StopRequest()
+    signal.signal(signal.SIGTERM, lambda *_: stop.make())
     replayed = Replayed(given.replayed)
     specs = [spec for sub in app.topology().subtopologies for spec in sub.stores]
     on_disk = {spec.name for spec in specs if spec.persistent}

@@ -12,12 +12,12 @@ import json
 import logging
 import os
 import signal
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from streams import App, serdes
+from streams.processes.signals import StopRequest
 from streams.runtime.commit import CommitStep
 from streams.testing.commit_steps import start_observed_app
 
@@ -133,8 +133,8 @@ def main() -> None:
         max_poll_records=500,
         processing_handler=given.processing_handler,
     )
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda number, frame: stop.set())
+    stop = StopRequest()
+    signal.signal(signal.SIGTERM, lambda *_: stop.make())
     with start_observed_app(app, killer(given.kill_at, given.kill_commit)) as running:
         while not stop.wait(0.05) and running.state != "ERROR":
             pass

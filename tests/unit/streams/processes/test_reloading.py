@@ -29,15 +29,15 @@ def prepare():
 sys.exit(run_with_reload(prepare, Path({directory!r})))
 """
 PROGRAM = """
-import os, signal, sys, threading
+import os, signal, sys, time
 import {helper}
-stopped = threading.Event()
+stopped = []
 def run():
     for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda *_: stopped.set())
+        signal.signal(each, lambda *_: stopped.append(True))
     print("began", {helper}.NAME, os.getpid(), flush=True)
-    while not stopped.wait(0.05):
-        pass
+    while not stopped:
+        time.sleep(0.05)
     print("ended", {helper}.NAME, flush=True)
 """
 

@@ -1,12 +1,29 @@
-"""Test that of several processes with one error only the first reports it."""
+"""Test that workers stop whenever the signal comes, and report an error once."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 from streams.processes.workers import SharedErrors
 
 WORKERS = 8
+# The watcher is told to stop while it forks a worker. A worker that is not told so is killed after
+# a second, and the status is 1.
+SIGNALLED_AT_FORK = """
+import os, signal, sys, time
+from streams.processes.workers import run_workers
+
+def send_signal():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+def run(number):
+    time.sleep(60)
+
+os.register_at_fork(after_in_parent=send_signal)
+sys.exit(run_workers(2, run, timeout_s=-9))
+"""
 
 
 def claim_in_process(errors: SharedErrors, message: str, begin: int) -> int:
@@ -38,3 +55,8 @@ def test_an_error_that_all_workers_meet_is_reported_by_one() -> None:
 def test_different_errors_are_all_reported() -> None:
     errors = SharedErrors()
     assert count_claims(errors, [f"store {number}" for number in range(WORKERS)]) == WORKERS
+
+
+def test_a_signal_while_a_worker_is_forked_stops_it() -> None:
+    ended = subprocess.run([sys.executable, "-c", SIGNALLED_AT_FORK], timeout=30, check=False)
+    assert ended.returncode == 0

@@ -1,0 +1,43 @@
+"""Test that a stop requested by a signal handler reaches a waiting main thread."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+from streams.processes.signals import StopRequest
+
+# A lock that a handler waits for is hit within 1 000 of these signals: the waits are short, so
+# that about half of them come while the main thread begins or ends one.
+SIGNALLED = """
+import random, signal
+from streams.processes.signals import StopRequest
+
+delays = random.Random(22)
+for _ in range(5_000):
+    stop = StopRequest()
+    signal.signal(signal.SIGALRM, lambda *_: stop.make())
+    signal.setitimer(signal.ITIMER_REAL, delays.uniform(1e-5, 4e-4))
+    while not stop.wait(1e-5):
+        pass
+"""
+
+
+def test_a_request_is_seen_wherever_the_signal_finds_the_main_thread() -> None:
+    subprocess.run([sys.executable, "-c", SIGNALLED], check=True, timeout=30)
+
+
+def test_a_request_ends_a_wait_at_once() -> None:
+    stop = StopRequest()
+    assert not stop.wait(0)
+    before = signal.signal(signal.SIGALRM, lambda *_: stop.make())
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        began_s = time.monotonic()
+        assert stop.wait(30)
+        assert time.monotonic() - began_s < 15
+        assert stop.wait(30)
+    finally:
+        signal.signal(signal.SIGALRM, before)
