@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeAlias
 
 from typing_extensions import TypeVar
 
@@ -68,3 +68,9 @@ class RequestContext(NamedTuple, Generic[Response]):
         """
         response: Response = build_entity(self.response_type, fields)
         return response
+
+
+# Gets a frame and the client's host; returns the decoded request and its context.
+ReadFrame: TypeAlias = Callable[[bytes, str], tuple[Any, RequestContext]]
+# Gets the client's id and host; returns the context of a request of one version.
+CreateContext: TypeAlias = Callable[[str, str], RequestContext]

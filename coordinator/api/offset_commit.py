@@ -13,20 +13,20 @@ Simplifications: none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from coordinator.api import plain_commit
-from coordinator.api.context import RequestContext
+from coordinator.api.context import CreateContext, ReadFrame, RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
-from coordinator.api.plain_commit import PlainCommit, read_plain_commit
+from coordinator.api.plain_commit import PlainCommit
 from coordinator.api.requested_offsets import (
     RequestedOffsets,
     RequestedPartitions,
     build_refused_topics,
 )
-from coordinator.errors import Code
+from coordinator.errors import Code, Refused
 from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, OffsetToCommit
 from coordinator.wire.codec import EncodedResponse, build_entity, encode_for_reuse, to_ms
 
@@ -41,22 +41,20 @@ DEFAULT_RETENTION_MS = -1
 CACHED_PARTITIONS_MAX = 100  # of a response that is cached
 
 
-def create_request_reader(
-    version: int, read_any: Callable[[bytes, int], OffsetCommitRequest]
-) -> Callable[[bytes, int], OffsetCommitRequest | PlainCommit]:
-    """Return a function that reads requests as `read_any` does, those of most clients faster."""
+def create_frame_reader(
+    version: int, read_any: ReadFrame, create_context: CreateContext
+) -> ReadFrame:
+    """Return a function that reads frames as `read_any` does, those of most clients faster."""
     if version not in plain_commit.VERSIONS:
         return read_any
-
-    def read_request(frame: bytes, position: int) -> OffsetCommitRequest | PlainCommit:
-        return read_plain_commit(frame, position) or read_any(frame, position)
-
-    return read_request
+    return plain_commit.create_frame_reader(read_any, create_context)
 
 
 def handle_request(
-    request: OffsetCommitRequest, context: RequestContext[OffsetCommitResponse]
+    request: OffsetCommitRequest | PlainCommit, context: RequestContext[OffsetCommitResponse]
 ) -> OffsetCommitResponse | EncodedResponse:
+    if isinstance(request, PlainCommit):
+        return _commit_plainly(request, context)
     topics = context.services.topics
     if context.version >= 10:
         requested = RequestedOffsets(
@@ -74,18 +72,36 @@ def handle_request(
         instance_id=getattr(request, "group_instance_id", None),
         knows_epochs=context.version >= 9,
     )
-    unknown_group = Code.GROUP_ID_NOT_FOUND if context.version >= 9 else Code.ILLEGAL_GENERATION
 
     def commit_offsets(offsets: Collection[OffsetToCommit]) -> list[Code]:
         retention_ms = _retention_ms(request, context.version)
         command = OffsetCommitCommand(request.group_id, offsets, retention_ms=retention_ms)
-        groups = context.services.coordinators.groups
-        return groups.offsets.commit_offsets(command, committer, unknown_group_code=unknown_group)
+        return _commit_offsets(command, committer, context)
 
     codes = requested.commit_known(commit_offsets)
     if len(codes) <= CACHED_PARTITIONS_MAX and requested.all_known and not any(codes):
         return _encode_all_committed(context.response_type, requested.requested_partitions)
     return context.build_response(topics=requested.build_topics(codes))
+
+
+def _commit_plainly(
+    request: PlainCommit, context: RequestContext[OffsetCommitResponse]
+) -> OffsetCommitResponse | EncodedResponse:
+    try:
+        _commit_offsets(request.command, request.committer, context)
+    except Refused as error:
+        return build_error_response(request, context, error.code)
+    offsets = request.offsets
+    partitions_by_topic = ((offsets.topic, None, offsets.partitions),)
+    return _encode_all_committed(context.response_type, partitions_by_topic)
+
+
+def _commit_offsets(
+    command: OffsetCommitCommand, committer: CommittingMember, context: RequestContext
+) -> list[Code]:
+    unknown_group = Code.GROUP_ID_NOT_FOUND if context.version >= 9 else Code.ILLEGAL_GENERATION
+    groups = context.services.coordinators.groups
+    return groups.offsets.commit_offsets(command, committer, unknown_group_code=unknown_group)
 
 
 @lru_cache(1_024)  # a member commits for the same partitions again and again
@@ -104,11 +120,16 @@ def _encode_all_committed(
 
 
 def build_error_response(
-    request: OffsetCommitRequest, context: RequestContext[OffsetCommitResponse], code: Code
+    request: OffsetCommitRequest | PlainCommit,
+    context: RequestContext[OffsetCommitResponse],
+    code: Code,
 ) -> OffsetCommitResponse:
-    return context.build_response(
-        topics=build_refused_topics(request.topics, translate_coordinator_code(code))
-    )
+    refused = translate_coordinator_code(code)
+    if not isinstance(request, PlainCommit):
+        return context.build_response(topics=build_refused_topics(request.topics, refused))
+    offsets = request.offsets
+    partitions = [{"partition_index": i, "error_code": refused} for i in offsets.partitions]
+    return context.build_response(topics=[{"name": offsets.topic, "partitions": partitions}])
 
 
 def _retention_ms(request: OffsetCommitRequest, version: int) -> int | None:

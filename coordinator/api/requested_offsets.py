@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from uuid import UUID
 
 from coordinator.api.coordinator_codes import translate_coordinator_code
-from coordinator.api.plain_commit import PlainCommitTopic
 from coordinator.errors import Code, Refused
 from coordinator.log.topics import BrokerTopic
 from coordinator.offsets.commit import OffsetColumns, OffsetToCommit, create_offset_to_commit
@@ -135,18 +134,14 @@ def _read_columns(
     topic = find_topic(topics[0]) if len(topics) == 1 else None
     if topic is None:
         return None
-    only: Any = topics[0]
-    if isinstance(only, PlainCommitTopic):
-        _, partitions, offsets, leader_epochs = only
-    else:
-        requested: Sequence[Any] = only.partitions
-        if any(each.committed_metadata for each in requested):
-            return None
-        partitions = tuple([each.partition_index for each in requested])
-        offsets = tuple([each.committed_offset for each in requested])
-        leader_epochs = tuple(
-            [getattr(each, "committed_leader_epoch", NO_LEADER_EPOCH) for each in requested]
-        )
+    requested: Sequence[Any] = topics[0].partitions
+    if any(each.committed_metadata for each in requested):
+        return None
+    partitions = tuple([each.partition_index for each in requested])
+    offsets = tuple([each.committed_offset for each in requested])
+    leader_epochs = tuple(
+        [getattr(each, "committed_leader_epoch", NO_LEADER_EPOCH) for each in requested]
+    )
     if not partitions or min(partitions) < 0 or max(partitions) >= len(topic.partitions):
         return None
     return OffsetColumns(topic.name, topic.id, partitions, offsets, leader_epochs)

@@ -12,8 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from coordinator.api import (
     add_offsets_to_txn,
@@ -59,7 +58,7 @@ from coordinator.api import (
     write_txn_markers,
 )
 from coordinator.api.absent_features import ABSENT_FEATURE_APIS
-from coordinator.api.context import BrokerServices, RequestContext
+from coordinator.api.context import BrokerServices, ReadFrame, RequestContext
 from coordinator.api.faulty_answer import apply_fault, wait_until_cancelled
 from coordinator.errors import Code, Refused
 from coordinator.fail_stop import FailStop
@@ -88,7 +87,8 @@ class Api(Protocol):
     """Represents an API of Kafka: a module of this package, or a row of `absent_features`.
 
     A module may also have `build_error_response`, `ADVERTISED` versions that aren't served, and
-    `create_request_reader`, which is given a version and the function that reads any request of it.
+    `create_frame_reader`, which is given a version and two functions: one that reads any of its
+    frames, and one that creates contexts.
     """
 
     API_KEY: int
@@ -159,10 +159,6 @@ def list_api_versions() -> list[dict[str, int]]:
         {"api_key": key, "min_version": versions[0], "max_version": versions[-1]}
         for key, versions in ranges
     ]
-
-
-# Gets a frame and the client's host; returns the decoded request and its context.
-ReadFrame: TypeAlias = Callable[[bytes, str], tuple[Any, RequestContext]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,18 +309,18 @@ class Router:
     def _create_frame_reader(self, api: Api, version: int, schema: ApiSchema) -> ReadFrame:
         """Return a function that decodes the requests of one version of an API."""
         services, response_type = self._services, schema.response_type
-        read_body: Callable[[bytes, int], Any] = partial(read_request, schema)
-        create_request_reader = getattr(api, "create_request_reader", None)
-        if create_request_reader is not None:
-            read_body = create_request_reader(version, read_body)
+
+        def create_context(client_id: str, client_host: str) -> RequestContext:
+            return RequestContext(services, version, client_id, client_host, response_type)
 
         def read_frame(frame: bytes, client_host: str) -> tuple[Any, RequestContext]:
             header = read_request_header(frame)
-            request = read_body(frame, header.body_start)
-            return request, RequestContext(
-                services, version, header.client_id, client_host, response_type
-            )
+            request = read_request(schema, frame, header.body_start)
+            return request, create_context(header.client_id, client_host)
 
+        if hasattr(api, "create_frame_reader"):
+            reader: ReadFrame = api.create_frame_reader(version, read_frame, create_context)
+            return reader
         return read_frame
 
     def _refuse_version(self, header: RequestHeader, client_host: str) -> Answer:

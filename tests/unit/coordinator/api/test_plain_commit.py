@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from io import BytesIO
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -12,10 +15,23 @@ from hypothesis import strategies as st
 from kio.serial import entity_writer
 
 from coordinator.api import offset_commit
-from coordinator.api.plain_commit import VERSIONS, read_plain_commit
-from coordinator.wire.codec import MalformedRequest, build_entity, load_schema, read_request
+from coordinator.api.context import RequestContext
+from coordinator.api.plain_commit import VERSIONS, PlainCommit
+from coordinator.errors import Code
+from coordinator.offsets.commit import CommittingMember
+from coordinator.wire.codec import (
+    MalformedRequest,
+    build_entity,
+    load_schema,
+    read_request,
+    read_request_header,
+)
+from tests.unit.coordinator.api.client import Client
+from tests.unit.coordinator.fakes import FakeTopicList
 
-HEAD = b"\0\x08\0\x08"  # some bytes of a header, which end at 4
+HEAD = b"\0\x08\0\x08\0\0\0\7\0\3web"  # a header but for its tagged fields
+HEAD_FIXED_BYTES = 8  # API, version and correlation id
+HOST = "10.0.0.7"
 PARTITION_FIELDS = (
     "partition_index",
     "committed_offset",
@@ -29,11 +45,17 @@ PLAIN: dict[str, Any] = {
     "group_instance_id": None,
 }
 
-texts = st.sampled_from(["", "a", "ö" * 63, "x" * 126, "x" * 127, "y" * 200])
+TEXTS = ["", "a", "ö" * 63, "x" * 126, "x" * 127, "y" * 200]
+PARTITIONS = 300
+TOPICS = FakeTopicList(dict.fromkeys([*TEXTS, "words", "lines", "counts"], PARTITIONS))
+SERVICES: Any = SimpleNamespace(topics=TOPICS)
+
+texts = st.sampled_from(TEXTS)
 int32 = st.integers(-(2**31), 2**31 - 1)
 int64 = st.integers(-(2**63), 2**63 - 1)
 versions = st.sampled_from(VERSIONS)
-rows = st.lists(st.tuples(int32, int64, int32), min_size=1, max_size=3)
+partition_indexes = st.sampled_from([0, 1, PARTITIONS - 1, PARTITIONS, -1])
+rows = st.lists(st.tuples(partition_indexes, int64, int32), min_size=1, max_size=3)
 
 
 def encode(
@@ -55,35 +77,52 @@ def encode(
     return HEAD + b"\0" + out.getvalue()
 
 
-def read_with_kio(version: int, frame: bytes) -> Any:
+def read_with_kio(frame: bytes, client_host: str, version: int = 9) -> tuple[Any, RequestContext]:
+    """Read any frame."""
     schema = load_schema(offset_commit.API_KEY, version)
     assert schema is not None
-    return read_request(schema, frame, len(HEAD))
+    header = read_request_header(frame)
+    request = read_request(schema, frame, header.body_start)
+    return request, create_context(version, header.client_id, client_host)
 
 
-def list_fields(request: Any) -> tuple[Any, ...]:
-    """List all fields of a request; no metadata is the same whether null or empty."""
-    return (
-        request.group_id,
+def create_context(version: int, client_id: str, client_host: str) -> RequestContext:
+    return RequestContext(SERVICES, version, client_id, client_host, object)
+
+
+def read_plainly(version: int, frame: bytes) -> tuple[PlainCommit, RequestContext] | None:
+    """Read a frame as the broker does; None if that leaves it to kio."""
+    left = object(), cast(RequestContext, None)
+    read = offset_commit.create_frame_reader(
+        version, lambda frame, host: left, partial(create_context, version)
+    )
+    found = read(frame, HOST)
+    return None if found is left else found
+
+
+def check_read_alike(version: int, frame: bytes, found: tuple[PlainCommit, RequestContext]) -> None:
+    """Check that what was read has the fields that kio reads, and its context."""
+    (command, committer, offsets), context = found
+    request, expected_context = read_with_kio(frame, HOST, version)
+    assert context == expected_context
+    assert command.offsets is offsets
+    assert (command.producer, command.retention_ms) == (None, None)
+    assert command.group_id == request.group_id
+    assert committer == CommittingMember(
         request.generation_id_or_member_epoch,
         request.member_id,
         request.group_instance_id,
-        [
-            (
-                topic.name,
-                [
-                    (
-                        partition.partition_index,
-                        partition.committed_offset,
-                        partition.committed_leader_epoch,
-                        partition.committed_metadata or "",
-                    )
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ],
+        knows_epochs=version == 9,
     )
+    [topic] = request.topics
+    known = TOPICS.get(topic.name)
+    assert known is not None
+    assert (offsets.topic, offsets.topic_id) == (topic.name, known.id)
+    assert [*zip(offsets.partitions, offsets.offsets, offsets.leader_epochs, strict=True)] == [
+        (each.partition_index, each.committed_offset, each.committed_leader_epoch)
+        for each in topic.partitions
+    ]
+    assert not any(each.committed_metadata for each in topic.partitions)
 
 
 @given(versions, texts, int32, texts, st.none() | texts, texts, rows, st.sampled_from(["", None]))
@@ -104,21 +143,33 @@ def test_a_plain_commit_is_what_kio_reads(
         "group_instance_id": instance_id,
     }
     frame = encode(version, fields, [(topic, [(*row, metadata) for row in partitions])])
-    found = read_plain_commit(frame, len(HEAD))
+    found = read_plainly(version, frame)
     names = group_id, member_id, instance_id or "", topic
     are_short = all(len(text.encode()) < 127 for text in names)
-    assert (found is not None) is are_short
+    exist = all(0 <= index < PARTITIONS for index, _, _ in partitions)
+    assert (found is not None) is (are_short and exist)
     if found is not None:
-        assert list_fields(found) == list_fields(read_with_kio(version, frame))
+        check_read_alike(version, frame, found)
 
 
 @pytest.mark.parametrize("count", [1, 2, 126, 127, 300])
 def test_as_many_partitions_are_read_as_one_byte_can_count(count: int) -> None:
     frame = encode(9, {}, [("words", [(each, 7, -1, "") for each in range(count)])])
-    found = read_plain_commit(frame, len(HEAD))
+    found = read_plainly(9, frame)
     assert (found is not None) is (count <= 126)
     if found is not None:
-        assert list_fields(found) == list_fields(read_with_kio(9, frame))
+        check_read_alike(9, frame, found)
+
+
+def test_what_commits_have_in_common_is_not_taken_for_more() -> None:
+    read = offset_commit.create_frame_reader(9, read_with_kio, partial(create_context, 9))
+    for host in (HOST, "10.0.0.8"):
+        for group_id in ("counts", "sums"):
+            for offset in (7, 8):
+                frame = encode(9, {"group_id": group_id}, [("words", [(0, offset, -1, "")])])
+                (command, _, offsets), context = read(frame, host)
+                assert (command.group_id, offsets.offsets) == (group_id, (offset,))
+                assert context.client_host == host
 
 
 ROW = (0, 42, 3, "")
@@ -133,15 +184,17 @@ ROW = (0, 42, 3, "")
         [("words", [(0, 42, 3, "m")])],
         [("words", [ROW, (1, 42, 3, "m")])],
         [("words", [ROW, (1, 42, 3, "m" * 18)])],
+        [("unknown", [ROW])],
+        [("words", [ROW, (PARTITIONS, 42, 3, "")])],
     ],
 )
 def test_any_other_commit_is_left_to_kio(topics: list[tuple[str, list[tuple[Any, ...]]]]) -> None:
-    assert read_plain_commit(encode(9, {}, topics), len(HEAD)) is None
+    assert read_plainly(9, encode(9, {}, topics)) is None
 
 
 def list_changes(frame: bytes) -> Iterator[bytes]:
     """Yield the frame with each byte changed, removed or doubled, and cut anywhere."""
-    for at in range(len(HEAD), len(frame)):
+    for at in range(HEAD_FIXED_BYTES, len(frame)):
         for value in (0, 1, 2, 3, 0x13, 0x7F, 0x80, 0xFF):
             yield frame[:at] + bytes([value]) + frame[at + 1 :]
         yield frame[:at] + frame[at + 1 :]
@@ -157,32 +210,60 @@ def test_changed_bytes_are_read_as_kio_reads_them_or_left_to_it(
 ) -> None:
     fields = {"group_id": text, "member_id": text, "group_instance_id": text}
     for changed in list_changes(encode(version, fields, [(text, [ROW] * count)])):
-        found = read_plain_commit(changed, len(HEAD))
+        found = read_plainly(version, changed)
         if found is not None:
-            assert list_fields(found) == list_fields(read_with_kio(version, changed))
+            check_read_alike(version, changed, found)
 
 
 def test_a_length_of_several_bytes_is_left_to_kio() -> None:
     frame = encode(9, {"group_id": "G"}, [("words", [ROW])])
-    assert read_plain_commit(frame, len(HEAD)) is not None
+    assert read_plainly(9, frame) is not None
     changed = frame.replace(b"\2G", b"\x90" + b"\1" * 0x8F)
-    assert read_plain_commit(changed, len(HEAD)) is None
+    assert read_plainly(9, changed) is None
 
 
 def test_a_malformed_commit_is_refused_as_kio_refuses_it() -> None:
     frame = encode(9, {}, [("words", [ROW])])
-    any_request = read_plain_commit(frame, len(HEAD))
-    assert any_request is not None
-    read = offset_commit.create_request_reader(9, lambda frame, _: read_with_kio(9, frame))
+    assert read_plainly(9, frame) is not None
+    read = offset_commit.create_frame_reader(9, read_with_kio, partial(create_context, 9))
     with pytest.raises(MalformedRequest):
-        read(frame[:-3], len(HEAD))
+        read(frame[:-3], HOST)
     with pytest.raises(MalformedRequest):
-        read(frame.replace(b"counts", b"count\xff"), len(HEAD))
+        read(frame.replace(b"counts", b"count\xff"), HOST)
+    with pytest.raises(MalformedRequest):
+        read(frame.replace(b"web", b"we\xff"), HOST)
+    with pytest.raises(MalformedRequest):
+        read(frame[:9], HOST)
 
 
 @pytest.mark.parametrize("version", [7, 10])
 def test_versions_of_another_form_are_left_to_kio(version: int) -> None:
-    def read_any(frame: bytes, position: int) -> Any:
-        raise AssertionError
+    create = partial(create_context, version)
+    assert offset_commit.create_frame_reader(version, read_with_kio, create) is read_with_kio
 
-    assert offset_commit.create_request_reader(version, read_any) is read_any
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("group_id", "generation"), [("counts", -1), ("none", 3)])
+def test_a_plain_commit_is_answered_as_one_with_metadata(
+    tmp_path: Path, version: int, group_id: str, generation: int
+) -> None:
+    client = Client(tmp_path)
+    client.create("words", 2)
+
+    def commit(metadata: str) -> Any:
+        partitions = [
+            dict(zip(PARTITION_FIELDS, (i, 7, -1, metadata), strict=True)) for i in (1, 0)
+        ]
+        return client.ask(
+            offset_commit.API_KEY,
+            version,
+            **{**PLAIN, "group_id": group_id, "generation_id_or_member_epoch": generation},
+            topics=[{"name": "words", "partitions": partitions}],
+        )
+
+    answer = commit("")
+    assert answer == commit("m")
+    [topic] = answer.topics
+    codes = {each.partition_index: each.error_code for each in topic.partitions}
+    unknown = Code.GROUP_ID_NOT_FOUND if version == 9 else Code.ILLEGAL_GENERATION
+    assert codes == dict.fromkeys((0, 1), Code.NONE if generation < 0 else unknown)
