@@ -54,7 +54,7 @@ def handle_request(
     request: OffsetCommitRequest | PlainCommit, context: RequestContext[OffsetCommitResponse]
 ) -> OffsetCommitResponse | EncodedResponse:
     if isinstance(request, PlainCommit):
-        return _commit_plainly(request, context)
+        return _commit_plain_request(request, context)
     topics = context.services.topics
     if context.version >= 10:
         requested = RequestedOffsets(
@@ -84,7 +84,7 @@ def handle_request(
     return context.build_response(topics=requested.build_topics(codes))
 
 
-def _commit_plainly(
+def _commit_plain_request(
     request: PlainCommit, context: RequestContext[OffsetCommitResponse]
 ) -> OffsetCommitResponse | EncodedResponse:
     try:

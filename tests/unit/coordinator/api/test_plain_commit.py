@@ -90,7 +90,7 @@ def create_context(version: int, client_id: str, client_host: str) -> RequestCon
     return RequestContext(SERVICES, version, client_id, client_host, object)
 
 
-def read_plainly(version: int, frame: bytes) -> tuple[PlainCommit, RequestContext] | None:
+def read_plain_commit(version: int, frame: bytes) -> tuple[PlainCommit, RequestContext] | None:
     """Read a frame as the broker does; None if that leaves it to kio."""
     left = object(), cast(RequestContext, None)
     read = offset_commit.create_frame_reader(
@@ -143,7 +143,7 @@ def test_a_plain_commit_is_what_kio_reads(
         "group_instance_id": instance_id,
     }
     frame = encode(version, fields, [(topic, [(*row, metadata) for row in partitions])])
-    found = read_plainly(version, frame)
+    found = read_plain_commit(version, frame)
     names = group_id, member_id, instance_id or "", topic
     are_short = all(len(text.encode()) < 127 for text in names)
     exist = all(0 <= index < PARTITIONS for index, _, _ in partitions)
@@ -155,7 +155,7 @@ def test_a_plain_commit_is_what_kio_reads(
 @pytest.mark.parametrize("count", [1, 2, 126, 127, 300])
 def test_as_many_partitions_are_read_as_one_byte_can_count(count: int) -> None:
     frame = encode(9, {}, [("words", [(each, 7, -1, "") for each in range(count)])])
-    found = read_plainly(9, frame)
+    found = read_plain_commit(9, frame)
     assert (found is not None) is (count <= 126)
     if found is not None:
         check_read_alike(9, frame, found)
@@ -189,7 +189,7 @@ ROW = (0, 42, 3, "")
     ],
 )
 def test_any_other_commit_is_left_to_kio(topics: list[tuple[str, list[tuple[Any, ...]]]]) -> None:
-    assert read_plainly(9, encode(9, {}, topics)) is None
+    assert read_plain_commit(9, encode(9, {}, topics)) is None
 
 
 def list_changes(frame: bytes) -> Iterator[bytes]:
@@ -210,21 +210,21 @@ def test_changed_bytes_are_read_as_kio_reads_them_or_left_to_it(
 ) -> None:
     fields = {"group_id": text, "member_id": text, "group_instance_id": text}
     for changed in list_changes(encode(version, fields, [(text, [ROW] * count)])):
-        found = read_plainly(version, changed)
+        found = read_plain_commit(version, changed)
         if found is not None:
             check_read_alike(version, changed, found)
 
 
 def test_a_length_of_several_bytes_is_left_to_kio() -> None:
     frame = encode(9, {"group_id": "G"}, [("words", [ROW])])
-    assert read_plainly(9, frame) is not None
+    assert read_plain_commit(9, frame) is not None
     changed = frame.replace(b"\2G", b"\x90" + b"\1" * 0x8F)
-    assert read_plainly(9, changed) is None
+    assert read_plain_commit(9, changed) is None
 
 
 def test_a_malformed_commit_is_refused_as_kio_refuses_it() -> None:
     frame = encode(9, {}, [("words", [ROW])])
-    assert read_plainly(9, frame) is not None
+    assert read_plain_commit(9, frame) is not None
     read = offset_commit.create_frame_reader(9, read_with_kio, partial(create_context, 9))
     with pytest.raises(MalformedRequest):
         read(frame[:-3], HOST)
