@@ -63,7 +63,7 @@ def main() -> None:
     """Run the worker until SIGTERM, and log what it restores in its state directory."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     stop = StopRequest()
-    signal.signal(signal.SIGTERM, lambda *_: stop.make())
+    signal.signal(signal.SIGTERM, lambda *_: stop.make_request())
     restores = RestoreLog(Path(sys.argv[3]))
     with create_app(sys.argv[1:]).start(restore_listener=restores) as running:
         running.wait_for("RUNNING", _START_S)

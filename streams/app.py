@@ -279,7 +279,7 @@ class App:
         """Run the application in this process until a signal, an error or `is_abandoned()`."""
         stop = signals.StopRequest()
         timeout_s = self.config.shutdown_timeout_ms / 1000
-        signals.install_stop_handlers(stop.make, timeout_s=timeout_s, is_watched=is_watched)
+        signals.install_stop_handlers(stop.make_request, timeout_s=timeout_s, is_watched=is_watched)
         running = start_application(self.topology(), self.config, number=number, worker_count=count)
         while not stop.wait(0.2):
             if running.state == "ERROR" or is_abandoned():

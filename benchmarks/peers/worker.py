@@ -65,7 +65,7 @@ def main() -> None:
     )
     cache_max_bytes = int(sys.argv[12]) if sys.argv[12:] else CACHE_MAX_BYTES
     stop = StopRequest()
-    signal.signal(signal.SIGTERM, lambda *_: stop.make())
+    signal.signal(signal.SIGTERM, lambda *_: stop.make_request())
     if way == LOOP:
         run_loop(
             servers,

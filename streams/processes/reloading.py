@@ -25,11 +25,17 @@ import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from streams.processes.signals import STOP_SIGNALS, StopRequest
+from streams.processes.signals import (
+    STOP_SIGNALS,
+    StopRequest,
+    hold_signals,
+    restore_default_signals,
+)
 
 _INTERVAL_S = 0.3
 _LIST_BYTES_MAX = 1 << 24
@@ -113,6 +119,8 @@ class _Reloader:
         # Before the process reads the files: a change in the meantime is not missed.
         self._times |= read_times(map(str, self._directory.glob("*.py")))
         listing = self._fork_application()
+        if self._stop.is_made:  # before the process was known
+            self._send_stop_signal()
         exit_code: int | None = None
         while exit_code is None:
             listing = self._take_files(listing)
@@ -121,13 +129,13 @@ class _Reloader:
                 exit_code = os.waitstatus_to_exitcode(wait_status)
             elif changes := find_changes(self._times):
                 self._report(changes)
-                os.kill(self._child, signal.SIGTERM)
+                self._send_stop_signal()
                 os.waitpid(self._child, 0)
                 self._child = 0
                 self._close(listing)
                 return self._exit_status(0) if self._stop.is_made else None
             else:
-                self._stop.wait(_INTERVAL_S)
+                time.sleep(_INTERVAL_S)
         self._child = 0
         self._close(self._take_files(listing))
         if self._stop.is_made or exit_code == 0:
@@ -150,9 +158,14 @@ class _Reloader:
 
     def _stop_application(self, signal_number: int, _: FrameType | None) -> None:
         """Pass a signal on to the application, which then commits and leaves."""
-        self._stop.make()
+        self._stop.make_request()
+        self._send_stop_signal()
+
+    def _send_stop_signal(self) -> None:
+        """Send SIGTERM to the process that runs the application, if there is one."""
         if self._child:
-            os.kill(self._child, signal.SIGTERM)
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(self._child, signal.SIGTERM)
 
     @staticmethod
     def _exit_status(exit_code: int) -> int:
@@ -163,20 +176,16 @@ class _Reloader:
         listing, listing_end = os.pipe()
         lifeline, lifeline_end = os.pipe()
         self._forked_at_ns = time.time_ns()
-        # A signal that came before the process has its own handlers would be lost.
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-        child = os.fork()
-        if child == 0:
-            os.close(listing)
-            os.close(lifeline_end)
-            os.setpgid(0, 0)  # Ctrl-C reaches the watcher alone, which passes one signal on
-            for number in STOP_SIGNALS:
-                signal.signal(number, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-            threading.Thread(target=_end_with_watcher, args=(lifeline,), daemon=True).start()
-            self._run_application(listing_end)
-        self._child = child
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        with hold_signals(STOP_SIGNALS):  # until the process is known here, to pass them on
+            child = os.fork()
+            if child == 0:
+                os.close(listing)
+                os.close(lifeline_end)
+                os.setpgid(0, 0)  # Ctrl-C reaches the watcher alone, which passes one signal on
+                restore_default_signals(STOP_SIGNALS)
+                threading.Thread(target=_end_with_watcher, args=(lifeline,), daemon=True).start()
+                self._run_application(listing_end)
+            self._child = child
         os.close(listing_end)
         os.close(lifeline)
         os.set_blocking(listing, False)

@@ -163,7 +163,10 @@ class RunningApp:
         )
 
     def ask_to_stop(self) -> None:
-        """Begin the shutdown without waiting for it; safe in a signal handler."""
+        """Begin the shutdown without waiting for it.
+
+        Not from a signal handler: the thread that it interrupts may hold the lock that this takes.
+        """
         self._worker.stop.set()
 
     def close(self, timeout: float | None = None) -> None:

@@ -16,8 +16,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -35,21 +35,45 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.is_made = False
-        self._unmade = threading.Lock()
-        """Is held until the request is made: to wait is to try to take it."""
-        self._unmade.acquire()
+        self._lock = threading.Lock()
+        """Is held, so that a wait for it ends when `make_request` releases it."""
+        self._lock.acquire()
 
-    def make(self) -> None:
-        """Make the request, and end a wait for it."""
+    def make_request(self) -> None:
+        """Make the request, which ends a wait for it."""
         self.is_made = True
         with suppress(RuntimeError):  # it has been released before
-            self._unmade.release()
+            self._lock.release()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the request for up to `timeout_s` seconds; return whether it has been made."""
+        """Wait for the request for up to `timeout_s` seconds; return whether it has been made.
+
+        A signal in the moment before the thread waits is handled after the wait, as Python does it:
+        so wait in short steps.
+        """
         if not self.is_made:
-            self._unmade.acquire(timeout=timeout_s)
+            self._lock.acquire(timeout=timeout_s)
         return self.is_made
+
+
+@contextmanager
+def hold_signals(numbers: Iterable[signal.Signals]) -> Iterator[None]:
+    """Hold signals back from this thread until the block has ended, or a fork unblocks them.
+
+    Another thread may take them meanwhile, and the handler then runs in the block.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def restore_default_signals(numbers: Iterable[signal.Signals]) -> None:
+    """Give a forked process the default handlers of signals, and let them through."""
+    for number in numbers:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
 
 
 def install_stop_handlers(
@@ -69,8 +93,9 @@ def install_stop_handlers(
             exit_now(128 + number)
         if not stopping:
             stopping = True
-            faulthandler.dump_traceback_later(timeout_s + _GRACE_S, exit=True)
             on_signal()
+            # By number: sys.stderr may be a file of Python's, or none.
+            faulthandler.dump_traceback_later(timeout_s + _GRACE_S, exit=True, file=2)
 
     for number in STOP_SIGNALS:
         signal.signal(number, handle_signal)

@@ -25,10 +25,11 @@ from hashlib import sha256
 from types import FrameType
 from typing import NamedTuple
 
-from streams.processes.signals import STOP_SIGNALS
+from streams.processes.signals import STOP_SIGNALS, hold_signals, restore_default_signals
 
 _QUICKLY_S = 5.0
 _DEATHS_MAX = 5
+_INTERVAL_S = 0.05
 _HANDLED_SIGNALS = (*STOP_SIGNALS, signal.SIGALRM)
 _GRACE_S = 10.0
 """How much longer than `timeout_s` the watcher waits, since workers end themselves by then."""
@@ -49,7 +50,7 @@ def run_workers(count: int, run: Callable[[int], None], *, timeout_s: float) -> 
     """
     watcher = _Watcher(run, timeout_s)
     for number in STOP_SIGNALS:
-        signal.signal(number, watcher.stop_workers)
+        signal.signal(number, watcher.handle_stop_signal)
     signal.signal(signal.SIGALRM, watcher.kill_workers)
     for each in range(count):
         watcher.start_worker(each)
@@ -91,34 +92,40 @@ class _Watcher:
         self._timeout_s = timeout_s
         self._children: dict[int, _WorkerProcess] = {}
         self._stopping = False
+        self._is_signalled = False
         self._quick_deaths = 0
 
     def start_worker(self, number: int) -> None:
         """Start worker `number` in a process of its own, unless the workers are being stopped."""
-        # A signal that came before the worker is known here would not be passed on to it.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED_SIGNALS)
-        if not self._stopping:
+        with hold_signals(_HANDLED_SIGNALS):  # until the worker is known here, to pass them on
+            if self._stopping:
+                return
             pid = _fork_process(lambda: self._run(number))
             self._children[pid] = _WorkerProcess(number, time.monotonic())
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED_SIGNALS)
+        if self._stopping:  # another thread has taken the signal before the worker was known
+            self._send_signal(signal.SIGTERM)
 
     def wait_for_workers(self) -> None:
-        """Wait until all workers have ended, and restart each that a signal has ended."""
-        while self._children:
-            pid, ended = os.wait()
-            self._handle_worker_end(pid, self._children.pop(pid), os.waitstatus_to_exitcode(ended))
+        """Wait until all workers have ended, and restart each that a signal has ended.
 
-    def stop_workers(self, signal_number: int, frame: FrameType | None) -> None:
-        """Send SIGTERM to all workers; a second call kills them.
-
-        A signal handler, called too when a worker ends with an error.
+        It looks after them at intervals: a signal in the moment before a wait for a process would
+        be handled when that process has ended.
         """
-        if self._stopping:
+        while self._children:
+            for pid in tuple(self._children):
+                ended, wait_status = os.waitpid(pid, os.WNOHANG)
+                if ended:
+                    exit_code = os.waitstatus_to_exitcode(wait_status)
+                    self._handle_worker_end(pid, self._children.pop(pid), exit_code)
+            time.sleep(_INTERVAL_S)
+
+    def handle_stop_signal(self, signal_number: int, frame: FrameType | None) -> None:
+        """Handle SIGTERM or SIGINT: the first stops the workers, the second kills them."""
+        if self._is_signalled:
             self.kill_workers(signal_number, frame)
             return
-        self._stopping = True
-        signal.setitimer(signal.ITIMER_REAL, self._timeout_s + _GRACE_S)
-        self._send_signal(signal.SIGTERM)
+        self._is_signalled = True
+        self._stop_workers()
 
     def kill_workers(self, signal_number: int, frame: FrameType | None) -> None:
         """Kill all workers at once: at the second signal, or at SIGALRM when they took too long."""
@@ -126,10 +133,18 @@ class _Watcher:
         self.status = self.status or (1 if signal_number == signal.SIGALRM else 128 + signal_number)
         self._send_signal(signal.SIGKILL)
 
+    def _stop_workers(self) -> None:
+        """Send SIGTERM to all workers, and let SIGALRM come when they may take no longer."""
+        if self._stopping:
+            return
+        self._stopping = True
+        signal.setitimer(signal.ITIMER_REAL, self._timeout_s + _GRACE_S)
+        self._send_signal(signal.SIGTERM)
+
     def _send_signal(self, number: signal.Signals) -> None:
         """Send a signal to all workers that have not ended."""
         for pid in self._children:
-            with suppress(ProcessLookupError):  # it has just been waited for
+            with suppress(ProcessLookupError):  # it has just ended
                 os.kill(pid, number)
 
     def _handle_worker_end(self, pid: int, worker: _WorkerProcess, exit_code: int) -> None:
@@ -147,7 +162,7 @@ class _Watcher:
                 return
         if exit_code != 0:
             self.status = exit_code if exit_code > 0 else 1
-            self.stop_workers(signal.SIGTERM, None)
+            self._stop_workers()
 
 
 def watcher_is_gone(watcher: int) -> bool:
@@ -164,9 +179,7 @@ def _fork_process(run: Callable[[], None]) -> int:
     if child:
         return child
     try:
-        for number in _HANDLED_SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED_SIGNALS)
+        restore_default_signals(_HANDLED_SIGNALS)
         run()
     except SystemExit as end:
         os._exit(end.code if isinstance(end.code, int) else 1)

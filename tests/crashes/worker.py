@@ -159,7 +159,7 @@ def main() -> None:
         max_poll_records=500,
     )
     stop = StopRequest()
-    signal.signal(signal.SIGTERM, lambda *_: stop.make())
+    signal.signal(signal.SIGTERM, lambda *_: stop.make_request())
     replayed = Replayed(given.replayed)
     specs = [spec for sub in app.topology().subtopologies for spec in sub.stores]
     on_disk = {spec.name for spec in specs if spec.persistent}

@@ -134,7 +134,7 @@ def main() -> None:
         processing_handler=given.processing_handler,
     )
     stop = StopRequest()
-    signal.signal(signal.SIGTERM, lambda *_: stop.make())
+    signal.signal(signal.SIGTERM, lambda *_: stop.make_request())
     with start_observed_app(app, killer(given.kill_at, given.kill_commit)) as running:
         while not stop.wait(0.05) and running.state != "ERROR":
             pass

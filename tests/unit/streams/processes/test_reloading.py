@@ -167,3 +167,46 @@ def test_a_file_that_is_changed_or_gone_is_found(
     assert find_changes(before) == [str(paths[0])]
     paths[2].touch()
     assert find_changes(before) == [str(paths[0]), str(paths[2])]
+
+
+# A signal while the watcher looks at the files, before the process is there.
+STOPPED_BEFORE = """
+import os, signal, sys, time
+from streams.processes.reloading import run_with_reload
+
+class Directory:
+    def glob(self, pattern):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.1)
+        return []
+
+sys.exit(run_with_reload(lambda: lambda: time.sleep(60), Directory()))
+"""
+# A signal when the process has ended, and has just been waited for.
+STOPPED_AFTER = """
+import os, signal, sys
+from streams.processes import reloading
+
+def wait(pid, options, waitpid=os.waitpid):
+    ended = waitpid(pid, options)
+    if ended[0]:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return ended
+
+class Directory:
+    def glob(self, pattern):
+        return []
+
+os.waitpid = wait
+sys.exit(reloading.run_with_reload(lambda: lambda: sys.exit(3), Directory()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "status"), [(STOPPED_BEFORE, 128 + signal.SIGTERM), (STOPPED_AFTER, 3)]
+)
+def test_a_signal_around_the_life_of_the_process_ends_the_watcher(script: str, status: int) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", script], timeout=30, check=False, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stderr) == (status, "")

@@ -18,7 +18,7 @@ from streams.processes.signals import StopRequest
 delays = random.Random(22)
 for _ in range(5_000):
     stop = StopRequest()
-    signal.signal(signal.SIGALRM, lambda *_: stop.make())
+    signal.signal(signal.SIGALRM, lambda *_: stop.make_request())
     signal.setitimer(signal.ITIMER_REAL, delays.uniform(1e-5, 4e-4))
     while not stop.wait(1e-5):
         pass
@@ -32,7 +32,7 @@ def test_a_request_is_seen_wherever_the_signal_finds_the_main_thread() -> None:
 def test_a_request_ends_a_wait_at_once() -> None:
     stop = StopRequest()
     assert not stop.wait(0)
-    before = signal.signal(signal.SIGALRM, lambda *_: stop.make())
+    before = signal.signal(signal.SIGALRM, lambda *_: stop.make_request())
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         began_s = time.monotonic()
@@ -41,3 +41,20 @@ def test_a_request_ends_a_wait_at_once() -> None:
         assert stop.wait(30)
     finally:
         signal.signal(signal.SIGALRM, before)
+
+
+WITHOUT_STANDARD_ERROR = """
+import os, signal, sys
+from streams.processes.signals import StopRequest, cancel_shutdown_limit, install_stop_handlers
+
+sys.stderr = None
+stop = StopRequest()
+install_stop_handlers(stop.make_request, timeout_s=30)
+os.kill(os.getpid(), signal.SIGTERM)
+cancel_shutdown_limit()
+sys.exit(0 if stop.wait(5) else 1)
+"""
+
+
+def test_a_signal_stops_a_process_without_standard_error() -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT_STANDARD_ERROR], check=True, timeout=30)

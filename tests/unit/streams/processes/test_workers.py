@@ -9,21 +9,28 @@ import sys
 from streams.processes.workers import SharedErrors
 
 WORKERS = 8
-# The watcher is told to stop while it forks a worker. A worker that is not told so is killed after
-# a second, and the status is 1.
-SIGNALLED_AT_FORK = """
-import os, signal, sys, time
+# Workers that are not told to stop are killed after five seconds, and the status is 1.
+BEGINNING = """
+import os, signal, subprocess, sys, threading, time
 from streams.processes.workers import run_workers
-
-def send_signal():
-    os.kill(os.getpid(), signal.SIGTERM)
 
 def run(number):
     time.sleep(60)
 
-os.register_at_fork(after_in_parent=send_signal)
-sys.exit(run_workers(2, run, timeout_s=-9))
+def send_signal():
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.1)
 """
+RUN = """
+sys.exit(run_workers(2, run, timeout_s=-5))
+"""
+
+
+def run_script(*lines: str) -> subprocess.CompletedProcess[str]:
+    """Run workers in a process after some lines of Python."""
+    script = "\n".join((BEGINNING, *lines, RUN))
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, timeout=60, check=False, capture_output=True, text=True)
 
 
 def claim_in_process(errors: SharedErrors, message: str, begin: int) -> int:
@@ -57,6 +64,56 @@ def test_different_errors_are_all_reported() -> None:
     assert count_claims(errors, [f"store {number}" for number in range(WORKERS)]) == WORKERS
 
 
+SIGNAL_AT_FORK = "os.register_at_fork(after_in_parent=send_signal)"
+OTHER_THREAD = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+
+
 def test_a_signal_while_a_worker_is_forked_stops_it() -> None:
-    ended = subprocess.run([sys.executable, "-c", SIGNALLED_AT_FORK], timeout=30, check=False)
-    assert ended.returncode == 0
+    ended = run_script(SIGNAL_AT_FORK)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_signal_that_another_thread_takes_while_a_worker_is_forked_stops_it() -> None:
+    ended = run_script(OTHER_THREAD, SIGNAL_AT_FORK)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_the_first_signal_after_the_end_of_a_worker_kills_no_other() -> None:
+    ended = run_script(
+        "is_ready, tell_ready = os.pipe()",
+        "def run(number):",
+        "    if number == 0:",
+        "        os.read(is_ready, 1)",
+        "        os._exit(3)",
+        "    signal.signal(signal.SIGTERM, commit)",
+        "    os.write(tell_ready, b'.')",
+        "    time.sleep(60)",
+        "def commit(*_):",
+        "    os.kill(os.getppid(), signal.SIGTERM)",
+        "    time.sleep(0.3)",
+        "    os.write(1, b'committed')",
+        "    os._exit(0)",
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "committed", "")
+
+
+def test_a_child_that_is_no_worker_is_not_taken_for_one() -> None:
+    ended = run_script(
+        "subprocess.Popen(['true'])",
+        "def run(number):",
+        "    time.sleep(0.5)",
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_signals_are_not_held_back_after_a_fork_that_failed() -> None:
+    ended = run_script(
+        "def fork():",
+        "    raise OSError('no more processes')",
+        "os.fork = fork",
+        "try:",
+        "    run_workers(1, run, timeout_s=-5)",
+        "except OSError:",
+        "    sys.exit(len(signal.pthread_sigmask(signal.SIG_BLOCK, ())))",
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
