@@ -3,7 +3,7 @@
 kio has a class for each version of each request and response. API files name the newest version's,
 for type checkers only: a handler takes any version's request, reads with `getattr` what older ones
 lack, and builds the response in the version of the request. What only older versions have is marked
-where it is read.
+where it is read. `ReadFrame` and `CreateContext` are how the router and API files read frames.
 """
 
 from __future__ import annotations

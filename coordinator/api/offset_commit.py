@@ -38,7 +38,7 @@ API_KEY = 8
 VERSIONS = range(2, 11)
 
 DEFAULT_RETENTION_MS = -1
-CACHED_PARTITIONS_MAX = 100  # of a response that is cached
+CACHED_PARTITIONS_MAX = 126  # of a response that is cached: a plain commit has no more
 
 
 def create_frame_reader(

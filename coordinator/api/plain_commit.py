@@ -1,9 +1,9 @@
 """Read the OffsetCommit that nearly every client sends, several times faster than kio reads any.
 
 It is of existing partitions of one topic, without metadata and tagged fields, and its texts are
-short. Then its partitions have one size, and one call unpacks them all. What comes before them a
-member says again and again: it is read once. Exactly such requests are read here, with every length
-checked, and all others are left to kio: a test compares the two.
+short. Then its partitions have one size, and one call unpacks them all. A member's requests begin
+alike up to the partitions: that part is read once. Exactly such requests are read here, with every
+length checked, and all others are left to kio: a test compares the two.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _METADATA_AT, _TAGS_AT = 16, 17  # in a partition
 
 
 class PlainCommit(NamedTuple):
-    """Represents an OffsetCommit request for existing partitions, of which none can be refused."""
+    """Represents an OffsetCommit request for existing partitions: none is refused alone."""
 
     command: OffsetCommitCommand
     committer: CommittingMember
     offsets: OffsetColumns  # those of the command
 
 
-class _Head(NamedTuple):
+class _CommitHead(NamedTuple):
     """Holds what a frame says up to the topic's name."""
 
     context: RequestContext
@@ -47,11 +47,13 @@ def create_frame_reader(read_any: ReadFrame, create_context: CreateContext) -> R
     """
 
     @lru_cache(4_096)
-    def read_head(head: bytes, client_host: str) -> _Head | None:
+    def read_head(head: bytes, client_host: str) -> _CommitHead | None:
         return _read_head(head, client_host, create_context)
 
     def read_frame(frame: bytes, client_host: str) -> tuple[Any, RequestContext]:
         try:
+            if frame[_CLIENT_ID_AT]:  # no client id, or a long one
+                return read_any(frame, client_host)
             at = _CLIENT_ID_AT + 2 + frame[_CLIENT_ID_AT + 1]
             at += 1  # the header's tagged fields: none
             at += frame[at] or 1  # the group id: a null text has a byte, too
@@ -77,14 +79,12 @@ def create_frame_reader(read_any: ReadFrame, create_context: CreateContext) -> R
     return read_frame
 
 
-def _read_head(head: bytes, client_host: str, create_context: CreateContext) -> _Head | None:
+def _read_head(head: bytes, client_host: str, create_context: CreateContext) -> _CommitHead | None:
     """Read what a frame says from its client id up to the topic's name.
 
     None if the request has to be read by kio.
     """
     try:
-        if head[0]:  # no client id, or a long one
-            return None
         end = 2 + head[1]
         client_id = head[2:end].decode()
         if head[end]:  # the header has tagged fields
@@ -105,7 +105,7 @@ def _read_head(head: bytes, client_host: str, create_context: CreateContext) -> 
     committer = CommittingMember(
         generation, member_id, instance_id, knows_epochs=context.version >= 9
     )
-    return _Head(context, group_id, committer, name)
+    return _CommitHead(context, group_id, committer, name)
 
 
 def _read_text(head: bytes, position: int) -> tuple[str | None, int]:

@@ -51,7 +51,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 
 Convert = Callable[[Any], Any]
-ReadFrame = TypeVar("ReadFrame")
+Decoded = TypeVar("Decoded")
 
 
 class MalformedRequest(Exception):
@@ -116,8 +116,8 @@ def read_correlation_id(frame: bytes) -> int:
 
 
 def cache_frames(
-    frame_start: bytes, read_frame: Callable[[bytes, str], ReadFrame]
-) -> Callable[[bytes, str], ReadFrame]:
+    frame_start: bytes, read_frame: Callable[[bytes, str], Decoded]
+) -> Callable[[bytes, str], Decoded]:
     """Return a function like `read_frame` that decodes small frames that are equal only once.
 
     They are the requests that begin with this API and version, and frames are equal if they differ
@@ -126,10 +126,10 @@ def cache_frames(
     """
 
     @lru_cache(CACHED_REQUESTS_MAX)
-    def read_once(frame_end: bytes, client_host: str) -> ReadFrame:
+    def read_once(frame_end: bytes, client_host: str) -> Decoded:
         return read_frame(frame_start + _NO_CORRELATION_ID + frame_end, client_host)
 
-    def read_cached(frame: bytes, client_host: str) -> ReadFrame:
+    def read_cached(frame: bytes, client_host: str) -> Decoded:
         if len(frame) <= CACHED_REQUEST_BYTES_MAX:
             return read_once(frame[_CLIENT_ID_AT:], client_host)
         return read_frame(frame, client_host)

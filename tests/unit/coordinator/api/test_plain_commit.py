@@ -50,6 +50,8 @@ PARTITIONS = 300
 TOPICS = FakeTopicList(dict.fromkeys([*TEXTS, "words", "lines", "counts"], PARTITIONS))
 SERVICES: Any = SimpleNamespace(topics=TOPICS)
 
+ROW = (0, 42, 3, "")
+
 texts = st.sampled_from(TEXTS)
 int32 = st.integers(-(2**31), 2**31 - 1)
 int64 = st.integers(-(2**63), 2**63 - 1)
@@ -90,14 +92,22 @@ def create_context(version: int, client_id: str, client_host: str) -> RequestCon
     return RequestContext(SERVICES, version, client_id, client_host, object)
 
 
-def read_plain_commit(version: int, frame: bytes) -> tuple[PlainCommit, RequestContext] | None:
-    """Read a frame as the broker does; None if that leaves it to kio."""
-    left = object(), cast(RequestContext, None)
-    read = offset_commit.create_frame_reader(
-        version, lambda frame, host: left, partial(create_context, version)
+LEFT: tuple[Any, RequestContext] = object(), cast(RequestContext, None)
+# One for all tests, so that what it keeps of their frames is tested, too.
+READERS = {
+    version: offset_commit.create_frame_reader(
+        version, lambda frame, host: LEFT, partial(create_context, version)
     )
-    found = read(frame, HOST)
-    return None if found is left else found
+    for version in VERSIONS
+}
+
+
+def read_plain_commit(
+    version: int, frame: bytes, client_host: str = HOST
+) -> tuple[PlainCommit, RequestContext] | None:
+    """Read a frame as the broker does; None if that leaves it to kio."""
+    found = READERS[version](frame, client_host)
+    return None if found is LEFT else found
 
 
 def check_read_alike(version: int, frame: bytes, found: tuple[PlainCommit, RequestContext]) -> None:
@@ -161,18 +171,51 @@ def test_as_many_partitions_are_read_as_one_byte_can_count(count: int) -> None:
         check_read_alike(9, frame, found)
 
 
-def test_what_commits_have_in_common_is_not_taken_for_more() -> None:
-    read = offset_commit.create_frame_reader(9, read_with_kio, partial(create_context, 9))
-    for host in (HOST, "10.0.0.8"):
-        for group_id in ("counts", "sums"):
-            for offset in (7, 8):
-                frame = encode(9, {"group_id": group_id}, [("words", [(0, offset, -1, "")])])
-                (command, _, offsets), context = read(frame, host)
-                assert (command.group_id, offsets.offsets) == (group_id, (offset,))
-                assert context.client_host == host
+@pytest.mark.parametrize("version", VERSIONS)
+def test_frames_that_begin_differently_are_told_apart(version: int) -> None:
+    plain = encode(version, {}, [("words", [ROW])])
+    changes: list[dict[str, Any]] = [
+        {"group_id": "sums"},
+        {"generation_id_or_member_epoch": 4},
+        {"member_id": "n"},
+        {"group_instance_id": "i"},
+    ]
+    frames = [
+        plain,
+        *[encode(version, change, [("words", [ROW])]) for change in changes],
+        encode(version, {}, [("lines", [ROW])]),
+        encode(version, {}, [("words", [(1, 43, 4, "")])]),
+        plain.replace(b"\3web", b"\3app"),
+    ]
+    for frame in (*frames, *frames):
+        found = read_plain_commit(version, frame)
+        assert found is not None
+        check_read_alike(version, frame, found)
+    other_host = read_plain_commit(version, plain, "10.0.0.8")
+    assert other_host is not None
+    assert other_host[1].client_host == "10.0.0.8"
 
 
-ROW = (0, 42, 3, "")
+def test_a_topic_that_is_made_again_has_its_new_id() -> None:
+    TOPICS.create("again", 2)
+    frame = encode(9, {}, [("again", [(1, 7, -1, "")])])
+    assert read_plain_commit(9, frame) is not None
+    TOPICS.delete("again")
+    assert read_plain_commit(9, frame) is None
+    TOPICS.create("again", 1)
+    assert read_plain_commit(9, frame) is None
+    TOPICS.grow("again", 2)
+    found = read_plain_commit(9, frame)
+    assert found is not None
+    check_read_alike(9, frame, found)
+
+
+@pytest.mark.parametrize("head", [b"\xff\xff", b"\1\0" + b"x" * 256])
+def test_no_client_id_and_a_long_one_are_left_to_kio(head: bytes) -> None:
+    frame = encode(9, {}, [("words", [ROW])])
+    assert read_plain_commit(9, frame.replace(b"\0\3web", head)) is None
+    assert read_plain_commit(9, frame.replace(b"\0\3web", b"\0\xff" + b"x" * 255)) is not None
+    assert read_plain_commit(9, frame.replace(b"\0\3web", b"\0\0")) is not None
 
 
 @pytest.mark.parametrize(
