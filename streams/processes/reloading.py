@@ -33,12 +33,15 @@ from typing import NoReturn
 from streams.processes.signals import (
     STOP_SIGNALS,
     StopRequest,
+    exit_now,
+    flush_standard_streams,
     hold_signals,
     restore_default_signals,
+    write_line,
 )
 
 _INTERVAL_S = 0.3
-_LIST_BYTES_MAX = 1 << 24
+_PIPE_BYTES = 1 << 16
 _CLOCK_TICK_NS = 20_000_000
 """How far the clock that stamps files may be behind the clock that processes read."""
 
@@ -101,14 +104,16 @@ class _Reloader:
         self._directory = directory
         self._stop = StopRequest()
         self._child = 0
-        self._lifeline_end = -1
+        self._is_told = False
+        self._listing = self._lifeline_end = -1
+        self._listed = b""
         self._forked_at_ns = 0
         self._times: dict[str, int] = {}
 
     def run_until_stopped(self) -> int:
         """Run until a signal, or until the application has ended well; return the exit status."""
         for number in STOP_SIGNALS:
-            signal.signal(number, self._stop_application)
+            signal.signal(number, self._handle_stop_signal)
         while True:
             status = self._run_once()
             if status is not None:
@@ -118,65 +123,85 @@ class _Reloader:
         """Run the application until it ends; return the exit status, or None to run it again."""
         # Before the process reads the files: a change in the meantime is not missed.
         self._times |= read_times(map(str, self._directory.glob("*.py")))
-        listing = self._fork_application()
-        if self._stop.is_made:  # before the process was known
-            self._send_stop_signal()
-        exit_code: int | None = None
-        while exit_code is None:
-            listing = self._take_files(listing)
-            ended, wait_status = os.waitpid(self._child, os.WNOHANG)
-            if ended:
-                exit_code = os.waitstatus_to_exitcode(wait_status)
-            elif changes := find_changes(self._times):
-                self._report(changes)
-                self._send_stop_signal()
-                os.waitpid(self._child, 0)
-                self._child = 0
-                self._close(listing)
-                return self._exit_status(0) if self._stop.is_made else None
-            else:
-                time.sleep(_INTERVAL_S)
-        self._child = 0
-        self._close(self._take_files(listing))
-        if self._stop.is_made or exit_code == 0:
-            return self._exit_status(exit_code)
-        sys.stderr.write(
-            f"millrace: the application ended with status {exit_code}; it runs again when a file "
-            "changes\n"
+        if self._stop.is_made:
+            return 0
+        self._fork_application()
+        if self._stop.is_made and not self._is_told:  # before the process was known
+            self._tell_to_stop()
+        exit_code, is_changed = self._wait_for_end()
+        if self._stop.is_made or (exit_code == 0 and not is_changed):
+            return self._to_exit_status(exit_code)
+        if is_changed:
+            return None
+        write_line(
+            f"the application ended with status {exit_code}; it runs again when a file changes"
         )
         while not self._stop.wait(_INTERVAL_S):
             if changes := find_changes(self._times):
                 self._report(changes)
                 return None
-        return self._exit_status(exit_code)
+        return self._to_exit_status(exit_code)
+
+    def _wait_for_end(self) -> tuple[int, bool]:
+        """Wait for the process, and stop it when a file has changed.
+
+        Return its exit code, and whether a file has changed.
+        """
+        is_changed = False
+        while True:
+            self._take_files()
+            ended, wait_status = os.waitpid(self._child, os.WNOHANG)
+            if ended:
+                break
+            if not self._is_told and (changes := find_changes(self._times)):
+                is_changed = True
+                self._report(changes)
+                self._tell_to_stop()
+            time.sleep(_INTERVAL_S)
+        self._child = 0
+        self._take_files()
+        self._close_pipes()
+        return os.waitstatus_to_exitcode(wait_status), is_changed
 
     def _report(self, changes: list[str]) -> None:
         """Say which files have changed, and watch them as they are now."""
         self._times |= read_times(changes)
         names = ", ".join(Path(each).name for each in changes)
-        sys.stderr.write(f"millrace: {names} changed: the application is started again\n")
+        write_line(f"{names} changed: the application is started again")
 
-    def _stop_application(self, signal_number: int, _: FrameType | None) -> None:
-        """Pass a signal on to the application, which then commits and leaves."""
+    def _handle_stop_signal(self, signal_number: int, _: FrameType | None) -> None:
+        """Pass the first signal on to the application, unless it is being stopped, and others."""
+        if self._stop.is_made or not self._is_told:
+            self._tell_to_stop()
         self._stop.make_request()
-        self._send_stop_signal()
 
-    def _send_stop_signal(self) -> None:
-        """Send SIGTERM to the process that runs the application, if there is one."""
+    def _tell_to_stop(self) -> None:
+        """Send SIGTERM to the process that runs the application, if there is one.
+
+        It commits and leaves then; at a second one it would end at once.
+        """
         if self._child:
+            self._is_told = True
             with suppress(ProcessLookupError):  # it has just ended
                 os.kill(self._child, signal.SIGTERM)
 
-    @staticmethod
-    def _exit_status(exit_code: int) -> int:
-        return exit_code if exit_code >= 0 else 128 - exit_code
+    def _to_exit_status(self, exit_code: int) -> int:
+        """Return the watcher's exit status after the end of the process."""
+        if exit_code >= 0:
+            return exit_code
+        if self._stop.is_made and -exit_code in STOP_SIGNALS:
+            return 0  # before it had handlers, so before it did anything
+        return 128 - exit_code
 
-    def _fork_application(self) -> int:
-        """Fork the process that runs the application; return the pipe with its files' paths."""
+    def _fork_application(self) -> None:
+        """Fork the process that runs the application."""
         listing, listing_end = os.pipe()
         lifeline, lifeline_end = os.pipe()
         self._forked_at_ns = time.time_ns()
-        with hold_signals(STOP_SIGNALS):  # until the process is known here, to pass them on
+        self._is_told = False
+        flush_standard_streams()
+        # Until the process is known here, and has no handlers of the watcher's any more.
+        with hold_signals(STOP_SIGNALS):
             child = os.fork()
             if child == 0:
                 os.close(listing)
@@ -189,8 +214,8 @@ class _Reloader:
         os.close(listing_end)
         os.close(lifeline)
         os.set_blocking(listing, False)
+        self._listing, self._listed = listing, b""
         self._lifeline_end = lifeline_end
-        return listing
 
     def _run_application(self, listing_end: int) -> NoReturn:
         """Import the application, tell its files, run it, and end this process."""
@@ -209,31 +234,38 @@ class _Reloader:
         except BaseException:
             logging.exception("the application ended")
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
+            exit_now(status)
 
-    def _take_files(self, listing: int) -> int:
-        """Watch the files that the process has told, if it has by now; return the pipe, or -1."""
-        if listing < 0:
-            return listing
+    def _take_files(self) -> None:
+        """Watch the files that the process has told, once it has told all."""
+        while self._listing >= 0:
+            try:
+                told = os.read(self._listing, _PIPE_BYTES)
+            except BlockingIOError:
+                return
+            self._listed += told
+            if not told:
+                os.close(self._listing)
+                self._listing = -1
+                self._watch_files(self._listed)
+
+    def _watch_files(self, listed: bytes) -> None:
+        """Watch the files of a list, which is not whole if the process has been killed."""
         try:
-            told = os.read(listing, _LIST_BYTES_MAX)
-        except BlockingIOError:
-            return listing
-        if told:
-            # Files that were watched before keep their times: they may have changed since. Another
-            # one that has changed since the fork may have done so after it was imported.
-            safe_ns = self._forked_at_ns - _CLOCK_TICK_NS
-            times = read_times(json.loads(told))
-            known = {path: at_ns if at_ns < safe_ns else 0 for path, at_ns in times.items()}
-            self._times = known | self._times
-        os.close(listing)
-        return -1
+            paths = json.loads(listed)
+        except ValueError:
+            return
+        # Files that were watched before keep their times: they may have changed since. Another one
+        # that has changed since the fork may have done so after it was imported.
+        safe_ns = self._forked_at_ns - _CLOCK_TICK_NS
+        times = read_times(paths)
+        known = {path: at_ns if at_ns < safe_ns else 0 for path, at_ns in times.items()}
+        self._times = known | self._times
 
-    def _close(self, listing: int) -> None:
-        if listing >= 0:
-            os.close(listing)
+    def _close_pipes(self) -> None:
+        if self._listing >= 0:
+            os.close(self._listing)
+            self._listing = -1
         os.close(self._lifeline_end)
 
 

@@ -89,7 +89,7 @@ def install_stop_handlers(
     def handle_signal(number: int, frame: FrameType | None) -> None:
         nonlocal stopping
         if stopping and not is_watched:
-            os.write(2, b"millrace: stopped at once, without a commit\n")
+            write_line("stopped at once, without a commit")
             exit_now(128 + number)
         if not stopping:
             stopping = True
@@ -101,14 +101,34 @@ def install_stop_handlers(
         signal.signal(number, handle_signal)
 
 
+def describe_signal(number: int) -> str:
+    """Return the name of a signal, or its number if it is a real-time signal without one."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def write_line(text: str) -> None:
+    """Write a line to standard error, if anybody reads it; a signal handler may call this."""
+    with suppress(OSError):
+        os.write(2, f"millrace: {text}\n".encode())
+
+
 def cancel_shutdown_limit() -> None:
     """Cancel the time limit that a stop signal has set for the shutdown."""
     faulthandler.cancel_dump_traceback_later()
 
 
+def flush_standard_streams() -> None:
+    """Flush what was printed, so that it is neither lost at the end nor doubled by a fork."""
+    for stream in (sys.stdout, sys.stderr):
+        # It was being written to, is closed, or is none.
+        with suppress(OSError, RuntimeError, ValueError, AttributeError):
+            stream.flush()
+
+
 def exit_now(exit_status: int) -> NoReturn:
     """Flush the standard streams and end the process now, whatever its threads are doing."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, RuntimeError, ValueError):  # it was being written to, or is closed
-            stream.flush()
+    flush_standard_streams()
     os._exit(exit_status)

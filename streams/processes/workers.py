@@ -17,7 +17,6 @@ import fcntl
 import logging
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,7 +24,14 @@ from hashlib import sha256
 from types import FrameType
 from typing import NamedTuple
 
-from streams.processes.signals import STOP_SIGNALS, hold_signals, restore_default_signals
+from streams.processes.signals import (
+    STOP_SIGNALS,
+    describe_signal,
+    flush_standard_streams,
+    hold_signals,
+    restore_default_signals,
+    write_line,
+)
 
 _QUICKLY_S = 5.0
 _DEATHS_MAX = 5
@@ -93,11 +99,13 @@ class _Watcher:
         self._children: dict[int, _WorkerProcess] = {}
         self._stopping = False
         self._is_signalled = False
+        self._status_if_killed = 0
         self._quick_deaths = 0
 
     def start_worker(self, number: int) -> None:
         """Start worker `number` in a process of its own, unless the workers are being stopped."""
-        with hold_signals(_HANDLED_SIGNALS):  # until the worker is known here, to pass them on
+        # Until the worker is known here, and has no handlers of the watcher's any more.
+        with hold_signals(_HANDLED_SIGNALS):
             if self._stopping:
                 return
             pid = _fork_process(lambda: self._run(number))
@@ -117,7 +125,8 @@ class _Watcher:
                 if ended:
                     exit_code = os.waitstatus_to_exitcode(wait_status)
                     self._handle_worker_end(pid, self._children.pop(pid), exit_code)
-            time.sleep(_INTERVAL_S)
+            if self._children:
+                time.sleep(_INTERVAL_S)
 
     def handle_stop_signal(self, signal_number: int, frame: FrameType | None) -> None:
         """Handle SIGTERM or SIGINT: the first stops the workers, the second kills them."""
@@ -129,8 +138,7 @@ class _Watcher:
 
     def kill_workers(self, signal_number: int, frame: FrameType | None) -> None:
         """Kill all workers at once: at the second signal, or at SIGALRM when they took too long."""
-        os.write(2, b"millrace: the workers are killed, without a commit\n")
-        self.status = self.status or (1 if signal_number == signal.SIGALRM else 128 + signal_number)
+        self._status_if_killed = 1 if signal_number == signal.SIGALRM else 128 + signal_number
         self._send_signal(signal.SIGKILL)
 
     def _stop_workers(self) -> None:
@@ -150,19 +158,28 @@ class _Watcher:
     def _handle_worker_end(self, pid: int, worker: _WorkerProcess, exit_code: int) -> None:
         """Handle the end of a worker: restart it, stop the others, or note its exit status."""
         if self._stopping:
-            self.status = self.status or max(exit_code, 0)
+            self.status = self.status or self._judge_end(pid, exit_code)
             return
         if exit_code < 0:
             quickly = time.monotonic() - worker.started_at_s < _QUICKLY_S
             self._quick_deaths = self._quick_deaths + 1 if quickly else 0
             if self._quick_deaths < _DEATHS_MAX:
-                name = signal.Signals(-exit_code).name
-                sys.stderr.write(f"millrace: worker {pid} was ended by {name}: started again\n")
+                name = describe_signal(-exit_code)
+                write_line(f"worker {pid} was ended by {name}: started again")
                 self.start_worker(worker.number)
                 return
         if exit_code != 0:
             self.status = exit_code if exit_code > 0 else 1
             self._stop_workers()
+
+    def _judge_end(self, pid: int, exit_code: int) -> int:
+        """Return the exit status for the end of a worker that was told to stop."""
+        if exit_code >= 0:
+            return exit_code
+        if -exit_code in STOP_SIGNALS:  # before it had handlers, so before it did anything
+            return 0
+        write_line(f"worker {pid} was ended by {describe_signal(-exit_code)}, without a commit")
+        return self._status_if_killed or 128 - exit_code
 
 
 def watcher_is_gone(watcher: int) -> bool:
@@ -175,15 +192,18 @@ def _fork_process(run: Callable[[], None]) -> int:
 
     The caller has blocked the signals that the watcher handles.
     """
+    flush_standard_streams()
     child = os.fork()
     if child:
         return child
+    status = 0
     try:
         restore_default_signals(_HANDLED_SIGNALS)
         run()
     except SystemExit as end:
-        os._exit(end.code if isinstance(end.code, int) else 1)
+        status = end.code if isinstance(end.code, int) else 1
     except BaseException:
         logging.exception("a worker ended")
-        os._exit(1)
-    os._exit(0)
+        status = 1
+    flush_standard_streams()
+    os._exit(status)

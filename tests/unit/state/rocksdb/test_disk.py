@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,11 @@ def test_the_log_that_is_replayed_after_kill_9_does_not_grow_with_the_store(
     for first in range(0, 10_000, 1_000):
         changes = {b"%09d" % n: value for n in range(first, first + 1_000)}
         disk.write_changes(changes, StoreCheckpoint(first + 1_000, "topic"))
-    assert sum(file.stat().st_size for file in (tmp_path / "db").glob("*.log")) < 48 << 20
+    sizes = []
+    for file in (tmp_path / "db").glob("*.log"):
+        with suppress(FileNotFoundError):  # RocksDB has just removed it, as it is not needed
+            sizes.append(file.stat().st_size)
+    assert 0 < sum(sizes) < 48 << 20
     disk.close()
 
 

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -182,6 +183,23 @@ class Directory:
 
 sys.exit(run_with_reload(lambda: lambda: time.sleep(60), Directory()))
 """
+# A signal that another thread takes while the process is being forked.
+STOPPED_DURING = """
+import os, signal, sys, threading, time
+from streams.processes.reloading import run_with_reload
+
+def send_signal():
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.1)
+
+class Directory:
+    def glob(self, pattern):
+        return []
+
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+os.register_at_fork(after_in_parent=send_signal)
+sys.exit(run_with_reload(lambda: lambda: time.sleep(60), Directory()))
+"""
 # A signal when the process has ended, and has just been waited for.
 STOPPED_AFTER = """
 import os, signal, sys
@@ -203,10 +221,48 @@ sys.exit(reloading.run_with_reload(lambda: lambda: sys.exit(3), Directory()))
 
 
 @pytest.mark.parametrize(
-    ("script", "status"), [(STOPPED_BEFORE, 128 + signal.SIGTERM), (STOPPED_AFTER, 3)]
+    ("script", "status"), [(STOPPED_BEFORE, 0), (STOPPED_DURING, 0), (STOPPED_AFTER, 3)]
 )
 def test_a_signal_around_the_life_of_the_process_ends_the_watcher(script: str, status: int) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", script], timeout=30, check=False, capture_output=True, text=True
     )
     assert (ended.returncode, ended.stderr) == (status, "")
+
+
+# It takes a second to commit, and says how often it was told to stop.
+SLOW_PROGRAM = PROGRAM.replace(
+    'print("ended", {helper}.NAME, flush=True)',
+    'time.sleep(1)\n    print("ended", {helper}.NAME, "told", len(stopped), flush=True)',
+)
+
+
+@pytest.mark.parametrize("change_first", [True, False])
+def test_a_change_and_the_first_signal_stop_the_process_once(
+    reloaded: Reloaded, change_first: bool
+) -> None:
+    reloaded.pid_of("one")
+    reloaded.change("program.py", SLOW_PROGRAM.format(helper="first"))
+    reloaded.wait_for("ended one")
+    wait_until(lambda: reloaded.log.read_text().count("began one") == 2, what="the slow program")
+    if change_first:
+        reloaded.change("lib/first.py", "NAME = 'two'")
+        reloaded.wait_for(".*first.py changed.*")
+        reloaded.process.send_signal(signal.SIGINT)
+    else:
+        reloaded.process.send_signal(signal.SIGINT)
+        reloaded.change("lib/first.py", "NAME = 'two'")
+    assert reloaded.process.wait(HANG_LIMIT_S) == 0
+    assert "ended one told 1\n" in reloaded.log.read_text()
+
+
+def test_the_second_signal_is_passed_on_too(reloaded: Reloaded) -> None:
+    reloaded.pid_of("one")
+    reloaded.change("program.py", SLOW_PROGRAM.format(helper="first"))
+    reloaded.wait_for("ended one")
+    wait_until(lambda: reloaded.log.read_text().count("began one") == 2, what="the slow program")
+    reloaded.process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    reloaded.process.send_signal(signal.SIGINT)
+    assert reloaded.process.wait(HANG_LIMIT_S) == 0
+    assert "ended one told 2\n" in reloaded.log.read_text()

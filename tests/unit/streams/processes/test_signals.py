@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -58,3 +59,24 @@ sys.exit(0 if stop.wait(5) else 1)
 
 def test_a_signal_stops_a_process_without_standard_error() -> None:
     subprocess.run([sys.executable, "-c", WITHOUT_STANDARD_ERROR], check=True, timeout=30)
+
+
+SIGNALLED_TWICE = """
+import os, signal, sys, time
+from streams.processes.signals import StopRequest, install_stop_handlers
+
+stop = StopRequest()
+install_stop_handlers(stop.make_request, timeout_s=30)
+os.kill(os.getpid(), signal.SIGTERM)
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(10)
+"""
+
+
+def test_the_second_signal_ends_a_process_whose_standard_error_nobody_reads() -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [sys.executable, "-c", SIGNALLED_TWICE]
+    ended = subprocess.run(command, stderr=write_end, timeout=30, check=False)
+    os.close(write_end)
+    assert ended.returncode == 128 + signal.SIGTERM

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
 
@@ -30,7 +32,10 @@ def run_script(*lines: str) -> subprocess.CompletedProcess[str]:
     """Run workers in a process after some lines of Python."""
     script = "\n".join((BEGINNING, *lines, RUN))
     command = [sys.executable, "-c", script]
-    return subprocess.run(command, timeout=60, check=False, capture_output=True, text=True)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.run(
+        command, timeout=60, check=False, capture_output=True, text=True, env=buffered
+    )
 
 
 def claim_in_process(errors: SharedErrors, message: str, begin: int) -> int:
@@ -117,3 +122,64 @@ def test_signals_are_not_held_back_after_a_fork_that_failed() -> None:
         "    sys.exit(len(signal.pthread_sigmask(signal.SIG_BLOCK, ())))",
     )
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_signal_before_a_worker_has_handlers_ends_it_and_reaches_no_other() -> None:
+    ended = run_script(
+        "forks = []",
+        "def send_to_first():",
+        "    if len(forks) == 1:",
+        "        os.kill(os.getpid(), signal.SIGTERM)",
+        "os.register_at_fork(before=lambda: forks.append(1), after_in_child=send_to_first)",
+        "def run(number):",
+        "    pass",
+    )
+    assert ended.returncode == 0
+    assert re.fullmatch(r"millrace: worker \d+ was ended by SIGTERM: started again\n", ended.stderr)
+
+
+def test_a_signal_without_a_name_is_told_by_its_number() -> None:
+    ended = run_script(
+        "forks = []",
+        "os.register_at_fork(before=lambda: forks.append(1))",
+        "def run(number):",
+        "    if len(forks) == 1:",
+        "        os.kill(os.getpid(), 35)",
+    )
+    assert ended.returncode == 0
+    assert re.fullmatch(
+        r"millrace: worker \d+ was ended by signal 35: started again\n", ended.stderr
+    )
+
+
+def test_a_worker_that_is_killed_while_it_stops_is_told_and_is_the_status() -> None:
+    ended = run_script(
+        "def run(number):",
+        "    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))",
+        "    if number == 1:",
+        "        os.kill(os.getppid(), signal.SIGTERM)",
+        "    time.sleep(60)",
+    )
+    assert ended.returncode == 128 + signal.SIGKILL
+    assert "was ended by SIGKILL, without a commit" in ended.stderr
+
+
+def test_the_second_signal_kills_the_workers() -> None:
+    ended = run_script(
+        "def run(number):",
+        "    signal.signal(signal.SIGTERM, stop_slowly)",
+        "    if number == 1:",
+        "        os.kill(os.getppid(), signal.SIGINT)",
+        "    time.sleep(60)",
+        "def stop_slowly(*_):",
+        "    os.kill(os.getppid(), signal.SIGINT)",
+        "    time.sleep(60)",
+    )
+    assert ended.returncode == 128 + signal.SIGINT
+    assert "was ended by SIGKILL, without a commit" in ended.stderr
+
+
+def test_what_workers_and_their_watcher_print_is_printed_once() -> None:
+    ended = run_script("print('watcher')", "def run(number):", "    print('worker', number)")
+    assert ended.returncode == 0
+    assert sorted(ended.stdout.splitlines()) == ["watcher", "worker 0", "worker 1"]
