@@ -158,7 +158,8 @@ class _Watcher:
     def _handle_worker_end(self, pid: int, worker: _WorkerProcess, exit_code: int) -> None:
         """Handle the end of a worker: restart it, stop the others, or note its exit status."""
         if self._stopping:
-            self.status = self.status or self._judge_end(pid, exit_code)
+            status = self._judge_end(pid, exit_code)
+            self.status = self.status or status
             return
         if exit_code < 0:
             quickly = time.monotonic() - worker.started_at_s < _QUICKLY_S

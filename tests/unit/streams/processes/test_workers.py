@@ -166,9 +166,13 @@ def test_a_worker_that_is_killed_while_it_stops_is_told_and_is_the_status() -> N
 
 def test_the_second_signal_kills_the_workers() -> None:
     ended = run_script(
+        "is_ready, tell_ready = os.pipe()",
         "def run(number):",
         "    signal.signal(signal.SIGTERM, stop_slowly)",
-        "    if number == 1:",
+        "    if number == 0:",
+        "        os.write(tell_ready, b'.')",
+        "    else:",
+        "        os.read(is_ready, 1)",
         "        os.kill(os.getppid(), signal.SIGINT)",
         "    time.sleep(60)",
         "def stop_slowly(*_):",
@@ -176,7 +180,7 @@ def test_the_second_signal_kills_the_workers() -> None:
         "    time.sleep(60)",
     )
     assert ended.returncode == 128 + signal.SIGINT
-    assert "was ended by SIGKILL, without a commit" in ended.stderr
+    assert ended.stderr.count("was ended by SIGKILL, without a commit") == 2
 
 
 def test_what_workers_and_their_watcher_print_is_printed_once() -> None:
