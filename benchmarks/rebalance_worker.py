@@ -68,7 +68,7 @@ def main() -> None:
     with create_app(sys.argv[1:]).start(restore_listener=restores) as running:
         running.wait_for("RUNNING", _START_S)
         os.write(1, b"RUNNING\n")
-        while not stop.wait(1):
+        while not stop.wait_until_made(1):
             pass
 
 

@@ -281,7 +281,7 @@ class App:
         timeout_s = self.config.shutdown_timeout_ms / 1000
         signals.install_stop_handlers(stop.make_request, timeout_s=timeout_s, is_watched=is_watched)
         running = start_application(self.topology(), self.config, number=number, worker_count=count)
-        while not stop.wait(0.2):
+        while not stop.wait_until_made(0.2):
             if running.state == "ERROR" or is_abandoned():
                 break
         try:

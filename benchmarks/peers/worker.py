@@ -80,7 +80,7 @@ def main() -> None:
                 else count_every_update(output, f"{application}{CHANGELOG_SUFFIX}", Path(state))
             ),
         )
-        while not stop.wait(1):
+        while not stop.wait_until_made(1):
             pass
         return
     topics = Topics(left, right, output)
@@ -95,7 +95,7 @@ def main() -> None:
         cache_max_bytes=cache_max_bytes,
     )
     with app.start():
-        while not stop.wait(1):
+        while not stop.wait_until_made(1):
             pass
 
 

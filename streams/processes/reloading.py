@@ -136,7 +136,7 @@ class _Reloader:
         write_line(
             f"the application ended with status {exit_code}; it runs again when a file changes"
         )
-        while not self._stop.wait(_INTERVAL_S):
+        while not self._stop.wait_until_made(_INTERVAL_S):
             if changes := find_changes(self._times):
                 self._report(changes)
                 return None

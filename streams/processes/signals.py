@@ -45,7 +45,7 @@ class StopRequest:
         with suppress(RuntimeError):  # it has been released before
             self._lock.release()
 
-    def wait(self, timeout_s: float) -> bool:
+    def wait_until_made(self, timeout_s: float) -> bool:
         """Wait for the request for up to `timeout_s` seconds; return whether it has been made.
 
         A signal in the moment before the thread waits is handled after the wait, as Python does it:

@@ -169,7 +169,7 @@ def main() -> None:
     if given.after == "markers":
         crashes.prepare = partial(wait_for_markers, given.servers)
     with start_observed_app(app, crashes.reached, restore_listener=replayed) as running:
-        while not stop.wait(0.05) and running.state != "ERROR":
+        while not stop.wait_until_made(0.05) and running.state != "ERROR":
             pass
     given.counters.write_text(json.dumps(running.metrics()))
 

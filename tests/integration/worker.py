@@ -136,7 +136,7 @@ def main() -> None:
     stop = StopRequest()
     signal.signal(signal.SIGTERM, lambda *_: stop.make_request())
     with start_observed_app(app, killer(given.kill_at, given.kill_commit)) as running:
-        while not stop.wait(0.05) and running.state != "ERROR":
+        while not stop.wait_until_made(0.05) and running.state != "ERROR":
             pass
     given.counters.write_text(json.dumps(running.metrics()))
 

@@ -21,7 +21,7 @@ for _ in range(5_000):
     stop = StopRequest()
     signal.signal(signal.SIGALRM, lambda *_: stop.make_request())
     signal.setitimer(signal.ITIMER_REAL, delays.uniform(1e-5, 4e-4))
-    while not stop.wait(1e-5):
+    while not stop.wait_until_made(1e-5):
         pass
 """
 
@@ -32,14 +32,14 @@ def test_a_request_is_seen_wherever_the_signal_finds_the_main_thread() -> None:
 
 def test_a_request_ends_a_wait_at_once() -> None:
     stop = StopRequest()
-    assert not stop.wait(0)
+    assert not stop.wait_until_made(0)
     before = signal.signal(signal.SIGALRM, lambda *_: stop.make_request())
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         began_s = time.monotonic()
-        assert stop.wait(30)
+        assert stop.wait_until_made(30)
         assert time.monotonic() - began_s < 15
-        assert stop.wait(30)
+        assert stop.wait_until_made(30)
     finally:
         signal.signal(signal.SIGALRM, before)
 
@@ -53,7 +53,7 @@ stop = StopRequest()
 install_stop_handlers(stop.make_request, timeout_s=30)
 os.kill(os.getpid(), signal.SIGTERM)
 cancel_shutdown_limit()
-sys.exit(0 if stop.wait(5) else 1)
+sys.exit(0 if stop.wait_until_made(5) else 1)
 """
 
 
