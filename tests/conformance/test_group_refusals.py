@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from coordinator.errors import Code
-from tests.conformance.calls import commit_offset, settled
+from tests.brokers import Broker
+from tests.conformance.calls import commit_offset, eventually, settled
 from tests.conformance.members import Member, alone, see_rebalance, subscription, together
 from tests.conformance.wire import Api, Client, plain
 
@@ -106,11 +107,15 @@ def test_from_version_5_on_a_sync_says_type_and_protocol_or_is_refused_with_23(
 
 
 def test_who_has_only_asked_for_an_id_leaves_an_empty_group_behind(
-    client: Client, member: Callable[..., Member], group: str
+    client: Client, member: Callable[..., Member], group: str, broker: Broker
 ) -> None:
     someone = member(session_timeout_ms=500)
     someone.warm_up()
     someone.ask_for_id()
+    if broker.kind != "embedded":
+        # Kafka answers before the record of the group is committed: in 3 of 600 groups that were
+        # described at once there was none, and 10 ms later in all.
+        eventually(lambda: state(client, group), "Empty")
     assert state(client, group) == "Empty"
     stranger = member(member_id=someone.member_id)
     unknown = settled(lambda: stranger.leave(), (Code.NONE,))
