@@ -126,8 +126,8 @@ class _Reloader:
         if self._stop.is_made:
             return 0
         self._fork_application()
-        if self._stop.is_made and not self._is_told:  # before the process was known
-            self._tell_to_stop()
+        if self._stop.is_made:  # before the process was known
+            self._tell_once()
         exit_code, is_changed = self._wait_for_end()
         if self._stop.is_made or (exit_code == 0 and not is_changed):
             return self._to_exit_status(exit_code)
@@ -156,7 +156,7 @@ class _Reloader:
             if not self._is_told and (changes := find_changes(self._times)):
                 is_changed = True
                 self._report(changes)
-                self._tell_to_stop()
+                self._tell_once()
             time.sleep(_INTERVAL_S)
         self._child = 0
         self._take_files()
@@ -174,6 +174,12 @@ class _Reloader:
         if self._stop.is_made or not self._is_told:
             self._tell_to_stop()
         self._stop.make_request()
+
+    def _tell_once(self) -> None:
+        """Tell the process to stop, unless a signal that came just now has told it."""
+        with hold_signals(STOP_SIGNALS):
+            if not self._is_told:
+                self._tell_to_stop()
 
     def _tell_to_stop(self) -> None:
         """Send SIGTERM to the process that runs the application, if there is one.

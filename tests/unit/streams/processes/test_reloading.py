@@ -266,3 +266,36 @@ def test_the_second_signal_is_passed_on_too(reloaded: Reloaded) -> None:
     reloaded.process.send_signal(signal.SIGINT)
     assert reloaded.process.wait(HANG_LIMIT_S) == 0
     assert "ended one told 2\n" in reloaded.log.read_text()
+
+
+# A signal while the watcher reports a change, before it has told the process to stop. The process
+# changes the file itself, and ends with the number of signals that it got.
+SIGNALLED_IN_REPORT = """
+import os, pathlib, signal, sys, time
+from streams.processes import reloading
+
+file = pathlib.Path(sys.argv[1])
+
+def run():
+    told = []
+    signal.signal(signal.SIGTERM, lambda *_: told.append(True))
+    os.utime(file, (1, 1))
+    while not told:
+        time.sleep(0.05)
+    time.sleep(1)
+    sys.exit(len(told))
+
+def report(text):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.3)
+
+reloading.write_line = report
+sys.exit(reloading.run_with_reload(lambda: run, file.parent))
+"""
+
+
+def test_a_signal_while_a_change_is_reported_stops_the_process_once(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.touch()
+    command = [sys.executable, "-c", SIGNALLED_IN_REPORT, str(file)]
+    assert subprocess.run(command, timeout=30, check=False).returncode == 1

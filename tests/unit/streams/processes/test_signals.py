@@ -10,8 +10,8 @@ import time
 
 from streams.processes.signals import StopRequest
 
-# A lock that a handler waits for is hit within 1 000 of these signals: the waits are short, so
-# that about half of them come while the main thread begins or ends one.
+# The waits are short, so that many of the signals come while the main thread begins or ends one.
+# With an Event in the place of the request, it waits for itself within 1 000 of them.
 SIGNALLED = """
 import random, signal
 from streams.processes.signals import StopRequest

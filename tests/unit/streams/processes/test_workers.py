@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from streams.processes.workers import SharedErrors
 
 WORKERS = 8
@@ -124,32 +126,21 @@ def test_signals_are_not_held_back_after_a_fork_that_failed() -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_a_signal_before_a_worker_has_handlers_ends_it_and_reaches_no_other() -> None:
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGTERM, "SIGTERM"), (35, "signal 35")])
+def test_a_signal_before_a_worker_has_handlers_ends_it_alone_and_is_told(
+    number: int, name: str
+) -> None:
     ended = run_script(
         "forks = []",
         "def send_to_first():",
         "    if len(forks) == 1:",
-        "        os.kill(os.getpid(), signal.SIGTERM)",
+        f"        os.kill(os.getpid(), {int(number)})",
         "os.register_at_fork(before=lambda: forks.append(1), after_in_child=send_to_first)",
         "def run(number):",
         "    pass",
     )
     assert ended.returncode == 0
-    assert re.fullmatch(r"millrace: worker \d+ was ended by SIGTERM: started again\n", ended.stderr)
-
-
-def test_a_signal_without_a_name_is_told_by_its_number() -> None:
-    ended = run_script(
-        "forks = []",
-        "os.register_at_fork(before=lambda: forks.append(1))",
-        "def run(number):",
-        "    if len(forks) == 1:",
-        "        os.kill(os.getpid(), 35)",
-    )
-    assert ended.returncode == 0
-    assert re.fullmatch(
-        r"millrace: worker \d+ was ended by signal 35: started again\n", ended.stderr
-    )
+    assert re.fullmatch(rf"millrace: worker \d+ was ended by {name}: started again\n", ended.stderr)
 
 
 def test_a_worker_that_is_killed_while_it_stops_is_told_and_is_the_status() -> None:
