@@ -18,6 +18,7 @@ from typing import NoReturn
 
 import coordinator.skip_hypothesis  # noqa: F401 - before all others, see there
 from coordinator.broker import run_broker
+from coordinator.clock import FileShiftedClock
 from coordinator.config import BrokerConfig, WrongSetting
 from coordinator.faults import WrongFault
 from coordinator.log.data_directory import UnusableDataDirectory
@@ -69,7 +70,14 @@ class BrokerOptions(argparse.ArgumentParser):
             default=None,
             help="faults to inject, TOML or JSON (docs/faults.md); read again on SIGHUP",
         )
-
+        self.add_argument(
+            "--clock-shift",
+            type=Path,
+            metavar="FILE",
+            default=None,
+            help="for tests: a file with the ms by which the wall clock is shifted "
+            "(docs/faults.md); read again when it changes",
+        )
         self.add_argument(
             "--log-level",
             choices=("debug", "info", "warning", "error"),
@@ -98,7 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.data, settings, host=options.host, port=options.port
         )
         _raise_open_files_limit()
-        run_broker(config, _print_address, options.faults)
+        clock = None if options.clock_shift is None else FileShiftedClock(options.clock_shift)
+        run_broker(config, _print_address, options.faults, clock)
     except (WrongSetting, WrongFault, UnusableDataDirectory, CannotListen) as error:
         sys.stderr.write(f"millrace: {error}\n")
         return 2

@@ -344,10 +344,13 @@ class Broker:
 
 
 async def _run_until_stopped(
-    config: BrokerConfig, on_listening: Callable[[str, int], None], faults_file: Path | None
+    config: BrokerConfig,
+    on_listening: Callable[[str, int], None],
+    faults_file: Path | None,
+    clock: Clock | None,
 ) -> None:
     faults = Faults()
-    broker = Broker(config, faults=faults)
+    broker = Broker(config, clock=clock, faults=faults)
     loop = asyncio.get_running_loop()
     if faults_file is not None:
         faults.replace(read_faults(faults_file))
@@ -376,14 +379,17 @@ def _reload_faults(faults: Faults, file: Path) -> None:
 
 
 def run_broker(
-    config: BrokerConfig, on_listening: Callable[[str, int], None], faults_file: Path | None = None
+    config: BrokerConfig,
+    on_listening: Callable[[str, int], None],
+    faults_file: Path | None = None,
+    clock: Clock | None = None,
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
 
     `on_listening` is called with the host and port once it listens. The faults of `faults_file` are
-    set before it starts, and read again at each SIGHUP.
+    set before it starts, and read again at each SIGHUP. `clock` replaces the system's.
 
     Raises: UnusableDataDirectory, CannotListen or WrongFault before it listens; BrokenInvariant if
     it had to stop to protect its data.
     """
-    uvloop.run(_run_until_stopped(config, on_listening, faults_file))
+    uvloop.run(_run_until_stopped(config, on_listening, faults_file, clock))

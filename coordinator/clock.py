@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 
@@ -33,6 +34,54 @@ class SystemClock:
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+
+class ShiftedClock:
+    """Shifts the wall clock of another clock, so that a test lets days pass in a moment.
+
+    What expires by the wall clock (records, committed offsets, producer and transactional ids) is
+    found by the broker's next check for it. Sessions and time-outs go by the monotonic clock,
+    which is not shifted: members that live stay in their groups, and the session of one that is
+    gone ends after its own time-out. Any thread may shift the clock.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock: Clock = clock or SystemClock()
+        self.shift_ms = 0
+        """How many ms the wall clock is ahead of the other one's."""
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms() + self.shift_ms
+
+    def monotonic_ms(self) -> int:
+        return self._clock.monotonic_ms()
+
+
+class FileShiftedClock(ShiftedClock):
+    """Takes the shift of the wall clock, a whole number of ms, from a file that may be replaced.
+
+    The file is read again once it has changed, so that the broker and workers in other processes,
+    which have the same file, are shifted together. A file that is missing means no shift.
+    """
+
+    def __init__(self, path: Path, clock: Clock | None = None) -> None:
+        super().__init__(clock)
+        self._path = path
+        self._version: tuple[int, int] | None = None
+
+    def now_ms(self) -> int:
+        try:
+            status = self._path.stat()
+        except FileNotFoundError:
+            self._version, self.shift_ms = None, 0
+        else:
+            version = (status.st_ino, status.st_mtime_ns)
+            if version != self._version:
+                # A text that is being written has no number yet: it is read with the next call.
+                text = self._path.read_text().strip()
+                if text.removeprefix("-").isdecimal():
+                    self._version, self.shift_ms = version, int(text)
+        return super().now_ms()
 
 
 class Timer(Protocol):

@@ -22,6 +22,7 @@ from typing import Self
 import uvloop
 
 from coordinator.broker import Broker
+from coordinator.clock import Clock
 from coordinator.config import BrokerConfig
 from coordinator.faults import Faults
 
@@ -30,7 +31,7 @@ class EmbeddedBroker:
     """Runs a broker in this process as a context manager; without `data_dir` its data is temporary.
 
     `topics` (name: partitions) are created if missing. `settings` are Kafka's broker settings by
-    dotted name.
+    dotted name. `clock` replaces the system's: with a `clock.ShiftedClock` a test lets days pass.
     Raises on entry: WrongSetting, UnusableDataDirectory, CannotListen. On exit:
     BrokenInvariant, if the broker had to stop to protect its data.
     """
@@ -43,12 +44,14 @@ class EmbeddedBroker:
         settings: Mapping[str, object] | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
+        clock: Clock | None = None,
     ) -> None:
         self._data_dir = None if data_dir is None else Path(data_dir)
         self._topics = dict(topics or {})
         self._settings = dict(settings or {})
         self._host = host
         self._port = port
+        self._clock = clock
         self._exits = ExitStack()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._broker: Broker | None = None
@@ -126,7 +129,7 @@ class EmbeddedBroker:
     async def _run_until_stopped(
         self, config: BrokerConfig, started_event: threading.Event
     ) -> None:
-        broker = Broker(config, faults=self.faults)
+        broker = Broker(config, clock=self._clock, faults=self.faults)
         await broker.start()
         try:
             await broker.ensure_topics_once_names_are_free(self._topics)

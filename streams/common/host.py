@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Protocol
 
 
@@ -72,3 +73,31 @@ class SystemHost:
         thread = threading.Thread(target=target, name=name, daemon=True)
         thread.start()
         return thread
+
+
+class ShiftedHost(SystemHost):
+    """Shifts the wall clock by the ms in a file that may be replaced, so that tests let days pass.
+
+    The file is read again once it has changed; one that is missing means no shift. The broker of a
+    test has the same file (`python -m coordinator --clock-shift`). The monotonic clock, by which
+    sessions and time-outs go, is not shifted.
+    """
+
+    def __init__(self, shift_file: Path) -> None:
+        self._path = shift_file
+        self._version: tuple[int, int] | None = None
+        self._shift_ms = 0
+
+    def now_ms(self) -> int:
+        try:
+            status = self._path.stat()
+        except FileNotFoundError:
+            self._version, self._shift_ms = None, 0
+        else:
+            version = (status.st_ino, status.st_mtime_ns)
+            if version != self._version:
+                # A text that is being written has no number yet: it is read with the next call.
+                text = self._path.read_text().strip()
+                if text.removeprefix("-").isdecimal():
+                    self._version, self._shift_ms = version, int(text)
+        return super().now_ms() + self._shift_ms

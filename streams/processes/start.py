@@ -16,7 +16,7 @@ from uuid import uuid4
 from state.directory import ProcessSlot, StateDirectory
 from state.errors import StateError
 from state.rocksdb import MemoryBudget
-from streams.common.host import Host, SystemHost
+from streams.common.host import Host, ShiftedHost, SystemHost
 from streams.errors import ConfigError, OutcomeUnknown
 from streams.ledger import ledger_topic
 from streams.monitoring.metrics import WorkerCollector
@@ -70,7 +70,8 @@ def start_application(
     up by it. `on_step` is called at each step of each commit. Raises ConfigError.
     """
     collect_less_often()
-    host = SystemHost()
+    shift_file = config.clock_shift_file
+    host = SystemHost() if shift_file is None else ShiftedHost(shift_file)
     brokers = _connect_to_brokers(topology, config)
     with ExitStack() as exits:
         directory, directory_id, slot = _claim_slot(config, topology.application_id)

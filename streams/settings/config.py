@@ -188,6 +188,9 @@ class StreamsConfig(BaseSettings):
     this `min.compaction.lag.ms`. 0: as long as nothing of it happens to be compacted."""
     ledger: bool = False
     """Whether each transaction records in `<application.id>-ledger` what it read and wrote."""
+    clock_shift_file: Path | None = None
+    """For tests: a file with the ms by which the worker's wall clock is shifted, read again when it
+    changes."""
     connection: Annotated[ConnectionSettings, PlainValidator(to_connection)] = ConnectionSettings()
     """How to reach a secured cluster, by librdkafka's names: `security.protocol`, `sasl.*`, `ssl.*`
     (`streams.connection.settings`). All clients have them."""

@@ -61,6 +61,7 @@ class StreamsSettings(TypedDict, total=False):
     statestore_uncommitted_max_bytes: int
     cut_retention_ms: int
     ledger: bool
+    clock_shift_file: Path | None
     connection: ConnectionSettings | dict[str, Any]
     consumer: dict[str, Any]
     producer: dict[str, Any]

@@ -9,9 +9,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from coordinator import EmbeddedBroker
 from coordinator.__main__ import main
+from coordinator.clock import ShiftedClock
 from coordinator.config import WrongSetting
 from coordinator.log.data_directory import UnusableDataDirectory
-from tests.processes import HANG_LIMIT_S
+from tests.processes import HANG_LIMIT_S, wait_until
 
 
 def roundtrip(bootstrap_servers: str, value: bytes) -> tuple[int, bytes | None]:
@@ -117,3 +118,17 @@ def test_starting_a_broker_imports_no_typer_and_no_pydantic() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == ""
+
+
+def test_a_shifted_clock_lets_records_expire_while_the_broker_runs(tmp_path: Path) -> None:
+    clock = ShiftedClock()
+    settings = {"log.retention.check.interval.ms": 20}
+    with EmbeddedBroker(tmp_path, topics={"lines": 4}, settings=settings, clock=clock) as broker:
+        roundtrip(broker.bootstrap_servers, b"soon a week old")
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"})
+        clock.shift_ms = 8 * 86_400_000
+        wait_until(
+            lambda: consumer.get_watermark_offsets(TopicPartition("lines", 3)) == (1, 1),
+            what="the record expires",
+        )
+        consumer.close()
