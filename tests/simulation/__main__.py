@@ -1,9 +1,9 @@
 """Run many histories on every core: `python -m tests.simulation --seeds 1000`.
 
 The status is 1 if one fails. `--first` says where to begin; `--seeds 1 --first 4711` runs one
-again. Each seed stands for one history of transactions, one of groups, one of rebalances and four
+again. Each seed stands for one history of transactions, one of groups, one of rebalances and five
 of the runtime: one of any kind, one where time decides what comes out, one of an application with
-a model of its own, and one with a ledger; `--only` runs one kind.
+a model of its own, one with a ledger, and one in which days pass; `--only` runs one kind.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from tests.simulation.rebalances import scenario as rebalances
 from tests.simulation.rebalances.history import RebalanceHistory
 from tests.simulation.runtime import scenario as runtime
 from tests.simulation.runtime.applications import APPLICATIONS
+from tests.simulation.runtime.days import scenario as days
+from tests.simulation.runtime.days.history import DaysHistory
+from tests.simulation.runtime.days.scenario import TABLES
 from tests.simulation.runtime.history import RuntimeHistory
 from tests.simulation.runtime.topologies import TIMED
 from tests.simulation.transactions import TransactionHistory
@@ -42,6 +45,9 @@ KINDS: dict[str, Callable[[int], str]] = {
         RuntimeHistory, runtime.scenario(seed, kind=[*APPLICATIONS][seed % len(APPLICATIONS)])
     ),
     "ledger": lambda seed: find_failure(RuntimeHistory, runtime.scenario(seed, ledger=True)),
+    "days": lambda seed: find_failure(
+        DaysHistory, days.days_scenario(seed, kind=TABLES[seed % len(TABLES)], aborts=False)
+    ),
 }
 
 

@@ -70,6 +70,8 @@ class VirtualLoop:
 
     def __init__(self) -> None:
         self.elapsed_ms = 0.0
+        self.passed_ms = 0
+        """How far days that passed have moved the wall clock, and not the monotonic one."""
         self.failures: list[str] = []
         self._ready: deque[Call] = deque()
         self._timers: list[tuple[float, int, Call]] = []
@@ -78,7 +80,7 @@ class VirtualLoop:
     # The clock
 
     def now_ms(self) -> int:
-        return START_MS + int(self.elapsed_ms)
+        return START_MS + self.passed_ms + int(self.elapsed_ms)
 
     def monotonic_ms(self) -> int:
         return int(self.elapsed_ms)

@@ -23,6 +23,7 @@ PLANTS_BUGS = {
     "simulation/rebalances/bugs.py": "rebalances",
     "simulation/runtime/application_bugs.py": "handlers and processors",
     "simulation/runtime/bugs.py": "the runtime",
+    "simulation/runtime/days/bugs.py": "what expires while days pass",
     "simulation/runtime/standby_bugs.py": "standby tasks",
 }
 """Files that plant bugs, and where: a planted bug may replace a private attribute."""

@@ -41,6 +41,7 @@ class RuntimeHistory(History):
     """Represents one run of a scenario of the runtime."""
 
     world: RuntimeWorld
+    world_type: type[RuntimeWorld] = RuntimeWorld
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class RuntimeHistory(History):
         bug: Bug = no_bug,
         checkers: Sequence[type[RuntimeChecker]] = CHECKERS,
     ) -> None:
-        world = RuntimeWorld(scenario.setting, scenario.seed)
+        world = self.world_type(scenario.setting, scenario.seed)
         super().__init__(world, bug)
         self.scenario = scenario
         world.listeners = [checker(world) for checker in checkers]

@@ -66,7 +66,7 @@ TIMED = ("closing", "suppress", "outer")
 WINDOW_MS = 300
 WITHIN_MS = GRACE_MS = 600_000
 """The join's window, longer than a history, so that the order of records has no effect."""
-_KEPT_MS = 30 * 86_400_000
+KEPT_MS = 30 * 86_400_000
 
 
 def group_of(value: str) -> str:
@@ -175,10 +175,10 @@ def _lines(*, persistent: bool, swapped: bool) -> Topology:
     return app.topology()
 
 
-def _closing(kind: str, *, caching: bool, persistent: bool) -> Topology:
+def _closing(kind: str, *, caching: bool, persistent: bool, kept_ms: int) -> Topology:
     app = App(APPLICATION)
     keep = Store.persistent if persistent else Store.in_memory
-    store = keep(STORE, caching=caching, retention=_KEPT_MS)
+    store = keep(STORE, caching=caching, retention=kept_ms)
     stream = app.stream(INPUT, key=serdes.string, value=serdes.string)
     group = stream.group_by_key().windowed_by(windows.tumbling(WINDOW_MS))
     if kind == "closing":
@@ -205,8 +205,18 @@ def _outer() -> Topology:
     return app.topology()
 
 
-def topology(kind: str, *, caching: bool, persistent: bool, swapped: bool = False) -> Topology:
-    """Return one of the module's topologies; `swapped` is of `lines`."""
+def topology(
+    kind: str,
+    *,
+    caching: bool,
+    persistent: bool,
+    swapped: bool = False,
+    kept_ms: int = KEPT_MS,
+) -> Topology:
+    """Return one of the module's topologies.
+
+    `swapped` is of `lines`; `kept_ms` is how long stores of windows keep them.
+    """
     if kind == "lines":
         return _lines(persistent=persistent, swapped=swapped)
     if kind == "tick":
@@ -214,7 +224,7 @@ def topology(kind: str, *, caching: bool, persistent: bool, swapped: bool = Fals
     if kind == "outer":
         return _outer()
     if kind in TIMED:
-        return _closing(kind, caching=caching, persistent=persistent)
+        return _closing(kind, caching=caching, persistent=persistent, kept_ms=kept_ms)
     graph = Graph()
     last: Node = SourceNode(name="source", topic=INPUT, key=serdes.string, value=serdes.string)
     graph.add_node(last)

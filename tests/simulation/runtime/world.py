@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +22,7 @@ from tests.simulation.runtime.topologies import (
     COPIES,
     GRACE_MS,
     INPUT,
+    KEPT_MS,
     OTHER,
     OUTPUT,
     TIMED,
@@ -77,6 +78,8 @@ class RuntimeSetting:
     unsteady: float = 0.0  # the probability that tasks move at a rebalance for no reason
     standbys: float = 0.0  # the probability that a task gets a standby, or a warm-up, on a machine
     preemption: float = 0.02  # the probability that another thread gets its turn at a call
+    kept_ms: int = KEPT_MS  # how long stores keep their windows
+    broker: Mapping[str, Any] = field(default_factory=dict)  # more fields of its configuration
 
     @property
     def is_exactly_once(self) -> bool:
@@ -98,7 +101,8 @@ class RuntimeWorld(ThreadedWorld):
             topics[COPIES] = PARTITIONS
         if setting.ledger:
             topics[ledger_topic(APPLICATION)] = 1
-        super().__init__(setting.world, seed, topics, BROKER, preemption=setting.preemption)
+        broker = {**BROKER, **setting.broker}
+        super().__init__(setting.world, seed, topics, broker, preemption=setting.preemption)
         self.runtime = setting
         self.seed = seed
         self.trouble = setting.world.trouble
@@ -156,6 +160,7 @@ class RuntimeWorld(ThreadedWorld):
             caching=setting.caching,
             persistent=setting.persistent,
             swapped=life % 2 == 0,
+            kept_ms=setting.kept_ms,
         )
 
     # Workers and their machines
@@ -232,6 +237,11 @@ class RuntimeWorld(ThreadedWorld):
     def leap(self) -> None:
         """Make the next records so much later that all windows before them have closed."""
         self._ahead_ms += 3 * GRACE_MS
+
+    def continue_event_time(self) -> None:
+        """Let the next timed record come right after the last one, whatever the clock says."""
+        if self.timed:
+            self._ahead_ms = self.timed[-1].time_ms + 1 - self.loop.now_ms()
 
     def close(self) -> None:
         """Write records without values of interest, which close all open windows."""

@@ -1,0 +1,1 @@
+"""Let days and weeks pass while an application runs, idles or is stopped."""

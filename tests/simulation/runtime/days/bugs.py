@@ -1,0 +1,92 @@
+"""Plant bugs that only passing days show, in the runtime and in the broker."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from coordinator.groups import offset_expiry
+from streams.runtime import assignment
+from streams.runtime.clients import errors
+from streams.runtime.offset_reset import OffsetResetter
+from tests.simulation.bugs import replaced
+from tests.simulation.runtime.bugs import Bug, several
+from tests.simulation.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedDays:
+    """Holds a bug, the law that it breaks by its checkers' names, and a story that shows it."""
+
+    bug: Bug
+    laws: tuple[str, ...]
+    story: str | None = None
+    setting: dict[str, Any] = field(default_factory=dict)
+
+
+def records_that_expired_unread_skipped(world: World) -> AbstractContextManager[None]:
+    """Make an offset out of range go on at the beginning of what is left, without a word."""
+
+    def make(original: Any) -> Any:
+        def create(self: OffsetResetter, *arguments: Any, **named: Any) -> None:
+            original(self, *arguments, **{**named, "offset_out_of_range": "earliest"})
+
+        return create
+
+    return replaced(OffsetResetter, "__init__", make)
+
+
+def changelogs_cut_by_the_clock(world: World) -> AbstractContextManager[None]:
+    """Make changelogs of tables lose records after the brokers' default retention."""
+
+    def make(original: Any) -> Any:
+        def settings(*arguments: Any) -> dict[str, str]:
+            return {**original(*arguments), "cleanup.policy": "compact,delete"}
+
+        return settings
+
+    return replaced(assignment, "changelog_settings", make)
+
+
+def offsets_of_living_groups_expire(world: World) -> AbstractContextManager[None]:
+    """Make the broker count the retention of offsets from their commit, members or not."""
+
+    def make(original: Any) -> Any:
+        def find(shard: Any, group_id: str) -> Any:
+            policy = original(shard, group_id)
+            return policy and replace(policy, is_subscribed=lambda topic: False)
+
+        return find
+
+    return replaced(offset_expiry, "find_offset_policy", make)
+
+
+def expired_producers_end_their_worker(world: World) -> AbstractContextManager[None]:
+    """Make a worker give up when its transactional id has expired while it was idle."""
+
+    def make(original: Any) -> Any:
+        return original - {KafkaError.INVALID_PRODUCER_ID_MAPPING}
+
+    def permanent(original: Any) -> Any:
+        return original | {KafkaError.INVALID_PRODUCER_ID_MAPPING}
+
+    return several(
+        replaced(errors, "_FENCED_ERRORS", make), replaced(errors, "PERMANENT_ERRORS", permanent)
+    )
+
+
+_COUNT = {"kind": "count", "persistent": False}
+DAYS_BUGS = (
+    PlantedDays(records_that_expired_unread_skipped, ("exactly_once",), "lost unread", _COUNT),
+    PlantedDays(changelogs_cut_by_the_clock, ("exactly_once", "stores"), None, _COUNT),
+    PlantedDays(
+        offsets_of_living_groups_expire,
+        ("exactly_once", "offsets", "refusal"),
+        "idle for weeks",
+        _COUNT,
+    ),
+    PlantedDays(expired_producers_end_their_worker, ("refusal", "progress"), "idle for weeks"),
+)

@@ -1,0 +1,27 @@
+"""Name the refusals with which an application may answer to days that have passed.
+
+Each has a cause in the history: without it, the refusal is a violation, as a wrong result is.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+
+class Cause(Enum):
+    """Names what happened to an application, and what its refusal says then."""
+
+    UNREAD = r"offset_out_of_range=fail|are lost"
+    """Records expired that it had not read."""
+    OFFSETS = r"committed offset|nothing is committed|no offset"
+    """Its group was empty for longer than committed offsets are kept."""
+    TOPIC = r"another topic of the same name|made again|topic id"
+    """A topic was deleted and made again."""
+    POLICY = r"cleanup\.policy|retention\.ms"
+    """The settings of one of its topics were changed."""
+
+
+def find_cause(error: Exception, causes: set[Cause]) -> Cause | None:
+    """Return the cause that the error names, of those that there were; None if there is none."""
+    return next((each for each in causes if re.search(each.value, str(error))), None)

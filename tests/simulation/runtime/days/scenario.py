@@ -1,0 +1,249 @@
+"""Make a scenario in which days pass: an application idles, is stopped, moves to other machines.
+
+The brokers' settings are the defaults: records, empty groups' offsets and transactional ids are
+kept for 7 days, producer ids for one. Only their checks come sooner, within one `CHECKS_MS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeAlias
+
+from tests.simulation.runtime.scenario import Feed, Kill, Start
+from tests.simulation.runtime.topologies import INPUT, TIMED
+from tests.simulation.runtime.world import RuntimeSetting
+from tests.simulation.steps import Scenario, Step
+from tests.simulation.world import Setting
+
+DAY_MS = 86_400_000
+CHECKS_MS = 100
+CHECKS = {
+    "log_retention_check_interval_ms": CHECKS_MS,
+    "offsets_retention_check_interval_ms": CHECKS_MS,
+    "producer_id_expiration_check_interval_ms": CHECKS_MS,
+    "transaction_remove_expired_transaction_cleanup_interval_ms": CHECKS_MS,
+}
+ROUNDS = 5
+TABLES = ("copy", "count", "collect", "regroup")
+KINDS = (*TABLES, "closing", "suppress")
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Represents days that pass; `stands`: event time does not go on meanwhile."""
+
+    days: float
+    stands: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Represents a step that waits until all input is processed, as far as that comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopAll:
+    """Represents the end of all workers: by SIGTERM, or by kill -9."""
+
+    killed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Represents a machine whose disk is gone: what starts there next is on a new one."""
+
+    machine: int
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """Represents a transaction of another producer on each input partition that is aborted."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recreate:
+    """Represents the input topic being deleted and made again under the same name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetTopic:
+    """Represents a setting of a topic that somebody changes by hand."""
+
+    topic: str
+    name: str
+    value: str
+
+
+DaysAction: TypeAlias = (
+    Feed | Start | Kill | Pass | Rest | StopAll | Replace | Abort | Recreate | SetTopic
+)
+DaysScenario: TypeAlias = Scenario[RuntimeSetting, Any]
+
+
+def days_scenario(
+    seed: int, story: str | None = None, *, aborts: bool = True, stands: bool = True, **given: Any
+) -> DaysScenario:
+    """Return the scenario of a seed, of several rounds, or one of `STORIES` by name.
+
+    `aborts`: inputs have aborted records, too; `stands`: event time may stand while days pass.
+    `given` are fields of the setting.
+    """
+    random = Random(f"{seed} days")
+    chosen: dict[str, Any] = {
+        "kind": random.choice(KINDS),
+        "caching": random.random() < 0.5,
+        "persistent": random.random() < 0.85,
+        "workers": 2,
+        "threads": random.choice((1, 1, 2)),
+        "guarantee": random.choice(("exactly_once_v2",) * 3 + ("exactly_once",)),
+        "commit_interval_ms": random.choice((20, 100)),
+        "session_timeout_ms": 1_000,
+        "preemption": 0.0,
+        "standbys": random.choice((0.0, 0.0, 0.7)),
+        "kept_ms": 300_000,
+        "broker": CHECKS,
+    }
+    setting = RuntimeSetting(world=Setting(transaction_timeout_ms=1_500), **{**chosen, **given})
+    steps = (
+        STORIES[story](random) if story else _rounds(random, setting, aborts=aborts, stands=stands)
+    )
+    return Scenario(seed, setting, tuple(steps))
+
+
+def _feed(random: Random) -> Feed:
+    return Feed(random.randint(2, 10), random.getrandbits(32))
+
+
+def _rounds(
+    random: Random, setting: RuntimeSetting, *, aborts: bool, stands: bool
+) -> Iterator[Step[Any]]:
+    """Yield rounds of records, rest, days and restarts; some rest comes before each pass."""
+    yield Step(800, _feed(random))
+    may_stand = stands and setting.kind in TIMED
+    for _ in range(ROUNDS):
+        yield Step(100, _feed(random))
+        if random.random() < 0.3 and aborts:
+            yield Step(50, Abort(random.getrandbits(16)))
+        yield Step(100, Rest())
+        stands = random.random() < 0.5 and may_stand
+        days = random.choice((0.5, 1.5, 3, 5, 8))
+        chance = random.random()
+        if chance < 0.35:
+            yield Step(50, Pass(days, stands))
+        elif chance < 0.75:
+            yield Step(50, StopAll(killed=random.random() < 0.3))
+            yield Step(10, Pass(min(days, 5), stands))
+            yield from _come_back(random)
+        else:
+            worker = random.randrange(setting.workers)
+            yield Step(50, Pass(days, stands))
+            yield Step(50, Kill(worker))
+            if random.random() < 0.5:
+                yield Step(10, Replace(worker))
+            yield Step(random.choice((10, 1_500)), Start(worker))
+        yield Step(random.choice((50, 500)), _feed(random))
+    yield Step(100, _feed(random))
+
+
+def _come_back(random: Random) -> Iterator[Step[Any]]:
+    for machine in (0, 1):
+        if random.random() < 0.5:
+            yield Step(0, Replace(machine))
+    for worker in random.sample((0, 1), 2):
+        yield Step(random.choice((0, 300)), Start(worker))
+
+
+def _stopped_beyond_offsets(random: Random) -> Iterator[Step[Any]]:
+    """Stop the application for longer than an empty group's offsets are kept."""
+    yield Step(800, _feed(random))
+    yield Step(100, Rest())
+    if random.random() < 0.7:  # else the inputs are gone as well
+        yield Step(0, SetTopic(INPUT, "retention.ms", "-1"))
+    yield Step(50, StopAll(killed=random.random() < 0.3))
+    # An empty group's time begins when its last member is gone.
+    yield Step(1_500, Pass(8))
+    yield from _come_back(random)
+    yield Step(500, _feed(random))
+
+
+def _idle_after_aborted(random: Random) -> Iterator[Step[Any]]:
+    """Let inputs that end with aborted records expire; then one worker is replaced."""
+    yield Step(800, _feed(random))
+    yield Step(100, Rest())
+    yield Step(50, Abort(random.getrandbits(16)))
+    yield Step(3_000, Rest())
+    yield Step(50, Pass(8))
+    yield Step(100, StopAll())
+    yield from _come_back(random)
+    yield Step(500, _feed(random))
+
+
+def _windows_that_stand(random: Random) -> Iterator[Step[Any]]:
+    """Let days pass in which event time stands, and then move the tasks to new machines."""
+    yield Step(800, _feed(random))
+    yield Step(100, _feed(random))
+    yield Step(100, Rest())
+    yield Step(50, Pass(random.choice((2, 3, 5)), stands=True))
+    yield Step(50, StopAll())
+    for machine in (0, 1):
+        yield Step(0, Replace(machine))
+    for worker in (0, 1):
+        yield Step(0, Start(worker))
+    yield Step(500, _feed(random))
+
+
+def _topic_made_again(random: Random) -> Iterator[Step[Any]]:
+    """Make the input again, while the application runs or is stopped."""
+    yield Step(800, _feed(random))
+    yield Step(100, Rest())
+    stopped = random.random() < 0.5
+    if stopped:
+        yield Step(50, StopAll())
+    yield Step(50, Recreate())
+    if stopped:
+        yield from _come_back(random)
+    for _ in range(4):  # more records than there were before
+        yield Step(random.choice((10, 300)), _feed(random))
+    yield Step(500, _feed(random))
+
+
+def _lost_unread(random: Random) -> Iterator[Step[Any]]:
+    """Let records expire that were not read: the application must not go on without a word."""
+    yield Step(800, _feed(random))
+    yield Step(100, Rest())
+    yield Step(50, StopAll())
+    yield Step(0, SetTopic(INPUT, "retention.ms", str(DAY_MS)))
+    yield Step(50, _feed(random))
+    yield Step(200, Pass(2))
+    yield from _come_back(random)
+    yield Step(500, _feed(random))
+
+
+def _idle_for_weeks(random: Random) -> Iterator[Step[Any]]:
+    """Let the application run without a record for longer than anything is remembered."""
+    yield Step(800, _feed(random))
+    yield Step(100, _feed(random))
+    yield Step(0, SetTopic(INPUT, "retention.ms", "-1"))
+    for _ in range(2):
+        yield Step(100, Rest())
+        for _ in range(random.choice((1, 3))):
+            yield Step(50, Pass(random.choice((2, 8))))
+        if random.random() < 0.5:
+            yield Step(50, StopAll())
+            yield from _come_back(random)
+        yield Step(random.choice((50, 500)), _feed(random))
+
+
+STORIES = {
+    "idle for weeks": _idle_for_weeks,
+    "stopped beyond offsets": _stopped_beyond_offsets,
+    "idle after aborted": _idle_after_aborted,
+    "windows that stand": _windows_that_stand,
+    "topic made again": _topic_made_again,
+    "lost unread": _lost_unread,
+}
+"""Fixed sequences of steps, by name."""

@@ -1,0 +1,83 @@
+"""Keep what was read of logs that expire, and know which refusals the passed days justify."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tests.simulation.runtime.clients.producer import SimProducer
+from tests.simulation.runtime.days.refusals import Cause
+from tests.simulation.runtime.process import Process
+from tests.simulation.runtime.world import PARTITIONS, RuntimeSetting, RuntimeWorld
+from tests.simulation.truth import Truth
+
+
+class DaysWorld(RuntimeWorld):
+    """Represents a world in which days pass; `causes` are reasons for which it may be refused."""
+
+    def __init__(self, setting: RuntimeSetting, seed: int) -> None:
+        super().__init__(setting, seed)
+        self.causes: set[Cause] = set()
+        self.empty_ms = 0
+        """How long no worker has run; 0 while one does."""
+        self._others: list[Process] = []
+
+    @property
+    def is_aborting(self) -> bool:
+        """Return whether another producer's transaction has not ended yet."""
+        return any(process.is_running for process in self._others)
+
+    def replace_machine(self, number: int) -> None:
+        """Lose a machine's disk, unless a worker runs on it."""
+        machine = self.machines[number]
+        if any(each.is_alive and each.machine is machine for each in self.workers):
+            return
+        for path in tuple(machine.databases):
+            self.report_deletion(machine.databases.pop(path))
+        machine.subtopologies.clear()
+
+    def set_topic(self, topic: str, name: str, value: str) -> None:
+        """Change a setting of a topic that exists."""
+        found = self.broker.topics.get(topic)
+        if found is not None:
+            self.broker.topics.replace_configs(topic, {**found.configs, name: value})
+
+    def recreate(self, topic: str) -> None:
+        """Delete a topic and make it again, empty, with another id."""
+        found = self.broker.topics.get(topic)
+        assert found is not None
+        with self.observe_action():
+            self.broker.topics.delete_topic(found)
+            self.broker.topics.release_deleted_name(topic)
+            self.broker.topics.create_topic(topic, PARTITIONS, found.configs)
+            for number in range(PARTITIONS):
+                self.truths[topic, number] = Truth()
+        # The group's offsets of a topic are deleted with it.
+        self.causes |= {Cause.TOPIC, Cause.OFFSETS}
+
+    def abort_on_inputs(self, number: int) -> None:
+        """Write a record to each input partition, in a transaction that is aborted."""
+        process = Process(self, f"other-{number}", Random(f"{self.seed} {number}"), 0.0)
+
+        def run() -> None:
+            producer = SimProducer(
+                process, {"client.id": "other", "transactional.id": f"other-{number}"}
+            )
+            producer.init_transactions(5)
+            producer.begin_transaction()
+            for topic in sorted(self.sources - self.topology().repartition_topics):
+                for partition in range(PARTITIONS):
+                    producer.produce(topic, b"aborted", b"aborted", partition)
+            producer.flush(5)
+            producer.abort_transaction(5)
+
+        self._others.append(process)
+        process.spawn("aborting", run)
+
+    def _read_again(self) -> None:
+        """Keep what was read before, of which a part may have expired since."""
+        self._read_on()
+
+    def end(self) -> None:
+        for process in tuple(self._others):
+            process.kill()
+        super().end()
