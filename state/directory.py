@@ -156,6 +156,26 @@ class StateDirectory:
             self._owner = f"worker {number + 1}"
             return slot
 
+    def replace_ids(self, slot: ProcessSlot, known_id: UUID, create_id: Callable[[], UUID]) -> UUID:
+        """Give a slot that this process holds another UUID, and return the directory's.
+
+        The directory gets another one, too, unless a worker in another slot has replaced `known_id`
+        before. Raises StateError if they can't be written.
+        """
+        try:
+            with lock_exclusively(self.path / _ID_LOCK):
+                directory_id = self._read_or_create_id(self.path / _ID, create_id)
+                if directory_id == known_id:
+                    directory_id = create_id()
+                    _write_atomically(self.path / _ID, f"{directory_id}\n")
+                slot.id = create_id()
+                _write_atomically(self.path / f"process-{slot.number}" / "id", f"{slot.id}\n")
+                return directory_id
+        except OSError as error:
+            raise StateError(
+                f"the ids in {self.path} can't be replaced: {error.strerror}"
+            ) from error
+
     @staticmethod
     def _read_or_create_id(path: Path, create_id: Callable[[], UUID]) -> UUID:
         try:

@@ -11,7 +11,8 @@ time-out gets its tasks back without a rebalance, and whoever held the id before
     REBALANCE_IN_PROGRESS                        signal REBALANCE: join again
     MEMBER_ID_REQUIRED                           join again with the id given
     UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION,
-    FENCED_INSTANCE_ID                           signal LOST: close without a commit, join afresh
+    FENCED_INSTANCE_ID                           signal LOST: close without a commit, join afresh;
+                                                 fenced twice: as another (`instance_fencing`)
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR,
     no connection, also a refused one            find the coordinator again, back off
@@ -54,6 +55,7 @@ from streams.membership.group_offsets import (
 )
 from streams.membership.group_requests import confirm_membership
 from streams.membership.heartbeat_thread import HeartbeatThread
+from streams.membership.instance_fencing import InstanceFencing
 from streams.membership.protocol import (
     AssignmentInfo,
     SubscriptionInfo,
@@ -69,7 +71,8 @@ class ClassicProtocolMember(GroupMember):
     """Represents one thread's membership of a group, by the classic group protocol.
 
     `topics` are the topics read, `topology` is declared to whoever leads, and `assign` is called if
-    this member leads, `abort_departed` after it has. Kafka's counterparts are AbstractCoordinator
+    this member leads, `abort_departed` after it has. `fencing` counts how often the member was
+    fenced (`instance_fencing`). Kafka's counterparts are AbstractCoordinator
     and ConsumerCoordinator.
     """
 
@@ -86,6 +89,7 @@ class ClassicProtocolMember(GroupMember):
         host: Host,
         topology: DeclaredTopology | None = None,
         abort_departed: AbortDeparted = lambda members, is_current: None,
+        fencing: InstanceFencing | None = None,
     ) -> None:
         self._group_id = group_id
         self.instance_id = instance_id
@@ -94,6 +98,7 @@ class ClassicProtocolMember(GroupMember):
         self._coordinator = CoordinatorConnection(group_id, open_connection, host)
         self._assign = assign
         self._abort_departed = abort_departed
+        self._fencing = fencing
         self._timeouts = timeouts
         self._is_stopping = is_stopping
         self._host = host
@@ -113,6 +118,7 @@ class ClassicProtocolMember(GroupMember):
             closed=self._closed,
             read_membership=self._read_membership,
             send_leave_group=self._send_leave_group,
+            fencing=fencing,
         )
         self.is_leader = False
         """True while this member is the leader of the group's present generation."""
@@ -194,6 +200,7 @@ class ClassicProtocolMember(GroupMember):
             is_given_up=lambda: self._closed.is_set() or self._is_stopping(),
             is_latest=lambda: self._join_count == join_number,
             send_leave_group=self._send_leave_group,
+            fencing=self._fencing,
         )
 
     def peek_assignment(self, wait_s: float) -> tuple[Membership, AssignmentInfo] | None:

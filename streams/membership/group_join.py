@@ -36,6 +36,7 @@ from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.group_member import AssignGroup, Membership, MemberTimeouts
 from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS, MEMBERSHIP_LOST_ERRORS
 from streams.membership.group_requests import send_sync_group
+from streams.membership.instance_fencing import InstanceFencing
 from streams.membership.protocol import (
     AssignmentInfo,
     SubscriptionInfo,
@@ -98,7 +99,8 @@ class GroupJoin:
 
     `assign` is called if this member leads, and `abort_departed` with the instance ids of all
     members once it has entered the generation that it leads. `send_leave_group` sends LeaveGroup
-    for a member id and a reason. `is_given_up` ends the join without a result, and sets `closed` if
+    for a member id and a reason. `fencing` counts FENCED_INSTANCE_ID.
+    `is_given_up` ends the join without a result, and sets `closed` if
     it waits. `is_latest` tells whether the member has started no other join since.
     """
 
@@ -120,6 +122,7 @@ class GroupJoin:
         is_given_up: Callable[[], bool],
         is_latest: Callable[[], bool],
         send_leave_group: Callable[[str, str], None],
+        fencing: InstanceFencing | None = None,
     ) -> None:
         self._group_id = group_id
         self._instance_id = instance_id
@@ -137,6 +140,7 @@ class GroupJoin:
         self._is_given_up = is_given_up
         self._is_latest = is_latest
         self._send_leave_group = send_leave_group
+        self._fencing = fencing
         self._over = host.create_event()
         self.progress = JoinProgress(Membership(-1, member_id))
         self._thread = host.spawn_thread(f"{instance_id}-join", self._run_thread)
@@ -207,6 +211,8 @@ class GroupJoin:
                 forgotten_since = now if forgotten_since is None else forgotten_since
                 self._require_patience(now - forgotten_since, retry)
             except ConnectionLost as error:
+                if self.progress.is_sent and self._fencing is not None:
+                    self._fencing.note_lost_join(self._instance_id)
                 now = self._host.monotonic_s()
                 trouble_since = now if trouble_since is None else trouble_since
                 self._require_patience(now - trouble_since, error)
@@ -260,6 +266,7 @@ class GroupJoin:
         if code is ErrorCode.member_id_required:
             raise _RejoinNeeded(answer.member_id, "with the member id that it was given")
         if code in MEMBERSHIP_LOST_ERRORS:
+            self._check_fencing(code, member_id)
             raise _RejoinNeeded("", f"JoinGroup was answered with {code.name}")
         raise self._to_join_error("join", code)
 
@@ -298,8 +305,17 @@ class GroupJoin:
         if code in (ErrorCode.rebalance_in_progress, ErrorCode.illegal_generation):
             raise _RejoinNeeded(join_response.member_id, f"SyncGroup was answered with {code.name}")
         if code in MEMBERSHIP_LOST_ERRORS:
+            self._check_fencing(code, join_response.member_id)
             raise _RejoinNeeded("", f"SyncGroup was answered with {code.name}")
         raise self._to_join_error("sync", code)
+
+    def _check_fencing(self, code: ErrorCode, member_id: str) -> None:
+        """Count FENCED_INSTANCE_ID; raise TaskMigrated if this instance id is to be given up."""
+        if code is not ErrorCode.fenced_instance_id or self._fencing is None:
+            return
+        if self._fencing.note_fenced(self._instance_id, member_id):
+            self._set_member_id("")
+            raise TaskMigrated("another worker joins again and again with this one's instance id")
 
     def _leave_stale_membership(self, member_id: str) -> None:
         """Leave the group as this static member, so that its next join starts a rebalance.

@@ -22,6 +22,7 @@ from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.group_member import Membership, MembershipSignal, MemberTimeouts
 from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS, MEMBERSHIP_LOST_ERRORS
 from streams.membership.group_requests import send_heartbeat
+from streams.membership.instance_fencing import InstanceFencing
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +31,8 @@ class HeartbeatThread:
     """Sends heartbeats until `closed` is set, and holds what they signal.
 
     `read_membership` returns the member's current membership, and `send_leave_group` sends
-    LeaveGroup for a member id and a reason. Kafka's counterpart is
-    AbstractCoordinator.HeartbeatThread.
+    LeaveGroup for a member id and a reason. `fencing` counts the answers FENCED_INSTANCE_ID.
+    Kafka's counterpart is AbstractCoordinator.HeartbeatThread.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class HeartbeatThread:
         closed: Event,
         read_membership: Callable[[], Membership],
         send_leave_group: Callable[[str, str], None],
+        fencing: InstanceFencing | None = None,
     ) -> None:
         self._group_id = group_id
         self._instance_id = instance_id
@@ -54,6 +56,7 @@ class HeartbeatThread:
         self._closed = closed
         self._read_membership = read_membership
         self._send_leave_group = send_leave_group
+        self._fencing = fencing
         self._thread: SpawnedThread | None = None
         self._received_signal: tuple[Membership, MembershipSignal] | None = None
         self._progressed_at_s = 0.0
@@ -123,6 +126,8 @@ class HeartbeatThread:
                 self._received_signal = (current, MembershipSignal.REBALANCE)
             elif code in MEMBERSHIP_LOST_ERRORS or code is ErrorCode.group_authorization_failed:
                 log.warning("%s has lost its membership: %s", self._instance_id, code.name)
+                if code is ErrorCode.fenced_instance_id and self._fencing is not None:
+                    self._fencing.note_fenced(self._instance_id, current.member_id)
                 self._received_signal = (current, MembershipSignal.LOST)
             elif code is not ErrorCode.none:
                 log.error("heartbeat of %s refused: %s", self._instance_id, code.name)

@@ -11,14 +11,15 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from state.directory import ProcessSlot, StateDirectory
 from state.errors import StateError
 from state.rocksdb import MemoryBudget
 from streams.common.host import Host, ShiftedHost, SystemHost
-from streams.errors import ConfigError, OutcomeUnknown
+from streams.errors import ConfigError, OutcomeUnknown, StreamsError
 from streams.ledger import ledger_topic
+from streams.membership.instance_fencing import InstanceFencing, WorkerIds
 from streams.monitoring.metrics import WorkerCollector
 from streams.monitoring.store_sizes import measure_stores
 from streams.processes.announcement import announce_start
@@ -93,6 +94,7 @@ def start_application(
             ),
             stop=stop,
             metadata_bytes_max=brokers.metadata_bytes_max,
+            fencing=_create_fencing(directory, directory_id, slot, host),
             memory=memory,
             restore_listener=restore_listener,
             global_tables=_open_global_tables(
@@ -210,6 +212,25 @@ def _claim_slot(
         return directory, str(directory.read_or_create_id(uuid4)), directory.claim_slot(uuid4)
     except StateError as error:
         raise ConfigError(str(error)) from error
+
+
+def _create_fencing(
+    directory: StateDirectory, directory_id: str, slot: ProcessSlot, host: Host
+) -> InstanceFencing:
+    """Create what gives the worker other ids where another one has the same."""
+    ids = WorkerIds(str(slot.id), directory_id)
+
+    def renew_identity() -> WorkerIds:
+        try:
+            renewed = directory.replace_ids(slot, UUID(directory_id), uuid4)
+        except StateError as error:
+            raise StreamsError(
+                f"another worker has the ids of the state directory {str(directory.path)!r} or of "
+                f"a copy of it, and {error}: give each worker a directory of its own"
+            ) from error
+        return WorkerIds(str(slot.id), str(renewed))
+
+    return InstanceFencing(ids, renew_identity, host.create_lock())
 
 
 def _open_ports(

@@ -21,6 +21,7 @@ from streams.membership.connection import OpenConnection
 from streams.membership.departed_producers import abort_departed_transactions
 from streams.membership.group_member import GroupMember, MemberTimeouts
 from streams.membership.group_offsets import check_groups_listed, fetch_group_offsets
+from streams.membership.instance_fencing import InstanceFencing
 from streams.membership.producer_identity import (
     check_transaction_coordinator,
     fetch_producer_identity,
@@ -83,6 +84,8 @@ class WorkerResources:
     """The id of the state directory."""
     task_offsets: TaskOffsets = field(default_factory=TaskOffsets)
     global_tables: GlobalTables | None = None
+    fencing: InstanceFencing | None = None
+    """Gives the worker other ids where its members are fenced again and again."""
 
 
 def _create_ledger_writer(worker: WorkerResources) -> LedgerWriter | None:
@@ -247,6 +250,12 @@ def _create_rights_check(worker: WorkerResources, admin: Admin) -> Callable[[], 
     return partial(admin.check_topic_rights, operations, _RIGHTS_TIMEOUT_S)
 
 
+def _create_identity_check(worker: WorkerResources) -> Callable[[], bool]:
+    """Create what tells whether the worker has other ids than those of this loop."""
+    fencing = worker.fencing
+    return (lambda: False) if fencing is None else partial(fencing.is_replaced, worker.process_id)
+
+
 def create_stream_loop(
     worker: WorkerResources,
     thread_number: int,
@@ -259,9 +268,8 @@ def create_stream_loop(
     topology, config, clients = worker.topology, worker.config, worker.clients
     security_version = clients.security.version
     own = _create_thread_clients(clients, thread_number)
-    admin = own.admin
     counters = ThreadCounters()
-    planner = _create_assignor(worker, admin)
+    planner = _create_assignor(worker, own.admin)
     member = _create_member(worker, thread_number, planner)
 
     def renew_clients() -> None:
@@ -269,7 +277,7 @@ def create_stream_loop(
         member.renew_connection()
 
     resetting = OffsetResetter(
-        admin,
+        own.admin,
         worker.host,
         auto_offset_reset=config.auto_offset_reset,
         offset_out_of_range=config.offset_out_of_range,
@@ -283,9 +291,9 @@ def create_stream_loop(
             consumer=own.consumer,
             restorer=_create_restorer(worker, thread_number, own, on_commit_step),
             offset_resetter=resetting,
-            admin=admin,
+            admin=own.admin,
             task_creator=_create_task_creator(
-                worker, member, admin, resetting, counters, on_commit_step
+                worker, member, own.admin, resetting, counters, on_commit_step
             ),
             producers=_create_task_producers(worker, member),
             stop=worker.stop,
@@ -300,17 +308,18 @@ def create_stream_loop(
             on_state_change=on_state_change,
             on_commit_step=on_commit_step,
             ledger=_create_ledger_writer(worker),
-            on_commit=_create_purger(worker, admin).purge_if_due,
+            on_commit=_create_purger(worker, own.admin).purge_if_due,
             directory_id=worker.directory_id,
             task_offsets=worker.task_offsets,
             process_id=worker.process_id,
+            is_identity_replaced=_create_identity_check(worker),
             client_tags=config.client_tags,
             counters=counters,
             are_inputs_changed=planner.are_inputs_changed,
             adopt_assignment=planner.adopt_assignment,
             input_check_interval_ms=config.metadata_max_age_ms,
             decide_replacement=decide_replacement,
-            check_rights=_create_rights_check(worker, admin),
+            check_rights=_create_rights_check(worker, own.admin),
             security=clients.security,
             security_version=security_version,
             renew_clients=renew_clients,
@@ -373,6 +382,7 @@ def _create_member(
         is_stopping=worker.stop.is_set,
         host=worker.host,
         topology=assignor.declared,
+        fencing=worker.fencing,
         abort_departed=(
             partial(abort_departed_transactions, worker.open_connection, topology.application_id)
             if config.processing_guarantee == "exactly_once_v2"

@@ -14,6 +14,7 @@ from streams.common.topic_partitions import Partition
 from streams.errors import AuthenticationError, OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MembershipSignal
+from streams.membership.instance_fencing import IdentityReplaced
 from streams.runtime.client_renewal import ClientRenewal
 from streams.runtime.clients import encode_group_metadata
 from streams.runtime.commit import TaskCommitter
@@ -112,6 +113,8 @@ class StreamLoop:
                 self.run_once()
             self.commit_now()
             self._is_stopped_cleanly = True
+        except IdentityReplaced:
+            raise
         except Exception as error:
             self._is_to_be_replaced = self._dependencies.decide_replacement(error)
             if isinstance(error, AuthenticationError):
@@ -141,8 +144,13 @@ class StreamLoop:
         self._dependencies.member.mark_progress()
 
     def _do_next_steps(self) -> None:
-        """Keep the membership, start tasks, process polled records, and commit if it is time."""
+        """Keep the membership, start tasks, process polled records, and commit if it is time.
+
+        Raises: IdentityReplaced where another loop is to go on with the worker's other ids.
+        """
         parts = self._dependencies
+        if parts.is_identity_replaced() and (not self.tasks or self._commit_tasks()):
+            raise IdentityReplaced
         if self._renewal.is_due() and self._commit_tasks():
             self._renewal.renew_clients()
         self._rebalance.maintain_membership()

@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from state.rocksdb import UNFLUSHED_STORES
 from streams.common.host import SpawnedThread
 from streams.common.user_code import describe_error
 from streams.errors import StreamsError, UserError
+from streams.membership.instance_fencing import IdentityReplaced
 from streams.runtime.assembly import (
     WorkerResources,
     announce_shutdown,
@@ -149,6 +150,10 @@ class StreamThread:
                 if self.replaced_count:
                     leave_for_ended_thread(worker, self._number)
                 return
+            except IdentityReplaced:
+                self._take_new_identity()
+                self._create_next_loop()
+                continue
             except Exception as error:
                 if self._handler_response is UncaughtExceptionResponse.SHUTDOWN_APPLICATION:
                     self._announce_shutdown(error)
@@ -167,10 +172,24 @@ class StreamThread:
             if stopped:
                 leave_for_ended_thread(worker, self._number)
                 return
-            self._counters_of_replaced = {**self.sum_counters(), "replaced_threads": 0}
-            self._turns_of_replaced = self.count_turns()
             self.replaced_count += 1
-            self.loop = self._create_loop()
+            self._create_next_loop()
+
+    def _create_next_loop(self) -> None:
+        """Create another loop in the place of the last, and keep what that has counted."""
+        self._counters_of_replaced = {**self.sum_counters(), "replaced_threads": 0}
+        self._turns_of_replaced = self.count_turns()
+        self.loop = self._create_loop()
+
+    def _take_new_identity(self) -> None:
+        """Go on with the ids that the worker has taken since its members were fenced."""
+        assert self._worker.fencing is not None
+        ids = self._worker.fencing.ids
+        log.warning("%s goes on as a member of process id %s", self.name, ids.process_id)
+        self._worker = replace(
+            self._worker, process_id=ids.process_id, directory_id=ids.directory_id
+        )
+        self._state.change_state(ThreadState.REBALANCING)
 
     def _decide_on_error(self, error: Exception) -> bool:
         """Return whether another loop replaces one that failed, as the handler answers.

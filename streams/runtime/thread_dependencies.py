@@ -56,6 +56,9 @@ class ThreadDependencies:
     task_offsets: TaskOffsets = field(default_factory=TaskOffsets)
     process_id: str = ""
     """The id of the worker, which outlives its process."""
+    is_identity_replaced: Callable[[], bool] = lambda: False
+    """Returns whether the worker has taken other ids than `directory_id` and `process_id`. Raises
+    StreamsError if it has to, and can't."""
     client_tags: Mapping[str, str] = field(default_factory=dict)
     """Where the worker runs, for the leader (KIP-708)."""
     counters: ThreadCounters = field(default_factory=ThreadCounters)

@@ -47,6 +47,22 @@ def test_two_workers_that_start_together_have_one_id(tmp_path: Path) -> None:
     assert found == [FIRST, FIRST]
 
 
+def test_replaced_ids_last_and_are_those_of_the_slot_and_of_the_directory(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path, "app")
+    directory.read_or_create_id(lambda: FIRST)
+    slots = [directory.claim_slot(lambda: FIRST), directory.claim_slot(lambda: SECOND)]
+    new_ids = [UUID(int=number) for number in (3, 4, 5)]
+    assert directory.replace_ids(slots[0], FIRST, lambda: new_ids.pop(0)) == UUID(int=3)
+    # The worker of the other slot knows the former id, too: both still share one directory.
+    assert directory.replace_ids(slots[1], FIRST, lambda: new_ids.pop(0)) == UUID(int=3)
+    assert [slot.id for slot in slots] == [UUID(int=4), UUID(int=5)]
+    for slot in slots:
+        slot.release_lock()
+    again = StateDirectory(tmp_path, "app")
+    assert again.read_or_create_id(lambda: FIRST) == UUID(int=3)
+    assert [again.claim_slot(lambda: FIRST).id for _ in range(2)] == [UUID(int=4), UUID(int=5)]
+
+
 def test_two_live_workers_have_two_slots(tmp_path: Path) -> None:
     directory = StateDirectory(tmp_path, "app")
     first = directory.claim_slot(lambda: FIRST)

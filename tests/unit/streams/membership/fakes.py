@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.connection import BrokerConnection, ConnectionLost, build_entity
 from streams.membership.group_member import AssignGroup, MemberTimeouts
+from streams.membership.instance_fencing import InstanceFencing
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo, encode_assignment
 from streams.topology.declared import DeclaredTopology
 from tests.processes import HANG_LIMIT_S
@@ -159,6 +160,7 @@ class Worker:
         heartbeat_ms: int = 3_600_000,
         give_up_ms: int = 300_000,
         topology: DeclaredTopology | None = None,
+        fencing: InstanceFencing | None = None,
     ) -> None:
         self.coordinator = FakeCoordinator()
         self.clock = Clock()
@@ -181,6 +183,7 @@ class Worker:
             host=ThreadsOnClock(self.clock),
             topology=topology,
             abort_departed=self._abort_departed,
+            fencing=fencing,
         )
 
     def join(self, *tasks: str) -> AssignmentInfo | None:

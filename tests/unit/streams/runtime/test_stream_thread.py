@@ -1,4 +1,4 @@
-"""Test that a stream thread waits for the copies of global tables before its loop runs."""
+"""Test when a stream thread begins with its loop, and when with another one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from streams.common.host import SystemHost
+from streams.membership.instance_fencing import IdentityReplaced, InstanceFencing, WorkerIds
 from streams.runtime import stream_thread
+from streams.runtime.assembly import WorkerResources
+from streams.runtime.counters import ThreadCounters
 from streams.runtime.stream_thread import StreamThread
 from streams.runtime.thread_state import ThreadState
 from streams.runtime.watchdog import Watchdog
@@ -32,6 +35,7 @@ class Loop:
     """Stands in for a stream loop that runs until the test ends it."""
 
     turn_count, record_origin = 0, ""
+    counters = ThreadCounters()
     tasks: dict[str, Any] = {}  # noqa: RUF012  nobody writes it
 
     def __init__(self) -> None:
@@ -73,3 +77,52 @@ def test_a_thread_that_waits_for_global_tables_is_not_taken_for_stuck(
     assert looked() == [True]
     loop.end.set()
     assert ended.wait(HANG_LIMIT_S)
+
+
+def test_a_thread_goes_on_with_the_other_ids_of_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test that the handler of uncaught exceptions is not called, and no wait comes before."""
+    host, created = SystemHost(), list[tuple[str, str]]()
+
+    class ReplacedLoop(Loop):
+        def run_until_stopped(self) -> None:
+            if created[-1][0] == "one":
+                fencing.note_fenced("app-one-0", "member-1")
+                fencing.note_fenced("app-one-0", "member-2")
+                raise IdentityReplaced
+            self.end.set()
+
+    def create_loop(worker: WorkerResources, *args: object, **settings: object) -> Loop:
+        created.append((worker.process_id, worker.directory_id))
+        return ReplacedLoop()
+
+    fencing = InstanceFencing(
+        WorkerIds("one", "first"), lambda: WorkerIds("two", "second"), threading.Lock()
+    )
+    monkeypatch.setattr(stream_thread, "create_stream_loop", create_loop)
+    unused: Any = None
+    worker = WorkerResources(
+        process_id="one",
+        directory_id="first",
+        topology=unused,
+        config=unused,
+        clients=unused,
+        directory=unused,
+        host=host,
+        open_connection=unused,
+        stop=host.create_event(),
+        metadata_bytes_max=0,
+        fencing=fencing,
+    )
+    thread = StreamThread(
+        worker,
+        0,
+        handler=lambda error: pytest.fail(str(error)),
+        on_state_change=lambda state: None,
+        on_failure=lambda error: pytest.fail(str(error)),
+        on_step=lambda step: None,
+    )
+    thread.start_thread()
+    thread.join_thread(HANG_LIMIT_S)
+    assert created == [("one", "first"), ("two", "second")]
+    assert thread.state is ThreadState.ENDED
+    assert thread.sum_counters()["replaced_threads"] == 0
