@@ -23,6 +23,9 @@ class StoreCheckpoint:
     `written_ms` is the wall-clock time of the write that brought it; 0 if nobody noted it.
     `stream_time_ms` is the largest time that a store with expiry has been given; -1 if none.
     `layout` names the layout of keys on disk (`state.disk_layout`); empty: as in the changelog.
+    `committed_end` is the changelog offset after the last committed record that the store is known
+    to have applied; -1 where an earlier release noted none. Aborted records and markers, which
+    `position` moves over, don't count.
     `positions` are, for a copy of a whole topic, the offsets of its partitions by number.
     """
 
@@ -32,6 +35,7 @@ class StoreCheckpoint:
     stream_time_ms: int = -1
     layout: str = ""
     positions: tuple[int, ...] = ()
+    committed_end: int = -1
 
 
 class StoreDisk(Protocol):

@@ -13,6 +13,7 @@ _WRITTEN_MS = b"written-ms"
 _STREAM_TIME_MS = b"stream-time"
 _LAYOUT = b"layout"
 _POSITIONS = b"positions"
+_COMMITTED_END = b"committed-end"
 
 
 def read_checkpoint(get_value: Callable[[bytes], bytes | None]) -> StoreCheckpoint | None:
@@ -21,6 +22,7 @@ def read_checkpoint(get_value: Callable[[bytes], bytes | None]) -> StoreCheckpoi
     if position is None:
         return None
     written, stream_time = get_value(_WRITTEN_MS), get_value(_STREAM_TIME_MS)
+    committed_end = get_value(_COMMITTED_END)
     return StoreCheckpoint(
         _decode_integer(position),
         (get_value(_TOPIC_ID) or b"").decode(),
@@ -28,6 +30,7 @@ def read_checkpoint(get_value: Callable[[bytes], bytes | None]) -> StoreCheckpoi
         _decode_integer(stream_time) if stream_time else -1,
         (get_value(_LAYOUT) or b"").decode(),
         tuple(map(int, (get_value(_POSITIONS) or b"").split())),
+        _decode_integer(committed_end) if committed_end else -1,
     )
 
 
@@ -38,6 +41,8 @@ def add_checkpoint(batch: Any, checkpoint: StoreCheckpoint, column_family: Any) 
     batch.put(_WRITTEN_MS, _encode_integer(checkpoint.written_ms), column_family)
     if checkpoint.stream_time_ms >= 0:
         batch.put(_STREAM_TIME_MS, _encode_integer(checkpoint.stream_time_ms), column_family)
+    if checkpoint.committed_end >= 0:
+        batch.put(_COMMITTED_END, _encode_integer(checkpoint.committed_end), column_family)
     if checkpoint.layout:
         batch.put(_LAYOUT, checkpoint.layout.encode(), column_family)
     if checkpoint.positions:

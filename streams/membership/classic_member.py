@@ -266,7 +266,7 @@ class ClassicProtocolMember(GroupMember):
                 self._current,
             )
 
-    def fetch_committed_offsets(self, partitions: Iterable[Partition]) -> CommittedOffsets:
+    def fetch_committed_offsets(self, partitions: Iterable[Partition] | None) -> CommittedOffsets:
         """Fetch the group's committed offsets, and the partitions whose offset is still pending.
 
         Raises: ConnectionLost where no coordinator answers: fetch again.

@@ -126,7 +126,7 @@ class GroupMember(Protocol):
         ...
 
     @abstractmethod
-    def fetch_committed_offsets(self, partitions: Iterable[Partition]) -> CommittedOffsets:
+    def fetch_committed_offsets(self, partitions: Iterable[Partition] | None) -> CommittedOffsets:
         """Fetch the group's committed offsets, and the partitions whose offset is still pending."""
         ...
 

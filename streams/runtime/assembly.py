@@ -197,6 +197,7 @@ def _create_task_creator(
         offset_resetter,
         worker.host,
         committed_offsets=member.fetch_committed_offsets,
+        is_transactional=config.exactly_once,
         memory=worker.memory,
         cache=ObjectCache(
             config.cache_max_bytes // config.num_stream_threads,

@@ -33,7 +33,6 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, Generic
 
 from state.errors import StoreCorrupted
-from state.store import StoreCheckpoint
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import AuthorizationError, StreamsError
@@ -225,7 +224,8 @@ class ChangelogFollower(Generic[T]):
             return
         position = followed.logged_store.changelog_position
         followed.logged_store.store.replay_changelog(
-            (), StoreCheckpoint(position, changelog.topic_id, at_ms)
+            (),
+            followed.logged_store.create_checkpoint(position, changelog.topic_id, at_ms),
         )
         followed.written_ms = at_ms
         followed.is_durable = False
@@ -234,6 +234,7 @@ class ChangelogFollower(Generic[T]):
         """Find out from where a store follows its changelog, and clear it first if it could lie."""
         logged = followed.logged_store
         checkpoint = logged.store.read_checkpoint()
+        logged.take_checkpoint(checkpoint, changelog.topic_id, changelog.end_offset)
         start = self._ranges.find_start(followed.task, logged, checkpoint, changelog)
         if start is None:
             self._wait_for_range(followed)
@@ -296,9 +297,12 @@ class ChangelogFollower(Generic[T]):
             messages = [m for m in messages if m.offset() < position and m.key() is not None]
         reached = position >= changelog.end_offset
         since_ms = changelog.fetched_at_ms if reached else followed.since_ms
+        if messages:
+            logged.committed_end = messages[-1].offset() + 1
         self._before_batch()
         logged.store.replay_changelog(
-            to_changelog_entries(messages), StoreCheckpoint(position, changelog.topic_id, since_ms)
+            to_changelog_entries(messages),
+            logged.create_checkpoint(position, changelog.topic_id, since_ms),
         )
         logged.changelog_position = position
         followed.written_ms = since_ms
@@ -348,6 +352,7 @@ class ChangelogFollower(Generic[T]):
         what = f"store {followed.logged_store.store.name!r} of standby task {followed.task.name}"
         log.warning("%s is rebuilt from its changelog: %s", what, reason)
         followed.logged_store.store.clear_all_data()
+        followed.logged_store.committed_end = 0
         followed.logged_store.changelog_position = 0
 
     def _wait_for_range(self, followed: FollowedStore[T]) -> None:

@@ -27,7 +27,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Generic
 
 from state.errors import StoreCorrupted
-from state.store import StoreCheckpoint
 from streams.common.host import Host
 from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
@@ -192,6 +191,8 @@ class StoreChangelogReader(Generic[T]):
     ) -> bool:
         """Start to restore a store from its position, and return whether it is behind."""
         checkpoint = logged_store.store.read_checkpoint()
+        logged_store.take_checkpoint(checkpoint, changelog.topic_id, changelog.end_offset)
+        task_restoration.task.offset_proof.check_store(logged_store)
         if logged_store.is_source_topic:
             changelog = changelog._replace(
                 end_offset=min(changelog.end_offset, logged_store.committed_source_offset)
@@ -243,6 +244,7 @@ class StoreChangelogReader(Generic[T]):
         name, task = logged_store.store.name, task_restoration.task.name
         log.warning("store %r of task %s is rebuilt from its changelog: %s", name, task, reason)
         logged_store.store.clear_all_data()
+        logged_store.committed_end = 0
 
     def _poll_and_load(self) -> None:
         """Poll one batch of changelog records and load it into the stores that are behind."""
@@ -286,9 +288,13 @@ class StoreChangelogReader(Generic[T]):
         since_ms = (
             changelog.fetched_at_ms if position >= changelog.end_offset else restoration.since_ms
         )
+        if messages:
+            logged.committed_end = messages[-1].offset() + 1
+            restoration.task_restoration.task.offset_proof.check_store(logged)
         self._before_batch()
         logged.store.replay_changelog(
-            to_changelog_entries(messages), StoreCheckpoint(position, changelog.topic_id, since_ms)
+            to_changelog_entries(messages),
+            logged.create_checkpoint(position, changelog.topic_id, since_ms),
         )
         logged.changelog_position = position
         restoration.progressed_at_s = self._host.monotonic_s()

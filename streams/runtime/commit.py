@@ -105,6 +105,7 @@ class TaskCommitter:
             # At least once nothing fences what a zombie writes into a changelog, so nothing is
             # written before the group has confirmed that the tasks are still ours.
             self._producers.check_membership("nothing was written")
+            self._commit_first_offsets(dirty)
         for producer, together in shared:
             for task in together:
                 task.stores.log_changes(producer)
@@ -139,13 +140,25 @@ class TaskCommitter:
         for task in dirty:
             task.stores.set_changelog_positions(latest)
         offsets = _committable_offsets(dirty)
+        self._commit_in_group(offsets)
+        return offsets
+
+    def _commit_first_offsets(self, dirty: list[Task]) -> None:
+        """Commit where inputs began that have no committed offset, before changelogs are written.
+
+        After a crash in between a task would else look like one whose offsets were lost.
+        """
+        if first := [each for task in dirty for each in task.take_first_offsets()]:
+            self._commit_in_group(first)
+
+    def _commit_in_group(self, offsets: PartitionOffsets) -> None:
+        """Commit offsets as a member. Raises TaskMigrated if the group refuses, OutcomeUnknown."""
         try:
             accepted = self._commit_as_member(offsets)
         except ConnectionLost as error:
             raise OutcomeUnknown(f"commit offsets: {error}") from error
         if not accepted:
             raise TaskMigrated("the group has moved on: offsets were refused")
-        return offsets
 
 
 def _committable_offsets(tasks: Collection[Task]) -> PartitionOffsets:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from state.store import StateStore, StoreDisk
+from state.store import StateStore, StoreCheckpoint, StoreDisk
 from streams.common.topic_partitions import Partition
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.clients.delivered_offsets import add_offset_tracking
@@ -36,11 +36,35 @@ class LoggedStore:
     then."""
     committed_source_offset: int = 0
     """The committed offset of the table's topic, up to which such a store is restored."""
+    committed_end: int = 0
+    """The end of the committed records of `changelog` that the store is known to hold.
+
+    Unlike the position, it does not move over markers and aborted records."""
 
     def read_checkpoint_position(self) -> int:
         """Return the position of the store's checkpoint; 0 if it was never written."""
         checkpoint = self.store.read_checkpoint()
         return 0 if checkpoint is None else checkpoint.position
+
+    def take_checkpoint(self, checkpoint: StoreCheckpoint | None, topic_id: str, end: int) -> None:
+        """Learn from the store's checkpoint which committed records of a changelog it holds.
+
+        `topic_id` and `end` are those of the changelog now: records of one that was deleted and
+        made again prove nothing. Earlier releases noted no end; a store with data has some records.
+        """
+        self.committed_end = 0
+        if checkpoint is None or checkpoint.topic_id != topic_id:
+            return
+        if self.is_source_topic:
+            self.committed_end = checkpoint.position if checkpoint.position <= end else 0
+        elif checkpoint.committed_end >= 0:
+            self.committed_end = checkpoint.committed_end
+        elif self.disk is not None and next(iter(self.disk.range(None, None)), None) is not None:
+            self.committed_end = min(1, checkpoint.position)
+
+    def create_checkpoint(self, position: int, topic_id: str, written_ms: int) -> StoreCheckpoint:
+        """Return a checkpoint at `position`, with the end of the committed records in the store."""
+        return StoreCheckpoint(position, topic_id, written_ms, committed_end=self.committed_end)
 
     def log_changes(self, producer: ProducerClient, undelivered: list[str]) -> None:
         """Send each changed key of the store to its changelog.
@@ -109,6 +133,6 @@ def _create_delivery_report(
                 f"{store.changelog} went back from {store.changelog_position} to {message.offset()}"
             )
         else:
-            store.changelog_position = message.offset() + 1
+            store.changelog_position = store.committed_end = message.offset() + 1
 
     return update_position

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ from streams.topology.build import Subtopology, Topology
 
 _VERSION_2_PREFIX = "M2."
 """The prefix of version 2; no base64 and no JSON begins with it."""
+_ANY_VERSION = re.compile(r"M\d+\.")
 _TIME_BYTES = 8
 _HASHED_POSITION = struct.Struct(">Iq")
 _NO_TIME = -1
@@ -117,6 +119,22 @@ def decode_metadata(text: str) -> OffsetMetadata:
     if len(data) >= _KAFKA_STREAMS.size and data[0] in _KAFKA_STREAMS_VERSIONS:
         return OffsetMetadata(_KAFKA_STREAMS.unpack_from(data)[1])
     return OffsetMetadata()
+
+
+def has_positions(text: str) -> bool:
+    """Return whether the metadata of an offset are in a format that names changelog positions."""
+    return text.startswith((_VERSION_2_PREFIX, "{"))
+
+
+def has_metadata_of_streams(text: str) -> bool:
+    """Return whether Millrace, of this or a later release, or Kafka Streams wrote the metadata.
+
+    Kafka's own tools and plain consumers leave them empty.
+    """
+    if _ANY_VERSION.match(text) or (text.startswith("{") and '"v"' in text):
+        return True
+    data = _decode_base64(text)
+    return len(data) >= _KAFKA_STREAMS.size and data[0] in _KAFKA_STREAMS_VERSIONS
 
 
 def check_metadata_sizes(topology: Topology, limit_bytes: int) -> None:

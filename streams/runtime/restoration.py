@@ -16,6 +16,7 @@ from streams.common.host import Event, Host
 from streams.common.topic_partitions import Partition
 from streams.runtime.changelog import ChangelogRange
 from streams.runtime.logged_store import LoggedStore
+from streams.runtime.offset_proof import OffsetProof
 from streams.runtime.progress import RestoreProgress, StandbyProgress
 from streams.runtime.task_stores import TaskStores
 
@@ -37,6 +38,11 @@ class Restorable(Protocol):
     @property
     def required_changelog_positions(self) -> Mapping[Partition, int]:
         """Return the position of each changelog when the input offsets were committed."""
+        ...
+
+    @property
+    def offset_proof(self) -> OffsetProof:
+        """Return which committed records of the stores the committed offsets account for."""
         ...
 
 

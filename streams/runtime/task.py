@@ -46,6 +46,7 @@ from streams.runtime.early_serialization import EarlySerialization
 from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX, encode_metadata
+from streams.runtime.offset_proof import UNCHECKED, OffsetProof
 from streams.runtime.partition_group import NO_TIME, FlowControl, RecordOrderSettings
 from streams.runtime.task_stores import TaskStores
 from streams.topology.build import Subtopology, expiry_time_name
@@ -108,6 +109,10 @@ class Task:
         self.required_changelog_positions: dict[Partition, int] = {}
         """The position of each changelog when the offsets were committed: a restore goes up to
         it."""
+        self.offset_proof = UNCHECKED
+        """Which committed records of the stores the committed offsets account for."""
+        self.uncommitted_inputs: list[Partition] = []
+        """The input partitions for which no offset had been committed."""
         self.partition_times_ms: dict[Partition, int] = {}
         """The highest timestamp of each partition, where the committed metadata have it."""
         self.step_times_ms: dict[str, int] = {}
@@ -159,11 +164,13 @@ class Task:
         partition_times_ms: dict[Partition, int],
         step_times_ms: dict[str, int] | None = None,
         commit_number: int = 0,
+        offset_proof: OffsetProof = UNCHECKED,
     ) -> None:
         """Change to RESTORING, with the positions and times that the task has committed."""
         self._change_state("restore")
         self.step_times_ms = step_times_ms or {}
         self.commit_number = commit_number
+        self.offset_proof = offset_proof
         self.positions = positions
         self.required_changelog_positions = required_changelog_positions
         self.partition_times_ms = partition_times_ms
@@ -284,6 +291,18 @@ class Task:
             )
             for p, o in self.positions.items()
         ]
+
+    def take_first_offsets(self) -> list[tuple[Partition, OffsetAndMetadata]]:
+        """Return the offsets at which inputs without a committed one began, once.
+
+        They are committed before anything is written that a commit without a transaction follows,
+        so that an input without an offset has lost it (`streams.runtime.offset_proof`).
+        """
+        first, self.uncommitted_inputs = self.uncommitted_inputs, []
+        if not self.stores.written_changelogs():
+            return []
+        metadata = encode_metadata(self.stores.committable_positions())
+        return [(p, OffsetAndMetadata(self.positions[p], metadata)) for p in first]
 
     def commit_stores(self, now_ms: int) -> None:
         """Hand the stores' changes to their disks after Kafka has committed the transaction.

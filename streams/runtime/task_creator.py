@@ -23,7 +23,7 @@ from state.store import StateStore, StoreDisk
 from state.subtopologies import SubtopologyContents
 from state.write_behind import WriteBehindDisk
 from streams.common.host import Host
-from streams.common.topic_partitions import CommittedOffsets, Partition
+from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, TopologyRefused
 from streams.graph.nodes import StoreKind, StoreSpec, TaskObserver
 from streams.membership.connection import ConnectionLost
@@ -32,6 +32,7 @@ from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
 from streams.runtime.leftover_stores import format_leftover_warning
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX, decode_metadata
+from streams.runtime.offset_proof import OffsetProof, prove_offsets
 from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.partition_group import NO_TIME
 from streams.runtime.stores import open_store
@@ -79,7 +80,8 @@ class TaskCreator:
         offset_resetter: OffsetResetter,
         host: Host,
         *,
-        committed_offsets: Callable[[list[Partition]], CommittedOffsets],
+        committed_offsets: Callable[[list[Partition] | None], CommittedOffsets],
+        is_transactional: bool = True,
         failures: FailureHandler = FAIL_ON_ANY_ERROR,
         memory: MemoryBudget | None = None,
         cache: ObjectCache | None = None,
@@ -93,6 +95,7 @@ class TaskCreator:
         self._offset_resetter = offset_resetter
         self._host = host
         self._committed_offsets = committed_offsets
+        self._is_transactional = is_transactional
         self._failures = failures
         self._memory = memory
         self._cache = cache
@@ -200,12 +203,10 @@ class TaskCreator:
         """
         if not tasks or self._host.monotonic_s() < self._next_fetch_at_s:
             return []
-        try:
-            committed = self._committed_offsets([p for task in tasks for p in task.partitions])
-        except ConnectionLost as error:
-            raise OutcomeUnknown(f"read the committed offsets: {error}") from error
+        committed = self._fetch_committed([p for task in tasks for p in task.partitions])
         self._postpone_unstable(committed.pending)
         stable = [task for task in tasks if self._unstable_partitions.isdisjoint(task.partitions)]
+        proofs = self._prove_offsets(stable, committed.offsets)
         fresh = [p for task in stable for p in task.partitions if p not in committed.offsets]
         positions = {p: each.offset for p, each in committed.offsets.items()}
         positions |= self._offset_resetter.find_initial_offsets(fresh)
@@ -224,8 +225,42 @@ class TaskCreator:
                     logged.committed_source_offset = 0 if held is None else held.offset
             number = max((each.commit_number or 0 for each in metadata.values()), default=0)
             required = task.stores.find_committed_positions(mine)
-            task.start_restoring(begin, required, times, steps, number)
+            proof = proofs[task.name]
+            task.start_restoring(begin, required, times, steps, number, proof)
+            task.uncommitted_inputs = [p for p in task.partitions if p not in mine]
         return stable
+
+    def _prove_offsets(
+        self, tasks: Collection[Task], committed: Mapping[Partition, OffsetAndMetadata]
+    ) -> dict[str, OffsetProof]:
+        """Return what the committed offsets account for, by the name of the task.
+
+        Raises: StreamsError where a store without a changelog proves that offsets are gone.
+        """
+        proofs: dict[str, OffsetProof] = {}
+        all_committed: Mapping[Partition, OffsetAndMetadata] | None = None
+        for task in tasks:
+            is_unknown = committed.keys().isdisjoint(task.partitions)
+            if is_unknown and task.stores.logged and all_committed is None:
+                all_committed = self._fetch_committed(None).offsets
+            proofs[task.name] = proof = prove_offsets(
+                self._topology.application_id,
+                task.partitions,
+                task.stores,
+                committed,
+                all_committed or {},
+                is_transactional=self._is_transactional,
+            )
+            for name, store in task.stores.unlogged.items():
+                proof.check_unlogged_store(name, is_written=store.read_checkpoint() is not None)
+        return proofs
+
+    def _fetch_committed(self, partitions: list[Partition] | None) -> CommittedOffsets:
+        """Fetch committed offsets, all of the group's for None. Raises OutcomeUnknown."""
+        try:
+            return self._committed_offsets(partitions)
+        except ConnectionLost as error:
+            raise OutcomeUnknown(f"read the committed offsets: {error}") from error
 
     def _postpone_unstable(self, unstable: Iterable[Partition]) -> None:
         """Note partitions whose offsets an open transaction may change, and delay the next fetch.

@@ -112,6 +112,7 @@ class TaskStores:
         for logged in self.logged.values():
             if not logged.is_source_topic:
                 logged.changelog_position = end_offsets[logged.changelog]
+                logged.committed_end = logged.changelog_position
 
     def set_source_positions(self, positions: Mapping[Partition, int]) -> None:
         """Set the position of each store whose changelog is an input to the task's offset there."""
@@ -140,9 +141,8 @@ class TaskStores:
         """
         try:
             for logged in self.logged.values():
-                logged.store.commit(
-                    StoreCheckpoint(logged.changelog_position, logged.changelog_topic_id, now_ms)
-                )
+                position, topic_id = logged.changelog_position, logged.changelog_topic_id
+                logged.store.commit(logged.create_checkpoint(position, topic_id, now_ms))
             for store in self.unlogged.values():
                 store.commit(StoreCheckpoint(0, "", now_ms))
         except StoreCorrupted as error:

@@ -77,10 +77,13 @@ class OnlyMember(GroupMember):
         }
         return True
 
-    def fetch_committed_offsets(self, partitions: Iterable[tuple[str, int]]) -> CommittedOffsets:
+    def fetch_committed_offsets(
+        self, partitions: Iterable[tuple[str, int]] | None
+    ) -> CommittedOffsets:
         """Return the committed offsets of partitions, and those that a transaction may change."""
         found = CommittedOffsets({}, [])
-        for partition in (Partition(*each) for each in partitions):
+        named = self._cluster.committed_offsets if partitions is None else partitions
+        for partition in (Partition(*each) for each in named):
             if self._cluster.has_pending_offset(partition):
                 found.pending.append(partition)
             elif partition in self._cluster.committed_offsets:

@@ -157,6 +157,7 @@ class SimulatedProcess:
             resetting,
             world.host,
             committed_offsets=self._member.fetch_committed_offsets,
+            is_transactional=config.exactly_once,
             memory=world.memory,
             cache=ObjectCache(config.cache_max_bytes),
             on_part_written=lambda: on_step(CommitStep.STORING),

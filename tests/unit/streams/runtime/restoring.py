@@ -15,6 +15,7 @@ from streams.common.topic_partitions import Partition
 from streams.graph.nodes import StoreSpec
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.logged_store import LoggedStore
+from streams.runtime.offset_proof import UNCHECKED, OffsetProof
 from streams.runtime.progress import RestoreListener, SuspendReason
 from streams.runtime.restorer import Restorer
 from streams.runtime.stores import open_store
@@ -41,6 +42,7 @@ class Waiting:
     name: str
     stores: TaskStores
     required_changelog_positions: dict[Partition, int] = field(default_factory=dict)
+    offset_proof: OffsetProof = UNCHECKED
     partitions: list[Partition] = field(default_factory=lambda: [INPUT])
 
 

@@ -399,7 +399,9 @@ def test_of_two_transactions_the_first_stands_when_the_second_fails(tmp_path: Pa
     thread.script.fail("producer.send_offsets_to_transaction", OutcomeUnknown("?"), at=2)
     with pytest.raises(OutcomeUnknown):
         thread.commit()
-    assert thread.disks[0, "l"].read_checkpoint() == StoreCheckpoint(1, "id-l", 1_000)
+    assert thread.disks[0, "l"].read_checkpoint() == StoreCheckpoint(
+        1, "id-l", 1_000, committed_end=1
+    )
     assert thread.disks[1, "l"].read_checkpoint() is None
     assert thread.kafka.committed_offsets.keys() == {Partition(topic, 0) for topic in INPUTS}
 
@@ -432,7 +434,7 @@ def test_disks_get_what_was_committed_with_the_position_after_it(tmp_path: Path)
     thread.commit()
     disk = thread.disks[0, "l"]
     assert [key for key, _ in disk.range(None, None)] == [b"a", b"b"]
-    assert disk.read_checkpoint() == StoreCheckpoint(2, "id-l", 1_000)
+    assert disk.read_checkpoint() == StoreCheckpoint(2, "id-l", 1_000, committed_end=2)
     assert thread.disks[0, "r"].read_checkpoint() is None
 
 

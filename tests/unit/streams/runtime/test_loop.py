@@ -9,11 +9,12 @@ import pytest
 
 from state.rocksdb import RocksDisk
 from state.write_behind import WAITING_S_MAX, WriteBehindDisk
-from streams.common.topic_partitions import Partition
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.commit import CommitStep
+from streams.runtime.offset_metadata import encode_metadata
 from streams.testing.cluster import InMemoryTransaction
 from tests.unit.streams.runtime.world import (
     CHANGELOG,
@@ -56,6 +57,7 @@ def test_a_task_has_its_producer_before_its_offsets_are_read(tmp_path: Path) -> 
         "member.take_assignment",
         "producer.init",
         "member.fetch_committed_offsets",
+        "member.fetch_committed_offsets",  # all of the group's, as there is none of the task's
         "consumer.add_partitions",
     ]
     assert world.script.filter_calls(*names) == names
@@ -193,6 +195,9 @@ def restoring(world: World, partition: int) -> InMemoryTransaction:
     """Open a transaction in a task's changelog, so that its restore lasts until this one ends."""
     changelog = Partition(CHANGELOG, partition)
     world.kafka.load(changelog, ("k", "12345678"))
+    world.kafka.committed_offsets[Partition("in", partition)] = OffsetAndMetadata(
+        0, encode_metadata({"c": 1})
+    )
     transaction = InMemoryTransaction()
     world.kafka.append_record(changelog, b"k", b"87654321", 0, transaction=transaction)
     return transaction

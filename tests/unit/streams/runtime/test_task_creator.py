@@ -16,6 +16,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TopologyRefused
 from streams.membership.connection import ConnectionLost
 from streams.runtime.changelog_reader import StoreChangelogReader
+from streams.runtime.offset_metadata import encode_metadata
 from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
@@ -36,6 +37,7 @@ from tests.unit.streams.runtime.world import build_counting_topology
 INPUT = Partition("in", 0)
 REPARTITION = Partition("a-c-repartition", 0)
 CHANGELOG = Partition("a-c-changelog", 0)
+COMMITTED = OffsetAndMetadata(0, encode_metadata({"c": 3}))
 
 
 def repartitioned() -> Topology:
@@ -222,6 +224,7 @@ def test_a_store_in_memory_is_replayed_each_time_and_one_on_disk_once(
 ) -> None:
     world = Opening(build_counting_topology(store), tmp_path)
     load_changelog(world)
+    world.kafka.committed_offsets[INPUT] = COMMITTED
     assert [world.replayed(), world.replayed()] == [3, again]
 
 
@@ -230,6 +233,7 @@ def test_a_damaged_store_is_rebuilt_when_it_is_opened_and_the_log_says_why(
 ) -> None:
     world = Opening(build_counting_topology(), tmp_path)
     load_changelog(world)
+    world.kafka.committed_offsets[INPUT] = COMMITTED
     assert world.replayed() == 3
     (world.directory.store_path("0_0", "c") / "CURRENT").write_text("nothing\n")
     assert world.replayed() == 3

@@ -184,6 +184,7 @@ class World:
                     resetting,
                     self.clock,
                     committed_offsets=self.member.fetch_committed_offsets,
+                    is_transactional=guarantee != "at_least_once",
                     failures=FailureHandler(
                         handlers,
                         counters=counters,

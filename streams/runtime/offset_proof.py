@@ -1,0 +1,164 @@
+"""Refuse a task whose stores hold more than its committed offsets prove.
+
+What a transaction wrote into changelogs is committed with the offsets of its inputs, whose metadata
+name the changelogs' positions. So a store holds no committed record from that position on. Where it
+does, or where an offset is gone, inputs would be read again on top of what they have done already:
+
+    what is found                                        why
+    no committed offset                                  expired (`offsets.retention.minutes`), or
+                                                         deleted with the group
+    an offset whose metadata nobody of this application  set by a tool, such as
+    wrote                                                `kafka-consumer-groups --reset-offsets`
+    positions behind the last committed record           an older offset was put back
+
+It is refused only where a store proves that a commit has been: by a committed record in it or in
+its changelog, or by a checkpoint that followed one. Aborted records and markers prove nothing, so
+an application that died in its first transaction begins anew. An input has no offset yet, and that
+is in order, if another committed offset of the group knows the task's stores: it was added.
+
+At least once a changelog may be ahead of the offsets after a crash, so positions are not compared;
+an offset is committed before the first record is written to a changelog (`streams.runtime.commit`).
+Offsets that Kafka Streams has committed name no positions, and are taken as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.errors import StreamsError
+from streams.runtime.logged_store import LoggedStore
+from streams.runtime.offset_metadata import (
+    decode_metadata,
+    has_metadata_of_streams,
+    has_positions,
+)
+from streams.runtime.task_stores import TaskStores
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetProof:
+    """Says which committed records of a task's stores its committed offsets account for.
+
+    `problem` is why they account for none; empty if they do. `positions` are, for changelogs that
+    are compared, the first offset that they don't account for.
+    """
+
+    group: str = ""
+    problem: str = ""
+    positions: Mapping[Partition, int] = field(default_factory=dict)
+
+    def check_store(self, logged: LoggedStore) -> None:
+        """Raise StreamsError if a store holds a committed record that no offset accounts for.
+
+        `logged.committed_end` is the end of the committed records that are known to be in it.
+        """
+        end = logged.committed_end
+        if end <= 0:
+            return
+        holds = f"store {logged.store.name!r} holds records of {logged.changelog} up to {end}"
+        if self.problem:
+            raise StreamsError(self._format_refusal(holds))
+        known = self.positions.get(logged.changelog, end)
+        if end > known:
+            raise StreamsError(
+                f"the committed offsets of group {self.group!r} are older than its state: they "
+                f"were committed when {logged.changelog} stood at {known}, and {holds}. Records "
+                f"would count twice. {_WAYS_OUT}"
+            )
+
+    def check_unlogged_store(self, name: str, *, is_written: bool) -> None:
+        """Raise StreamsError if a store without a changelog was committed, and no offset is."""
+        if self.problem and is_written:
+            raise StreamsError(
+                self._format_refusal(f"store {name!r}, which has no changelog, is here")
+            )
+
+    def _format_refusal(self, holds: str) -> str:
+        return (
+            f"{self.problem}, though {holds}: read from elsewhere, the input's records would count "
+            f"twice or be left out. {_WAYS_OUT}"
+        )
+
+
+_WAYS_OUT = (
+    "`millrace group restore-offsets MODULE:APP` commits the offsets that can be proven, or with "
+    "--accept takes those that are committed now; `millrace group reset MODULE:APP` starts over "
+    "(docs/operations.md)"
+)
+UNCHECKED = OffsetProof()
+"""The proof of a task that is not restored from committed offsets."""
+
+
+def prove_offsets(
+    group: str,
+    partitions: Collection[Partition],
+    stores: TaskStores,
+    committed: Mapping[Partition, OffsetAndMetadata],
+    witnesses: Mapping[Partition, OffsetAndMetadata],
+    *,
+    is_transactional: bool,
+) -> OffsetProof:
+    """Return what the committed offsets of a task's inputs, `partitions`, account for.
+
+    `witnesses` are other committed offsets of the group, looked at where no input has one: of
+    inputs that an earlier version of the topology had.
+    """
+    own = {p: committed[p].metadata for p in partitions if p in committed}
+    if foreign := sorted(p for p, text in own.items() if not has_metadata_of_streams(text)):
+        first = foreign[0]
+        return OffsetProof(
+            group,
+            f"offset {committed[first].offset} of {_format_partitions(foreign)} was not committed "
+            f"by group {group!r} itself: a tool has set it, or another program",
+        )
+    names = [name for name, each in stores.logged.items() if not each.is_source_topic]
+    texts = own.values() or _list_witnesses(witnesses, partitions, names)
+    known = [decode_metadata(text) for text in texts]
+    lost = sorted(p for p in partitions if p not in committed) if not known else []
+    if lost:
+        return OffsetProof(
+            group,
+            f"group {group!r} has no committed offset for {_format_partitions(lost)}: it has "
+            "expired (offsets.retention.minutes), or was deleted",
+        )
+    positions = {
+        each.changelog: committed[each.changelog].offset if each.changelog in committed else 0
+        for each in stores.logged.values()
+        if each.is_source_topic
+    }
+    # Kafka Streams commits only the inputs that went on: older positions may stand beside its own.
+    if is_transactional and all(map(has_positions, texts)):
+        for name in names:
+            found = [at for each in known if (at := each.position_of_store(name)) is not None]
+            if found:
+                positions[stores.logged[name].changelog] = max(found)
+    return OffsetProof(group, positions=positions)
+
+
+def _list_witnesses(
+    committed: Mapping[Partition, OffsetAndMetadata],
+    partitions: Collection[Partition],
+    store_names: Collection[str],
+) -> list[str]:
+    """Return the metadata of committed offsets that know one of a task's stores.
+
+    They are of inputs that the task had in an earlier version of the topology.
+    """
+    numbers = {partition.number for partition in partitions}
+    return [
+        held.metadata
+        for partition, held in committed.items()
+        if partition.number in numbers and _knows_any(held.metadata, store_names)
+    ]
+
+
+def _knows_any(text: str, store_names: Collection[str]) -> bool:
+    """Return whether the metadata of an offset name the position of one of the stores."""
+    metadata = decode_metadata(text)
+    return any(metadata.position_of_store(name) is not None for name in store_names)
+
+
+def _format_partitions(partitions: Collection[Partition]) -> str:
+    return ", ".join(map(str, partitions))

@@ -1,0 +1,191 @@
+"""Test that an application whose stores hold more than its committed offsets prove is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from streams import App, Store, StreamsError, TopologyTestDriver, serdes
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.runtime.commit import CommitStep
+from streams.runtime.offset_metadata import decode_metadata, encode_metadata
+from streams.testing.cluster import InMemoryCluster
+from tests.unit.streams.testing.apps import build_counting_app, build_upper_app
+
+INPUT = Partition("in", 0)
+STORES: dict[str, str | Store] = {
+    "disk": "c",
+    "memory": Store.in_memory("c"),
+    "unlogged": Store.persistent("c", logged=False),
+}
+Offsets = dict[Partition, OffsetAndMetadata]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> InMemoryCluster:
+    """Provide the cluster of the next driver."""
+    made = InMemoryCluster()
+    monkeypatch.setattr("streams.testing.driver.InMemoryCluster", lambda: made)
+    return made
+
+
+def restart_with(
+    cluster: InMemoryCluster, app: App, change: Callable[[Offsets], None], *, count: int = 3
+) -> Any:
+    """Count records, change the committed offsets while nothing runs, restart and count one more.
+
+    Returns the count in the store.
+    """
+    with TopologyTestDriver(app) as driver:
+        for _ in range(count):
+            driver.topic("in").pipe("k", "x", timestamp_ms=1)
+        driver.crash()
+        change(cluster.committed_offsets)
+        driver.restart()
+        driver.topic("in").pipe("k", "x", timestamp_ms=1)
+        return driver.store("c").get("k")
+
+
+def rewind(offsets: Offsets) -> None:
+    """Do what `kafka-consumer-groups --reset-offsets` does: it leaves the metadata empty."""
+    offsets[INPUT] = OffsetAndMetadata(1, "")
+
+
+@pytest.mark.parametrize("store", STORES.values(), ids=STORES)
+def test_a_task_whose_offsets_have_expired_is_refused(
+    cluster: InMemoryCluster, store: str | Store
+) -> None:
+    refusal = r"group 'counting' has no committed offset for in\[0\].*'c'.*restore-offsets.*reset"
+    with pytest.raises(StreamsError, match=refusal):
+        restart_with(cluster, build_counting_app(store), dict.clear)
+
+
+@pytest.mark.parametrize("store", STORES.values(), ids=STORES)
+@pytest.mark.parametrize("offset", [1, 4])
+def test_an_offset_that_a_tool_has_set_is_refused(
+    cluster: InMemoryCluster, store: str | Store, offset: int
+) -> None:
+    def change(offsets: Offsets) -> None:
+        offsets[INPUT] = OffsetAndMetadata(offset, "")
+
+    with pytest.raises(StreamsError, match=rf"offset {offset} of in\[0\] was not committed by"):
+        restart_with(cluster, build_counting_app(store), change)
+
+
+@pytest.mark.parametrize("store", ["c", Store.in_memory("c")], ids=["disk", "memory"])
+def test_an_older_offset_that_was_put_back_is_refused(
+    cluster: InMemoryCluster, store: str | Store
+) -> None:
+    def put_back(offsets: Offsets) -> None:
+        offsets[INPUT] = OffsetAndMetadata(1, encode_metadata({"c": 1}, 1))
+
+    with pytest.raises(StreamsError, match=r"older than its state: .* stood at 1, and store 'c'"):
+        restart_with(cluster, build_counting_app(store), put_back)
+
+
+@pytest.mark.parametrize("change", [dict.clear, rewind], ids=["expired", "rewound"])
+def test_at_least_once_is_refused_too(
+    cluster: InMemoryCluster, change: Callable[[Offsets], None]
+) -> None:
+    app = build_counting_app(processing_guarantee="at_least_once")
+    with pytest.raises(StreamsError, match=r"group 'counting' .*in"):
+        restart_with(cluster, app, change)
+
+
+def test_at_least_once_a_changelog_ahead_of_its_offsets_is_no_refusal(
+    cluster: InMemoryCluster,
+) -> None:
+    app = build_counting_app(processing_guarantee="at_least_once")
+    with TopologyTestDriver(app) as driver:
+        driver.crash(at=CommitStep.PRODUCED)
+        driver.topic("in").pipe("k", "x")
+        assert not driver.is_running
+        assert cluster.committed_offsets[INPUT].offset == 0, "committed before the changelog"
+        driver.restart()
+        assert driver.store("c").get("k") == 2, "at least once"
+
+
+def test_a_table_kept_by_its_own_topic_is_refused(cluster: InMemoryCluster) -> None:
+    app = App("counting", topology_optimization="all")
+    app.table("in", key=serdes.string, value=serdes.string, store="c").to_stream().to("out")
+    with pytest.raises(StreamsError, match=r"no committed offset for in\[0\]"):
+        restart_with(cluster, app, dict.clear)
+
+
+def test_an_application_without_state_may_be_rewound(cluster: InMemoryCluster) -> None:
+    with TopologyTestDriver(build_upper_app()) as driver:
+        driver.topic("in").pipe("k", "x")
+        driver.crash()
+        cluster.committed_offsets[INPUT] = OffsetAndMetadata(0, "")
+        driver.restart()
+        assert driver.topic("out").read_values() == ["X", "X"]
+        driver.crash()
+        cluster.committed_offsets.clear()
+        driver.restart()
+        assert driver.topic("out").read_values() == ["X"]
+
+
+@pytest.mark.parametrize("store", STORES.values(), ids=STORES)
+@pytest.mark.parametrize(
+    "step", [CommitStep.PROCESSED, CommitStep.PRODUCED, CommitStep.OFFSETS_SENT]
+)
+def test_an_application_that_died_in_its_first_transaction_begins_anew(
+    cluster: InMemoryCluster, store: str | Store, step: CommitStep
+) -> None:
+    with TopologyTestDriver(build_counting_app(store)) as driver:
+        driver.crash(at=step)
+        driver.topic("in").pipe("k", "x")
+        driver.crash(at=step)
+        driver.restart()  # it finds positions that move over a marker
+        assert not driver.is_running
+        assert not cluster.committed_offsets
+        driver.restart()
+        assert driver.store("c").get("k") == 1
+
+
+def test_an_offset_of_kafka_streams_is_taken_as_it_is(cluster: InMemoryCluster) -> None:
+    def bring_over(offsets: Offsets) -> None:
+        offsets[INPUT] = OffsetAndMetadata(3, "AgAAAAAAAAAB")  # version 2, partition time 1
+
+    assert decode_metadata("AgAAAAAAAAAB").partition_time_ms == 1
+    assert restart_with(cluster, build_counting_app(), bring_over) == 4
+
+
+@pytest.mark.parametrize("text", ['{"v": 1, "c": {"c": 5}}', "M3.later"])
+def test_offsets_of_other_releases_are_taken(cluster: InMemoryCluster, text: str) -> None:
+    def change(offsets: Offsets) -> None:
+        offsets[INPUT] = OffsetAndMetadata(3, text)
+
+    assert restart_with(cluster, build_counting_app(), change) == 4
+
+
+def build_version(*inputs: str, more_stores: bool = False) -> App:
+    app = App("counting")
+    counts = (
+        app.stream(list(inputs), key=serdes.string, value=serdes.string)
+        .group_by_key()
+        .count(store=Store.in_memory("c"))
+    )
+    stream = counts.to_stream()
+    if more_stores:
+        stream.group_by_key().reduce(max, store=Store.in_memory("d"))
+    stream.to("out")
+    return app
+
+
+def test_an_input_and_a_store_that_a_later_version_adds_are_no_refusal(
+    cluster: InMemoryCluster,
+) -> None:
+    versions = [
+        (build_version("in"), "in", 1),
+        (build_version("in", "more"), "more", 2),
+        (build_version("in", "more", more_stores=True), "in", 3),
+        (build_version("other"), "other", 4),  # takes the place of both
+    ]
+    for app, topic, count in versions:
+        with TopologyTestDriver(app) as driver:
+            driver.topic(topic).pipe("k", "x", timestamp_ms=1)
+            assert driver.store("c").get("k") == count
+            driver.crash()
