@@ -1,9 +1,10 @@
 """Run many histories on every core: `python -m tests.simulation --seeds 1000`.
 
 The status is 1 if one fails. `--first` says where to begin; `--seeds 1 --first 4711` runs one
-again. Each seed stands for one history of transactions, one of groups, one of rebalances and five
-of the runtime: one of any kind, one where time decides what comes out, one of an application with
-a model of its own, one with a ledger, and one in which days pass; `--only` runs one kind.
+again. Each seed stands for two histories of transactions, the second with days that pass, one of
+groups, one of rebalances and five of the runtime: one of any kind, one where time decides what
+comes out, one of an application with a model of its own, one with a ledger, and one in which days
+pass; `--only` runs one kind.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ KINDS: dict[str, Callable[[int], str]] = {
         RuntimeHistory, runtime.scenario(seed, kind=[*APPLICATIONS][seed % len(APPLICATIONS)])
     ),
     "ledger": lambda seed: find_failure(RuntimeHistory, runtime.scenario(seed, ledger=True)),
+    "expiring": lambda seed: find_failure(
+        TransactionHistory, transactions.scenario(seed, days=True)
+    ),
     "days": lambda seed: find_failure(
         DaysHistory, days.days_scenario(seed, kind=TABLES[seed % len(TABLES)], aborts=False)
     ),

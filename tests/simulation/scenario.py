@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeAlias
 
-from tests.simulation.steps import BadDisk, Fault, Look, Scenario, Step, Stop, crash
+from tests.simulation.steps import BadDisk, Fault, Look, PassDays, Scenario, Step, Stop, crash
 from tests.simulation.world import Setting
 
 PRODUCERS, WRITERS, COPIERS = 2, 2, 2
@@ -58,14 +58,14 @@ class Read:
     seed: int
 
 
-Action: TypeAlias = Produce | Transact | Copy | TakeOver | Read | Fault
+Action: TypeAlias = Produce | Transact | Copy | TakeOver | Read | PassDays | Fault
 
 
 TransactionScenario: TypeAlias = Scenario[Setting, Action]
 
 
-def scenario(seed: int, length: int = 60) -> TransactionScenario:
-    """Return the scenario of a seed."""
+def scenario(seed: int, length: int = 60, *, days: bool = False) -> TransactionScenario:
+    """Return the scenario of a seed; with `days`, some pass in one of fifteen steps."""
     random = Random(seed)
     setting = Setting(
         trouble=random.choice((0.0, 0.03, 0.1, 0.2)),
@@ -78,7 +78,13 @@ def scenario(seed: int, length: int = 60) -> TransactionScenario:
     steps = tuple(
         Step(random.choice((0, 5, 20, 60, 200)), _action(random, setting)) for _ in range(length)
     )
-    return Scenario(seed, setting, steps)
+    if not days:
+        return Scenario(seed, setting, steps)
+    random = Random(f"{seed} days")
+    some: list[Step[Action]] = list(steps)
+    for place in sorted(random.sample(range(length), length // 15), reverse=True):
+        some.insert(place, Step(0, PassDays(random.choice((1, 2, 8)))))
+    return Scenario(seed, replace(setting, days=True), tuple(some))
 
 
 def _action(random: Random, setting: Setting) -> Action:

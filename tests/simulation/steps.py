@@ -45,6 +45,13 @@ class Look:
     """Represents a step that runs the expensive checks."""
 
 
+@dataclass(frozen=True, slots=True)
+class PassDays:
+    """Represents days that pass while no client does anything."""
+
+    days: int
+
+
 Fault: TypeAlias = Crash | Stop | BadDisk | Look
 
 

@@ -24,10 +24,13 @@ from tests.simulation.scenario import (
     Transact,
     TransactionScenario,
 )
-from tests.simulation.steps import Step, inject_fault
+from tests.simulation.steps import PassDays, Step, inject_fault
 from tests.simulation.world import COMPACTED, TOPICS, Violation, World
 
 WORK_MS = 40_000.0  # for what clients have begun, once the last step was taken
+LATE_MS = 5_000.0  # after which no request arrives that nobody waits for
+CHECKED_MS = 500.0  # for the broker to find what has expired
+DAY_MS = 86_400_000
 REST_MS = 15_000.0  # for transactions that nobody ends
 
 
@@ -109,8 +112,20 @@ class TransactionHistory(History):
             case Read(max_wait_ms, seed):
                 for reader in self._readers:
                     self._do(reader, reader.read(max_wait_ms, seed))
+            case PassDays(days):
+                self._pass_days(days)
             case fault:
                 inject_fault(world, fault)
+
+    def _pass_days(self, days: int) -> None:
+        """Let days pass once all is done and nothing is in transit any more, if that comes."""
+        self._advance(WORK_MS, lambda: not self.world.is_busy)
+        self._advance(LATE_MS)
+        if self.world.is_busy:
+            return
+        self.world.loop.passed_ms += days * DAY_MS
+        self.world.log("passed", days)
+        self._advance(CHECKED_MS)
 
     def _lives(self, name: str) -> Lives:
         kind, _, number = name.partition("-")

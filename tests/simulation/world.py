@@ -44,6 +44,17 @@ COMPACTED_SOON = {
 }
 
 
+DAYS: dict[str, Any] = {
+    "producer_id_expiration_check_interval_ms": 200,
+    "transaction_remove_expired_transaction_cleanup_interval_ms": 200,
+    "offsets_retention_check_interval_ms": 200,
+    "log_retention_check_interval_ms": 200,
+    "log_retention_ms": -1,  # what is expected of records and copies is that they are there
+    "offsets_retention_minutes": 2_000_000,
+}
+"""Settings of brokers on which days pass: nothing but ids and segments gets old."""
+
+
 class Violation(AssertionError):
     """Reports that a checker has found a broken promise of the product."""
 
@@ -62,6 +73,7 @@ class Setting:
     segment_bytes: int = 1_048_576
     compacts: bool = False  # what the coordinators keep is compacted as soon as it can be
     transaction_timeout_ms: int = 4_000
+    days: bool = False  # days may pass: what expires is looked for all the time
     transactions: str = "v1"  # v2, or mixed: every second life of a transactional id is v2
 
     def is_v2(self, life: int) -> bool:
@@ -263,6 +275,7 @@ class World:
             log_cleaner_backoff_ms=250,
             transaction_abort_timed_out_transaction_cleanup_interval_ms=1_000,
             **flushing,
+            **(DAYS if setting.days else {}),
             **self._broker_settings,
         )
 

@@ -24,7 +24,11 @@ class Reload(Checker):
         if prepared_transactions(live):
             return
         twin = self.world.load_copy()
-        facts, loaded = facts_of(live), facts_of(twin)
+        if self.world.setting.days:
+            # Loading reads of producers that are forgotten; the next check forgets them again.
+            for broker in (live, twin):
+                forget_idle_producers(broker)
+        facts, loaded = (facts_of(b, expires=self.world.setting.days) for b in (live, twin))
         # A shard that another broker leads now is empty here.
         for index, shard in enumerate(live.coordinators.groups.shards):
             if shard.log.coordinator_state is not CoordinatorState.ACTIVE:
@@ -64,8 +68,19 @@ class Reload(Checker):
                 )
 
 
-def facts_of(broker: Broker) -> dict[str, Any]:
-    """Return all that must be the same after a restart, by name."""
+def forget_idle_producers(broker: Broker) -> None:
+    """Forget the producers that have expired, as the broker's check does."""
+    now_ms, idle_ms = broker.clock.now_ms(), broker.config.producer_id_expiration_ms
+    for partition in broker.topics.all_partitions():
+        partition.producers.forget_idle_producers(now_ms, idle_ms)
+
+
+def facts_of(broker: Broker, *, expires: bool = False) -> dict[str, Any]:
+    """Return all that must be the same after a restart, by name.
+
+    `expires`: of a producer that was forgotten and came back, a loaded broker knows batches from
+    before that as well, so that only its last epoch and time count.
+    """
     coordinators = broker.coordinators
     facts: dict[str, Any] = {}
     for index, group_shard in enumerate(coordinators.groups.shards):
@@ -75,7 +90,7 @@ def facts_of(broker: Broker) -> dict[str, Any]:
     for name in ("__consumer_offsets", "__transaction_state", *(t.name for t in broker.topics)):
         topic = broker.topics.find_including_hidden(name)
         for partition in topic.partitions if topic else ():
-            facts[f"{name}-{partition.index}"] = _partition(partition)
+            facts[f"{name}-{partition.index}"] = _partition(partition, expires=expires)
     return facts
 
 
@@ -88,13 +103,15 @@ def _group_facts(index: int, shard: GroupShard) -> dict[str, Any]:
     }
 
 
-def _partition(partition: PartitionLog) -> dict[str, Any]:
+def _partition(partition: PartitionLog, *, expires: bool) -> dict[str, Any]:
     producers = partition.producers
+    known = dict(producers._known)
+    last = {each: (entry.epoch, entry.last_timestamp_ms) for each, entry in known.items()}
     return {
         "start": partition.start_offset,
         "end": partition.end_offset,
         "stable": partition.last_stable_offset,
         "open": dict(producers.open_transactions()),
-        "producers": dict(producers._known),
+        "producers": last if expires else known,
         "aborted": partition.aborted_in(0, partition.end_offset + 1),
     }

@@ -25,6 +25,7 @@ from tests.simulation.world import COMPACTED, Violation
 
 PRODUCE = 0
 IN_FLIGHT = 5
+DAY_MS = 86_400_000
 TAKEN = frozenset({Code.NONE, Code.DUPLICATE_SEQUENCE_NUMBER})
 ABORTABLE = frozenset(
     {Code.INVALID_TXN_STATE, Code.TRANSACTION_ABORTABLE, Code.OUT_OF_ORDER_SEQUENCE_NUMBER}
@@ -61,6 +62,7 @@ class Delivery:
         self._version = version
         self._next: dict[Place, int] = {}
         self._known: set[Place] = set()  # where a batch has been acknowledged
+        self._delivered_at_ms = session.world.loop.now_ms()
 
     def batch(self, place: Place, values: Sequence[bytes]) -> Batch:
         sequence = self._next.get(place, 0)
@@ -76,6 +78,9 @@ class Delivery:
         loop = self._session.world.loop
         deadline_ms = loop.elapsed_ms + PATIENCE_MS
         waiting = list(batches)
+        if loop.now_ms() - self._delivered_at_ms >= DAY_MS:
+            self._known.clear()  # it may be forgotten: any sequence is its first one there
+        self._delivered_at_ms = loop.now_ms()
         while waiting:
             if loop.elapsed_ms > deadline_ms:
                 raise GaveUp(f"{self._session.name}: {waiting[0]}")

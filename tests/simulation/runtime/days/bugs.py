@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from coordinator.groups import offset_expiry
+from coordinator.log.producer_state import ProducerStateManager
 from streams.runtime import assignment
 from streams.runtime.clients import errors
 from streams.runtime.offset_reset import OffsetResetter
@@ -76,6 +77,15 @@ def expired_producers_end_their_worker(world: World) -> AbstractContextManager[N
     return several(
         replaced(errors, "_FENCED_ERRORS", make), replaced(errors, "PERMANENT_ERRORS", permanent)
     )
+
+
+def producers_forgotten_at_once(world: World) -> AbstractContextManager[None]:
+    """Make the broker forget each producer with the next check: a retry is written twice."""
+
+    def make(original: Any) -> Any:
+        return lambda self, now_ms, idle_ms: original(self, now_ms, 0)
+
+    return replaced(ProducerStateManager, "forget_idle_producers", make)
 
 
 _COUNT = {"kind": "count", "persistent": False}
