@@ -23,7 +23,7 @@ from coordinator.config import BrokerConfig, WrongSetting
 from coordinator.faults import WrongFault
 from coordinator.log.data_directory import UnusableDataDirectory
 from coordinator.shard.shard import BrokenInvariant
-from coordinator.wire.server import CannotListen
+from coordinator.wire.server import CannotListen, format_address
 
 
 class BrokerOptions(argparse.ArgumentParser):
@@ -142,7 +142,7 @@ def _raise_open_files_limit() -> None:
 
 
 def _print_address(host: str, port: int) -> None:
-    print(f"listening on {host}:{port}", flush=True)  # noqa: T201  the parent process waits for this line
+    print(f"listening on {format_address(host, port)}", flush=True)  # noqa: T201  the parent process waits for this line
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from coordinator.broker import Broker
 from coordinator.clock import Clock
 from coordinator.config import BrokerConfig
 from coordinator.faults import Faults
+from coordinator.wire.server import format_address
 
 
 class EmbeddedBroker:
@@ -63,7 +64,7 @@ class EmbeddedBroker:
         """Return the broker's address as `host:port`; RuntimeError unless it runs."""
         if self._broker is None:
             raise RuntimeError("the broker isn't running: use it as `with EmbeddedBroker() as ...`")
-        return f"{self._broker.host}:{self._broker.port}"
+        return format_address(self._broker.host, self._broker.port)
 
     @property
     def metrics_url(self) -> str:

@@ -17,6 +17,11 @@ CLOSE_TIMEOUT_S = 1.0
 _IDLE_CHECKS = 10  # checks for idle connections within the time that they may be idle
 
 
+def format_address(host: str, port: int) -> str:
+    """Return `host:port` as clients read it, with an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class CannotListen(Exception):
     """Signals an address that can't be used; the message says why and what to do."""
 

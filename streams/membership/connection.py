@@ -268,9 +268,9 @@ OpenConnection = Callable[[tuple[str, int] | None], BrokerConnection]
 
 
 def parse_servers(servers: str) -> list[tuple[str, int]]:
-    """Return the addresses of bootstrap `servers` (host:port,...)."""
+    """Return the addresses of bootstrap `servers` (host:port,...; IPv6 as [::1]:port)."""
     parts = [server.strip().rpartition(":") for server in servers.split(",")]
-    return [(host, int(port)) for host, _, port in parts]
+    return [(host.removeprefix("[").removesuffix("]"), int(port)) for host, _, port in parts]
 
 
 def connect_to_any_server(

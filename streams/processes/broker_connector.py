@@ -153,7 +153,7 @@ class BrokerConnector:
             if self._stop.is_set() or now_s < self._next_attempt_at_s:
                 return False
             try:
-                pid = restart_embedded_broker(state_dir, self._servers)
+                pid = restart_embedded_broker(state_dir, self._servers, self._stop.is_set)
             except (ConfigError, OSError) as error:
                 log.error("the embedded broker is gone and can't be started again: %s", error)
                 return False

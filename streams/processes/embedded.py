@@ -2,25 +2,41 @@
 
 The broker is a process of its own and outlives the worker that started it: the others go on. The
 first worker to need it holds a lock while it starts it; if it is gone while they run, the first one
-to miss it starts it again on the same port. `<state_dir>/broker/process` has its address and, in
-the second line, its process id, so that it can be ended.
+to miss it starts it again on the same port.
+
+    <state_dir>/broker/process      its address; its process id, so that it can be ended; and the
+                                    device and inode of `data`, in a line each
+    <state_dir>/broker/data/.lock   locked by the broker as long as it lives
+
+An address counts only while a process holds the lock on this very directory, and if the inode is
+that of this directory: in a copied directory both files are the original's, whose broker has the
+same cluster id and other data. A broker that holds its lock and does not answer yet is recovering,
+or is about to end: it is waited for as long as it lives.
 """
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import select
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+from state.errors import DirectoryLocked
+from state.locks import exclude_owner
 from streams.errors import ConfigError
 from streams.settings.config import EMBEDDED, StreamsConfig
 
-_START_TIMEOUT_S = 30.0
+log = logging.getLogger(__name__)
+
+PROGRESS_INTERVAL_S = 10.0
+"""The seconds after which the log says that a broker is still waited for, and again after each."""
+_LOOK_INTERVAL_S = 0.1
 
 
 def broker_command(data_dir: Path, port: int, host: str, settings: list[str]) -> list[str]:
@@ -61,11 +77,10 @@ def ensure_embedded_broker(state_dir: Path) -> str:
             f"state_dir {str(state_dir)!r} can't be written ({error.strerror}): "
             "choose another with state_dir=..., MILLRACE_STATE_DIR or --state-dir"
         ) from error
-    process_file = directory / "process"
     with open(directory / "starting.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        last = process_file.read_text().split()[0] if process_file.exists() else ""
-        if last and _accepts_connections(last):
+        last = _wait_for_answer(directory)
+        if last and is_broker_alive(directory):
             return last
         # Its last port is tried first, so that clients that still run find it again.
         port = int(last.rpartition(":")[2]) if last else 0
@@ -75,9 +90,9 @@ def ensure_embedded_broker(state_dir: Path) -> str:
 
 def require_embedded_broker(state_dir: Path) -> None:
     """Raise ConfigError if no broker answers in `state_dir`; none is started."""
-    process_file = state_dir / "broker" / "process"
-    address = process_file.read_text().split()[0] if process_file.exists() else ""
-    if not address or not _accepts_connections(address):
+    directory = state_dir / "broker"
+    address = _read_address(directory)
+    if not (address and is_broker_alive(directory) and _accepts_connections(address)):
         raise ConfigError(
             f"no embedded broker runs in {str(state_dir)!r}: name the application's brokers with "
             "--bootstrap-servers, or its state directory with --state-dir"
@@ -101,21 +116,95 @@ def refuse_embedded_directory(data: Path) -> None:
     )
 
 
-def restart_embedded_broker(state_dir: Path, address: str) -> int | None:
+def restart_embedded_broker(
+    state_dir: Path, address: str, is_given_up: Callable[[], bool] = lambda: False
+) -> int | None:
     """Restart the broker in `state_dir` at its `address`, and return its process id.
 
     Returns None if another process has restarted it meanwhile. The address must stay the same
-    because its clients look for it there. Raises ConfigError if it does not start there, OSError if
-    the directory is gone.
+    because its clients look for it there. `is_given_up` ends the wait for it. Raises ConfigError if
+    it does not start there, OSError if the directory is gone.
     """
     directory = state_dir / "broker"
     # Opened with "r+", which fails if the directory is gone and creates no file.
     with open(directory / "starting.lock", "r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if _accepts_connections(address):
+        if _wait_for_answer(directory, is_given_up) == address and is_broker_alive(directory):
             return None
-        _, pid = _start_broker(directory, [int(address.rpartition(":")[2])])
+        _, pid = _start_broker(directory, [int(address.rpartition(":")[2])], is_given_up)
         return pid
+
+
+def is_broker_alive(directory: Path) -> bool:
+    """Return whether a process holds the lock on the data of the broker in `directory`."""
+    try:
+        with exclude_owner(directory / "data" / ".lock"):
+            return False
+    except DirectoryLocked:
+        return True
+
+
+def _read_address(directory: Path) -> str:
+    """Return the address in the file `process`; empty where it is none of this directory's broker.
+
+    A file without an inode is of an earlier release; an empty one is of a power cut.
+    """
+    try:
+        address, _, *inode = (directory / "process").read_text().split()
+        int(address.rpartition(":")[2])
+        if inode and inode != [_identify_directory(directory / "data")]:
+            log.warning(
+                "%s is a copy of another directory, whose broker was at %s: its own is started",
+                directory,
+                address,
+            )
+            return ""
+    except (OSError, ValueError):
+        return ""
+    return address
+
+
+def _identify_directory(path: Path) -> str:
+    """Return the device and the inode of a directory, which no copy of it has."""
+    found = path.stat()
+    return f"{found.st_dev}:{found.st_ino}"
+
+
+def _wait_for_answer(directory: Path, is_given_up: Callable[[], bool] = lambda: False) -> str:
+    """Wait until the broker in `directory` accepts connections or has ended; return its address.
+
+    Logs every ten seconds that it waits. The address is also returned of a broker that is gone, and
+    is empty if it isn't known.
+    """
+    progress = _WaitProgress(directory)
+    while not is_given_up():
+        address = _read_address(directory)
+        if not is_broker_alive(directory) or (address and _accepts_connections(address)):
+            return address
+        progress.log_if_due()
+        time.sleep(_LOOK_INTERVAL_S)
+    return _read_address(directory)
+
+
+class _WaitProgress:
+    """Logs now and then that the broker in a directory is waited for."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._began_s = self._logged_s = time.monotonic()
+
+    def log_if_due(self) -> None:
+        """Log the wait if ten seconds have passed since the last time."""
+        now_s = time.monotonic()
+        if now_s - self._logged_s < PROGRESS_INTERVAL_S:
+            return
+        self._logged_s = now_s
+        log.warning(
+            "the embedded broker has its data in %s open and does not answer yet, for %.0f s: it "
+            "is waited for as long as it lives; broker.log beside it says what it does",
+            self._directory / "data",
+            now_s - self._began_s,
+        )
 
 
 def _accepts_connections(address: str) -> bool:
@@ -128,7 +217,9 @@ def _accepts_connections(address: str) -> bool:
         return False
 
 
-def _start_broker(directory: Path, ports: list[int]) -> tuple[str, int]:
+def _start_broker(
+    directory: Path, ports: list[int], is_given_up: Callable[[], bool] = lambda: False
+) -> tuple[str, int]:
     """Start a broker on the first free one of `ports`; return its address and process id.
 
     Writes both to the file `process`. The caller holds the lock. Raises ConfigError.
@@ -143,12 +234,15 @@ def _start_broker(directory: Path, ports: list[int]) -> tuple[str, int]:
                 stderr=log,
                 start_new_session=True,
             )
-            output = _read_first_line(process)
+            output = _read_first_line(process, _WaitProgress(directory), is_given_up)
         if output.startswith("listening on "):
             address = output.removeprefix("listening on ").strip()
             process_file = directory / "process"
             new_file = process_file.with_suffix(".new")
-            new_file.write_text(f"{address}\n{process.pid}\n")
+            with new_file.open("w") as file:
+                file.write(f"{address}\n{process.pid}\n{_identify_directory(data)}\n")
+                file.flush()
+                os.fsync(file.fileno())
             new_file.replace(process_file)
             return address, process.pid
     lines = (directory / "broker.log").read_text(errors="replace").strip().splitlines()
@@ -156,13 +250,18 @@ def _start_broker(directory: Path, ports: list[int]) -> tuple[str, int]:
     raise ConfigError(f"the embedded broker did not start in {data}: {why}")
 
 
-def _read_first_line(process: subprocess.Popen[bytes]) -> str:
-    """Return the first line that the broker process prints; kill it if none comes in time."""
+def _read_first_line(
+    process: subprocess.Popen[bytes], progress: _WaitProgress, is_given_up: Callable[[], bool]
+) -> str:
+    """Return the first line that the broker process prints, as long as its recovery may take.
+
+    A broker that ends before prints none. Kills it where the wait is given up.
+    """
     assert process.stdout is not None
-    deadline = time.monotonic() + _START_TIMEOUT_S
     output = b""
-    while b"\n" not in output and time.monotonic() < deadline:
-        ready, _, _ = select.select([process.stdout], [], [], 0.1)
+    while b"\n" not in output and not is_given_up():
+        progress.log_if_due()
+        ready, _, _ = select.select([process.stdout], [], [], _LOOK_INTERVAL_S)
         if ready:
             chunk = os.read(process.stdout.fileno(), 4096)
             if not chunk:

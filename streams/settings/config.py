@@ -246,6 +246,11 @@ class StreamsConfig(BaseSettings):
                 raise ValueError(
                     f"{server!r} is not host:port (or 'embedded' for a broker of ours)"
                 )
+            if servers != EMBEDDED and ":" in host and not host.startswith("["):
+                raise ValueError(
+                    f"{server.strip()!r} has an IPv6 address without brackets: write it as "
+                    f"[{host}]:{port}"
+                )
         return servers
 
     @field_validator("auto_offset_reset", "offset_out_of_range")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ class Gone:
         cluster = Cluster(self.address, CurrentSecurity(PLAINTEXT))
         self.dial = BrokerConnector(config, cluster, self.host, self.stop)
 
-    def _start(self, state_dir: Path, address: str) -> int:
+    def _start(self, state_dir: Path, address: str, is_given_up: Callable[[], bool]) -> int:
         self.started.append(address)
         if self.failure is not None:
             raise self.failure

@@ -105,6 +105,7 @@ def test_the_commit_interval_follows_the_guarantee() -> None:
         ({"num_stream_threads": 0}, "num_stream_threads must be at least 1, not 0"),
         ({"heartbeat_interval_ms": 60_000}, "heartbeat_interval_ms"),
         ({"bootstrap_servers": "localhost"}, "'localhost' is not host:port"),
+        ({"bootstrap_servers": "a:1,::1:9092"}, r"brackets: write it as \[::1\]:9092"),
         ({"consumer": {"isolation.level": "x"}}, "isolation.level can't be set: .*read_committed"),
         ({"producer": {"transactional.id": "x"}}, "transactional.id can't be set"),
     ],

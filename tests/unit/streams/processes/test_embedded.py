@@ -1,0 +1,134 @@
+"""Test which broker a state directory finds: its own, however it was copied or cut off."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from state.locks import ProcessFileLock
+from streams.errors import ConfigError
+from streams.processes import embedded
+from streams.processes.embedded import (
+    ensure_embedded_broker,
+    require_embedded_broker,
+    restart_embedded_broker,
+)
+from tests.processes import HANG_LIMIT_S, HOST, free_ports, wait_until
+
+
+def read_process_file(state: Path) -> list[str]:
+    return (state / "broker" / "process").read_text().split()
+
+
+def kill_broker(state: Path) -> None:
+    os.kill(int(read_process_file(state)[1]), signal.SIGKILL)
+    wait_until(lambda: not embedded.is_broker_alive(state / "broker"), what="the end of the broker")
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[Path]:
+    """Provide a state directory; its embedded broker and its copy's are ended with the test."""
+    yield tmp_path / "state"
+    for name in ("state", "copy"):
+        if (tmp_path / name / "broker" / "process").exists():
+            kill_broker(tmp_path / name)
+
+
+def list_topics(address: str) -> set[str]:
+    client = AdminClient({"bootstrap.servers": address})
+    return {name for name in client.list_topics(timeout=HANG_LIMIT_S).topics if name[0] != "_"}
+
+
+def create_topic(address: str, name: str) -> None:
+    client = AdminClient({"bootstrap.servers": address})
+    for created in client.create_topics([NewTopic(name, 1, 1)]).values():
+        created.result(HANG_LIMIT_S)
+
+
+def test_a_copied_directory_has_a_broker_of_its_own_on_the_copied_data(
+    state: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = ensure_embedded_broker(state)
+    create_topic(address, "before")
+    copy = state.with_name("copy")
+    shutil.copytree(state, copy)
+    with pytest.raises(ConfigError, match="no embedded broker runs"):
+        require_embedded_broker(copy)
+    copied = ensure_embedded_broker(copy)
+    assert copied != address
+    assert f"is a copy of another directory, whose broker was at {address}" in caplog.text
+    create_topic(copied, "in-the-copy")
+    assert list_topics(address) == {"before"}
+    assert list_topics(copied) == {"before", "in-the-copy"}
+    assert [ensure_embedded_broker(each) for each in (state, copy)] == [address, copied]
+    require_embedded_broker(copy)
+
+
+def test_the_broker_of_a_copy_does_not_take_the_port_of_the_original(state: Path) -> None:
+    """Test the moment at which the original's broker is gone and its clients look for it."""
+    address = ensure_embedded_broker(state)
+    copy = state.with_name("copy")
+    shutil.copytree(state, copy)
+    kill_broker(state)
+    assert ensure_embedded_broker(copy) != address
+    assert restart_embedded_broker(state, address) is not None
+    assert ensure_embedded_broker(state) == address
+
+
+@pytest.mark.parametrize("content", ["", "\n", "127.0.0.1", "127.0.0.1:9", "127.0.0.1:x\n1\n"])
+def test_a_process_file_that_was_cut_off_is_as_none(content: str, state: Path) -> None:
+    ensure_embedded_broker(state)
+    kill_broker(state)
+    (state / "broker" / "process").write_text(content)
+    with pytest.raises(ConfigError, match="no embedded broker runs"):
+        require_embedded_broker(state)
+    address = ensure_embedded_broker(state)
+    assert read_process_file(state)[0] == address
+    assert list_topics(address) == set()
+
+
+def test_another_process_at_the_address_is_not_taken_for_the_broker(state: Path) -> None:
+    (port,) = free_ports(1)
+    (state / "broker" / "data").mkdir(parents=True)
+    (state / "broker" / "process").write_text(f"{HOST}:{port}\n1\n")
+    with socket.create_server((HOST, port)):
+        with pytest.raises(ConfigError, match="no embedded broker runs"):
+            require_embedded_broker(state)
+        assert ensure_embedded_broker(state) != f"{HOST}:{port}"
+
+
+def test_a_broker_that_does_not_answer_yet_is_waited_for_while_it_lives(
+    state: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(embedded, "PROGRESS_INTERVAL_S", 0.0)
+    (port,) = free_ports(1)
+    data = state / "broker" / "data"
+    data.mkdir(parents=True)
+    (state / "broker" / "process").write_text(f"{HOST}:{port}\n1\n")
+    broker = ProcessFileLock(data / ".lock")
+    with ThreadPoolExecutor() as pool:
+        found = pool.submit(ensure_embedded_broker, state)
+        wait_until(lambda: "does not answer yet" in caplog.text, what="a word of the wait")
+        assert not found.done()
+        with socket.create_server((HOST, port)):
+            assert found.result(HANG_LIMIT_S) == f"{HOST}:{port}"
+        found = pool.submit(ensure_embedded_broker, state)
+        broker.release()
+        assert found.result(HANG_LIMIT_S)
+        assert read_process_file(state)[1] != "1"
+
+
+def test_a_stop_of_the_worker_ends_the_wait(state: Path) -> None:
+    ensure_embedded_broker(state)
+    address = read_process_file(state)[0]
+    kill_broker(state)
+    with pytest.raises(ConfigError, match="did not start"):
+        restart_embedded_broker(state, address, lambda: True)
