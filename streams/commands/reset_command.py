@@ -1,12 +1,17 @@
 """Define the command `millrace group reset`: let an application process its inputs anew.
 
 What it does is what `kafka-streams-application-reset` and `KafkaStreams.cleanUp()` do together, in
-this order, so that a worker that starts in the middle is refused or finds nothing:
+this order, so that a worker that starts in the middle is refused:
 
-    1. the group is deleted with all of its offsets; brokers refuse that while it has members
-    2. the internal topics are deleted: changelogs, repartition topics, foreign-key joins' topics
+    1. the internal topics are deleted: changelogs, repartition topics, foreign-key joins' topics.
+       A worker misses the changelogs on which the committed offsets rest
+    2. the committed offsets are marked: from here on a worker is told to reset again
     3. the local state is removed, under the locks of all workers and tasks of this machine
-    4. offsets of the inputs are committed
+    4. the group is deleted with all of its offsets; brokers refuse that while it has members
+    5. offsets of the inputs are committed
+
+Each step finds what is left to do, so that a reset that was interrupted is run again. Between 4 and
+5 nothing is left of the application, which would begin as `auto_offset_reset` says.
 
 The ledger stays: it says what transactions wrote, and they remain written. State on other machines
 needs no removal: a worker empties a store whose changelog is another one now.
@@ -14,9 +19,8 @@ needs no removal: a worker empties a store whose changelog is another one now.
 
 from __future__ import annotations
 
-import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,22 +45,22 @@ from streams.commands.cluster_clients import (
     exit_on_cluster_error,
     load_command_config,
 )
+from streams.commands.internal_topics import (
+    InternalTopics,
+    find_foreign_looking,
+    find_internal_topics,
+)
 from streams.commands.offset_positions import LogPosition, fetch_offsets, parse_position
 from streams.commands.output import print_message, print_rows
 from streams.commands.topics_command import confirm
-from streams.common.topic_partitions import Partition
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import ConfigError
 from streams.ledger import ledger_topic
 from streams.membership.group_description import fetch_group_description
-from streams.membership.group_offsets import fetch_group_offsets
+from streams.membership.group_offsets import check_groups_listed, fetch_group_offsets
+from streams.runtime.offset_metadata import RESET_BEGUN, RESET_DONE
 from streams.settings.command_line import read_connection
 from streams.settings.config import StreamsConfig
-
-_INTERNAL_TOPIC = re.compile(
-    r".*(-changelog|-repartition|-subscription-registration-topic|-subscription-response-topic"
-    r"|KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic)"
-)
-"""The internal topics' names after the application id, as in Kafka Streams' StreamsResetter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ class ResetPlan:
     application_id: str
     offsets: Mapping[Partition, tuple[int | None, int]]
     topics: list[str]
+    committed: Mapping[Partition, int]
+    """The offsets that are committed now, also of internal topics."""
     state_path: Path | None
 
     def list_rows(self) -> list[dict[str, Any]]:
@@ -74,7 +80,7 @@ class ResetPlan:
             _row("set offset", str(partition), now, then)
             for partition, (now, then) in sorted(self.offsets.items())
         ]
-        rows += [_row("delete topic", topic) for topic in self.topics]
+        rows += [_row("delete topic", topic) for topic in sorted(self.topics)]
         if self.state_path is not None:
             rows.append(_row("remove state", str(self.state_path)))
         return rows
@@ -93,6 +99,14 @@ def reset(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be changed, and change nothing.")
     ] = False,
+    leftovers: Annotated[
+        bool,
+        typer.Option(
+            "--leftovers",
+            help="Delete also internal topics that the topology does not have (any more). Their "
+            "names fit; topics of other groups and state directories are left out.",
+        ),
+    ] = False,
     yes: Yes = False,
     json: JsonOutput = False,
     bootstrap_servers: BootstrapServers = None,
@@ -105,7 +119,7 @@ def reset(
     The offsets of its inputs are set, its changelogs and repartition topics deleted, and its state
     on this machine removed. What it has written to its outputs stays. While a worker of it runs
     only a dry run is possible. By the application id alone, the inputs are the topics for which it
-    has committed offsets.
+    has committed offsets, and only topics that are certainly its own are deleted.
     """
     with exit_on_cluster_error():
         position = parse_position(to, "--to")
@@ -115,13 +129,19 @@ def reset(
         application_id = app if found is None else found.application_id
         clients = connect_clients(settings)
         if not dry_run:
-            _require_no_members(clients, application_id)
+            _require_no_members(clients, application_id, is_known=found is not None)
         path = settings.state_dir / application_id
         locks: AbstractContextManager[None] = nullcontext() if dry_run else lock_application(path)
         with locks:
-            plan = _plan_reset(clients, application_id, found, position, path)
+            found_topics = _find_topics(clients, application_id, found, leftovers=leftovers)
+            plan = _plan_reset(clients, application_id, found, position, path, found_topics.own)
             rows = plan.list_rows()
             print_rows(("change", "what", "now", "then"), rows, as_json=json)
+            if found_topics.undecided:
+                problem = _describe_undecided(found_topics.undecided, is_known=found is not None)
+                if found is None and not dry_run:
+                    raise ConfigError(problem)
+                print_message(problem)
             if dry_run:
                 print_message("nothing was changed: --dry-run")
                 return
@@ -131,25 +151,6 @@ def reset(
                 f"{application_id} was reset on {clients.servers}; remove {path} on every other "
                 "machine before a worker starts there"
             )
-
-
-def find_internal_topics(
-    application_id: str, topics: Iterable[str], groups: Iterable[str]
-) -> list[str]:
-    """Return which topics are internal to an application, by their names.
-
-    `groups` are all groups of the cluster: a topic of an application "a-b" is none of "a", though
-    its name begins so.
-    """
-    prefix = f"{application_id}-"
-    others = [f"{group}-" for group in groups if group.startswith(prefix)]
-    return sorted(
-        topic
-        for topic in topics
-        if topic.startswith(prefix)
-        and _INTERNAL_TOPIC.fullmatch(topic.removeprefix(application_id))
-        and not topic.startswith(tuple(others))
-    )
 
 
 def _row(change: str, what: str, now: int | None = None, then: int | None = None) -> dict[str, Any]:
@@ -178,12 +179,15 @@ def find_application(
     return found, found.config
 
 
-def _require_no_members(clients: ClusterClients, application_id: str) -> None:
-    """Raise ConfigError while the group has members, or if nothing of the application is there."""
+def _require_no_members(clients: ClusterClients, application_id: str, *, is_known: bool) -> None:
+    """Raise ConfigError while the group has members, or if nothing of the application is there.
+
+    `is_known`: its topology is, so that a reset goes on also where the group is deleted already.
+    """
     topics = clients.partition_counts
     description = fetch_group_description(clients.open_connection, application_id)
     if description is None:
-        if any(topic.startswith(f"{application_id}-") for topic in topics):
+        if is_known or any(topic.startswith(f"{application_id}-") for topic in topics):
             return
         raise ConfigError(
             f"there is no group {application_id!r} of the classic protocol on {clients.servers}: "
@@ -205,14 +209,11 @@ def _plan_reset(
     app: App | None,
     position: LogPosition,
     state_path: Path,
+    internal: list[str],
 ) -> ResetPlan:
-    """Find what is to be changed."""
+    """Find what is to be changed; `internal` are the topics to delete."""
     counts = clients.partition_counts
-    committed = fetch_group_offsets(
-        clients.open_connection, application_id, None, require_stable=False
-    ).offsets
-    groups = [each.group for each in clients.cluster_admin.list_groups()]
-    internal = find_internal_topics(application_id, counts, groups)
+    committed = _fetch_committed(clients, application_id)
     if app is None:
         inputs = {each.topic for each in committed} - {*internal, ledger_topic(application_id)}
     else:
@@ -228,14 +229,18 @@ def _plan_reset(
             for each in partitions
         },
         internal,
+        {p: held.offset for p, held in committed.items() if p.topic in counts},
         state_path if state_path.is_dir() else None,
     )
 
 
 def _carry_out(clients: ClusterClients, plan: ResetPlan) -> None:
     """Make the changes of a plan, in the order of the module's description."""
-    clients.cluster_admin.delete_group(plan.application_id)
-    clients.cluster_admin.delete_topics(plan.topics)
+    admin, group = clients.cluster_admin, plan.application_id
+    offsets = {partition: then for partition, (_, then) in plan.offsets.items()}
+    admin.delete_topics(plan.topics)
+    kept = {p: at for p, at in plan.committed.items() if p.topic not in plan.topics}
+    admin.set_group_offsets(group, offsets | kept, RESET_BEGUN)
     if plan.state_path is not None:
         try:
             shutil.rmtree(plan.state_path)
@@ -243,5 +248,59 @@ def _carry_out(clients: ClusterClients, plan: ResetPlan) -> None:
             raise ConfigError(
                 f"{plan.state_path} can't be removed ({error.strerror}): remove it, and reset again"
             ) from error
-    offsets = {partition: then for partition, (_, then) in plan.offsets.items()}
-    clients.cluster_admin.set_group_offsets(plan.application_id, offsets)
+    admin.delete_group(group)
+    admin.set_group_offsets(group, offsets, RESET_DONE)
+
+
+def _find_topics(
+    clients: ClusterClients, application_id: str, app: App | None, *, leftovers: bool
+) -> InternalTopics:
+    """Find the internal topics to delete, and those that may be another application's.
+
+    With `leftovers` the first include all others whose names fit, unless another group, a state
+    directory or several names with a longer beginning claim them. Raises ConfigError without the
+    application's topology, AuthorizationError where not all groups would be listed.
+    """
+    counts = clients.partition_counts
+    if not leftovers:
+        if app is not None:
+            return find_internal_topics(application_id, counts, topology=app.topology())
+        committed = _fetch_committed(clients, application_id)
+        return find_internal_topics(application_id, counts, committed=committed)
+    if app is None:
+        raise ConfigError(
+            f"--leftovers needs the application as MODULE:APP: by the id {application_id!r} alone "
+            "its topics can't be told from those of others"
+        )
+    check_groups_listed(clients.open_connection, [f"{application_id}-"])
+    others = {each.group for each in clients.cluster_admin.list_groups()}
+    state_dir = clients.config.state_dir
+    others |= {path.name for path in state_dir.iterdir()} if state_dir.is_dir() else set()
+    found = find_internal_topics(application_id, counts, others, topology=app.topology())
+    foreign = find_foreign_looking(application_id, found.undecided)
+    left = [topic for topic in found.undecided if topic not in foreign]
+    return InternalTopics([*found.own, *left], sorted(foreign))
+
+
+def _describe_undecided(topics: list[str], *, is_known: bool) -> str:
+    """Return the message about topics that may be this application's or another's."""
+    names = ", ".join(topics)
+    if is_known:
+        return (
+            f"not deleted, since the topology does not have them, and they may be another "
+            f"application's: {names} (--leftovers deletes what no other group or state directory "
+            "claims; `millrace topics delete TOPIC` one that you know)"
+        )
+    return (
+        f"the application id alone does not tell whose these topics are: {names}. Give the "
+        "application as MODULE:APP, which deletes the topics of its topology, and no others"
+    )
+
+
+def _fetch_committed(
+    clients: ClusterClients, application_id: str
+) -> Mapping[Partition, OffsetAndMetadata]:
+    """Fetch all committed offsets of the application's group."""
+    return fetch_group_offsets(
+        clients.open_connection, application_id, None, require_stable=False
+    ).offsets

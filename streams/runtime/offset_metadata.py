@@ -50,6 +50,7 @@ _NO_TIME = -1
 _COMMIT_NUMBER_NAME = "number of the commit"
 """The name under which the number of the commit is stored; names of stores have no blanks."""
 _COMMIT_HASH = crc32(_COMMIT_NUMBER_NAME.encode())
+_RESET_BEGUN_HASH, _RESET_DONE_HASH = crc32(b"reset was begun"), crc32(b"reset is done")
 METADATA_BYTES_MAX = 4_096
 """The brokers' default limit in bytes, which includes the NUL that librdkafka adds."""
 _KAFKA_STREAMS = struct.Struct(">bq")
@@ -73,6 +74,16 @@ class OffsetMetadata:
     def time_of_step(self, step: str) -> int:
         """Return the stream time in ms of a step that has its own; -1 if unknown."""
         return self._positions.get(_hash_name(_step_time_name(step)), _NO_TIME)
+
+    @property
+    def is_reset(self) -> bool:
+        """Return whether `millrace group reset` has set the offset: no store has a record yet."""
+        return _RESET_DONE_HASH in self._positions
+
+    @property
+    def is_reset_begun(self) -> bool:
+        """Return whether a reset has begun, and not ended."""
+        return _RESET_BEGUN_HASH in self._positions
 
     @property
     def commit_number(self) -> int | None:
@@ -231,3 +242,8 @@ def _find_hash_collision(names: Iterable[str]) -> tuple[str, str] | None:
         if (other := seen.setdefault(_hash_name(name), name)) != name:
             return other, name
     return None
+
+
+RESET_BEGUN = encode_metadata({"reset was begun": 0})
+RESET_DONE = encode_metadata({"reset is done": 0})
+"""The metadata of offsets that `millrace group reset` commits, before it deletes and at its end."""

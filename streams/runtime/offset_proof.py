@@ -10,6 +10,7 @@ does, or where an offset is gone, inputs would be read again on top of what they
     an offset whose metadata nobody of this application  set by a tool, such as
     wrote                                                `kafka-consumer-groups --reset-offsets`
     positions behind the last committed record           an older offset was put back
+    the mark of a reset that was begun                   `millrace group reset` was interrupted
 
 It is refused only where a store proves that a commit has been: by a committed record in it or in
 its changelog, or by a checkpoint that followed one. Aborted records and markers prove nothing, so
@@ -48,6 +49,7 @@ class OffsetProof:
     group: str = ""
     problem: str = ""
     positions: Mapping[Partition, int] = field(default_factory=dict)
+    is_reset: bool = False
 
     def check_store(self, logged: LoggedStore) -> None:
         """Raise StreamsError if a store holds a committed record that no offset accounts for.
@@ -70,6 +72,11 @@ class OffsetProof:
 
     def check_unlogged_store(self, name: str, *, is_written: bool) -> None:
         """Raise StreamsError if a store without a changelog was committed, and no offset is."""
+        if self.is_reset and is_written:
+            raise StreamsError(
+                f"{self.group!r} was reset, and store {name!r} of the time before is here: remove "
+                "the application's state directory on this machine"
+            )
         if self.problem and is_written:
             raise StreamsError(
                 self._format_refusal(f"store {name!r}, which has no changelog, is here")
@@ -103,7 +110,8 @@ def prove_offsets(
     """Return what the committed offsets of a task's inputs, `partitions`, account for.
 
     `witnesses` are other committed offsets of the group, looked at where no input has one: of
-    inputs that an earlier version of the topology had.
+    inputs that an earlier version of the topology had. Raises StreamsError for offsets that a reset
+    has marked and not replaced.
     """
     own = {p: committed[p].metadata for p in partitions if p in committed}
     if foreign := sorted(p for p, text in own.items() if not has_metadata_of_streams(text)):
@@ -113,6 +121,11 @@ def prove_offsets(
             f"offset {committed[first].offset} of {_format_partitions(foreign)} was not committed "
             f"by group {group!r} itself: a tool has set it, or another program",
         )
+    if any(decode_metadata(text).is_reset_begun for text in own.values()):
+        raise StreamsError(
+            f"a reset of {group!r} was begun, and not ended: run `millrace group reset` again"
+        )
+    is_reset = any(decode_metadata(text).is_reset for text in own.values())
     names = [name for name, each in stores.logged.items() if not each.is_source_topic]
     texts = own.values() or _list_witnesses(witnesses, partitions, names)
     known = [decode_metadata(text) for text in texts]
@@ -132,9 +145,9 @@ def prove_offsets(
     if is_transactional and all(map(has_positions, texts)):
         for name in names:
             found = [at for each in known if (at := each.position_of_store(name)) is not None]
-            if found:
-                positions[stores.logged[name].changelog] = max(found)
-    return OffsetProof(group, positions=positions)
+            if found or is_reset:
+                positions[stores.logged[name].changelog] = max(found, default=0)
+    return OffsetProof(group, positions=positions, is_reset=is_reset)
 
 
 def _list_witnesses(

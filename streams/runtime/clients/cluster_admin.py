@@ -128,11 +128,15 @@ class ClusterAdmin:
             accepted_code=KafkaError.GROUP_ID_NOT_FOUND,
         )
 
-    def set_group_offsets(self, group: str, offsets: Mapping[Partition, int]) -> None:
-        """Commit offsets for a group without members, in place of those that it has."""
+    def set_group_offsets(
+        self, group: str, offsets: Mapping[Partition, int], metadata: str = ""
+    ) -> None:
+        """Commit offsets, all with the same metadata, for a group without members."""
         if not offsets:
             return
-        partitions = [TopicPartition(*partition, offset) for partition, offset in offsets.items()]
+        partitions = [
+            TopicPartition(*partition, offset, metadata) for partition, offset in offsets.items()
+        ]
         request = [ConsumerGroupTopicPartitions(group, partitions)]
         future = self._admin.alter_consumer_group_offsets(request)[group]
         answer = self._wait_for(future, f"offsets of group {group}", "Read", group)

@@ -11,11 +11,11 @@ import pytest
 
 from state.windowed import Windowed
 from streams import serdes
+from streams.commands.internal_topics import find_internal_topics
 from streams.commands.named_serdes import find_serde
 from streams.commands.offset_positions import parse_position, skip_until_time
 from streams.commands.output import format_cell, print_rows, show_value, to_json_value
 from streams.commands.records import format_time
-from streams.commands.reset_command import find_internal_topics
 from streams.errors import ConfigError
 
 LOCAL = datetime.fromisoformat("2026-11-25T10:00")
@@ -208,5 +208,7 @@ def test_internal_topics_are_those_of_the_application_and_of_no_other() -> None:
         "word-KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000014-topic",
     ]
     others = ["word-ledger", "word-out", "words-a-changelog", "changelog", "word-count-a-changelog"]
-    assert find_internal_topics("word", [*own, *others], ["word", "word-count"]) == sorted(own)
-    assert "word-count-a-changelog" in find_internal_topics("word", others, ["word"])
+    found = find_internal_topics("word", [*own, *others], ["word", "word-count"])
+    assert sorted([*found.own, *found.undecided]) == sorted(own)
+    assert found.undecided == ["word-by-word-repartition"], "a longer application id fits it alone"
+    assert "word-count-a-changelog" in find_internal_topics("word", others, ["word"]).undecided

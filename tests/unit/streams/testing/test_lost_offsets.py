@@ -10,7 +10,12 @@ import pytest
 from streams import App, Store, StreamsError, TopologyTestDriver, serdes
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.runtime.commit import CommitStep
-from streams.runtime.offset_metadata import decode_metadata, encode_metadata
+from streams.runtime.offset_metadata import (
+    RESET_BEGUN,
+    RESET_DONE,
+    decode_metadata,
+    encode_metadata,
+)
 from streams.testing.cluster import InMemoryCluster
 from tests.unit.streams.testing.apps import build_counting_app, build_upper_app
 
@@ -189,3 +194,29 @@ def test_an_input_and_a_store_that_a_later_version_adds_are_no_refusal(
             driver.topic(topic).pipe("k", "x", timestamp_ms=1)
             assert driver.store("c").get("k") == count
             driver.crash()
+
+
+def test_a_reset_that_was_begun_is_to_be_ended_also_without_state(cluster: InMemoryCluster) -> None:
+    with TopologyTestDriver(build_upper_app()) as driver:
+        driver.topic("in").pipe("k", "x")
+        driver.crash()
+        cluster.committed_offsets[INPUT] = OffsetAndMetadata(0, RESET_BEGUN)
+        with pytest.raises(StreamsError, match="a reset of 'upper' was begun, and not ended"):
+            driver.restart()
+
+
+@pytest.mark.parametrize(
+    ("store", "refusal"),
+    [
+        ("c", "older than its state"),
+        (STORES["unlogged"], "was reset, and store 'c' of the time before is here"),
+    ],
+)
+def test_state_of_the_time_before_a_reset_is_refused(
+    cluster: InMemoryCluster, store: str | Store, refusal: str
+) -> None:
+    def reset(offsets: Offsets) -> None:
+        offsets[INPUT] = OffsetAndMetadata(0, RESET_DONE)
+
+    with pytest.raises(StreamsError, match=refusal):
+        restart_with(cluster, build_counting_app(store), reset)

@@ -1,0 +1,77 @@
+"""Test that a reset that fails between two steps leaves an application that refuses to start."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from streams import StreamsError
+from streams.commands.root import cli
+from streams.errors import OutcomeUnknown
+from streams.runtime.clients.cluster_admin import ClusterAdmin
+from tests.integration.cluster import Topics, Worker
+from tests.integration.worker import build
+from tests.processes import HANG_LIMIT_S
+
+
+def fail(*_: Any, **__: Any) -> None:
+    raise OutcomeUnknown("interrupted")
+
+
+@pytest.mark.parametrize(
+    ("holder", "step", "refusal"),
+    [
+        (ClusterAdmin, "set_group_offsets", r"deleted|ends at"),
+        (shutil, "rmtree", r"a reset of .* was begun"),
+        (ClusterAdmin, "delete_group", r"a reset of .* was begun"),
+    ],
+    ids=["after the topics", "before the state", "before the group"],
+)
+def test_a_worker_that_starts_in_between_is_refused_and_a_second_reset_goes_on(
+    topics: Topics,
+    new_worker: Callable[..., Worker],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    holder: Any,
+    step: str,
+    refusal: str,
+) -> None:
+    worker = new_worker()
+    worker.start()
+    topics.load(100)
+    topics.wait_for_counts(100)
+    worker.finish()
+    state = tmp_path / "state"
+    options = ["--yes", "--bootstrap-servers", topics.servers, "--state-dir", str(state)]
+    arguments = ["group", "reset", topics.application, *options]
+
+    def run_app() -> Any:
+        return build(
+            topics.application,
+            topics.source,
+            topics.target,
+            kind="count",
+            bootstrap_servers=topics.servers,
+            state_dir=state,
+        ).start()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(holder, step, fail)
+        failed = CliRunner().invoke(cli, arguments)
+    assert failed.exit_code != 0, failed.output
+    with pytest.raises(StreamsError, match=refusal), run_app() as running:
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+    again = CliRunner().invoke(cli, arguments)
+    assert again.exit_code == 0, again.output
+    before = len(list(topics.committed()))
+    with run_app() as running:
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+        topics.load(1)
+        topics.wait_for_counts(101)
+    assert topics.counts() == topics.truth
+    assert len(list(topics.committed())) > before, "the inputs were read anew"
