@@ -171,17 +171,19 @@ class StoreChangelogReader(Generic[T]):
         if ranges is None:
             return
         positions: dict[Partition, int] = {}
-        for job in list(self._tasks.values()):
-            stores, job.waiting_stores = job.waiting_stores, []
-            for logged in stores:
-                try:
-                    if self._start_store(job, logged, ranges[logged.changelog]):
-                        positions[logged.changelog] = logged.changelog_position
-                except StoreCorrupted as damage:
-                    self._rebuild_store(job, logged, damage)
-            self._finish_task_if_restored(job)
-        if positions:
-            self._consumer.add_partitions(positions)
+        try:
+            for job in list(self._tasks.values()):
+                stores, job.waiting_stores = job.waiting_stores, []
+                for logged in stores:
+                    try:
+                        if self._start_store(job, logged, ranges[logged.changelog]):
+                            positions[logged.changelog] = logged.changelog_position
+                    except StoreCorrupted as damage:
+                        self._rebuild_store(job, logged, damage)
+                self._finish_task_if_restored(job)
+        finally:  # a store that is refused leaves those before it behind, and they are unassigned
+            if positions:
+                self._consumer.add_partitions(positions)
 
     def _start_store(
         self,

@@ -93,6 +93,16 @@ def test_a_restore_goes_on_after_a_call_that_failed(call: str) -> None:
     assert read_stores(tasks) == [{"a": "1"}, {"x": "9"}]
 
 
+def test_a_refused_task_is_told_although_another_one_was_about_to_be_restored() -> None:
+    """The consumer knows the changelogs of those before it, which are read again."""
+    world = Restoring()
+    tasks = create_two_tasks(world, "nothing")
+    tasks[1].required_changelog_positions[OTHER] = 99
+    world.restorer.add_tasks(tasks)
+    with pytest.raises(StreamsError, match="offsets were committed when it stood at 99"):
+        world.until_ready()
+
+
 def test_records_of_a_batch_whose_load_failed_are_followed_again() -> None:
     world = Restoring()
     tasks = create_two_tasks(world, "load_changes")
