@@ -10,8 +10,9 @@ from confluent_kafka import KafkaError
 
 from coordinator.groups import offset_expiry
 from coordinator.log.producer_state import ProducerStateManager
-from streams.runtime import assignment
+from streams.runtime import assignment, task_creator
 from streams.runtime.clients import errors
+from streams.runtime.offset_proof import UNCHECKED
 from streams.runtime.offset_reset import OffsetResetter
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.bugs import Bug, several
@@ -26,6 +27,10 @@ class PlantedDays:
     laws: tuple[str, ...]
     story: str | None = None
     setting: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"{self.bug.__name__}, {self.story}"
 
 
 def records_that_expired_unread_skipped(world: World) -> AbstractContextManager[None]:
@@ -79,6 +84,11 @@ def expired_producers_end_their_worker(world: World) -> AbstractContextManager[N
     )
 
 
+def offsets_taken_as_they_are(world: World) -> AbstractContextManager[None]:
+    """Make a task read from its offsets, or from the beginning, whatever its stores hold."""
+    return replaced(task_creator, "prove_offsets", lambda original: lambda *_, **__: UNCHECKED)
+
+
 def producers_forgotten_at_once(world: World) -> AbstractContextManager[None]:
     """Make the broker forget each producer with the next check: a retry is written twice."""
 
@@ -88,6 +98,7 @@ def producers_forgotten_at_once(world: World) -> AbstractContextManager[None]:
     return replaced(ProducerStateManager, "forget_idle_producers", make)
 
 
+WRONG = ("exactly_once", "partial", "stores", "closed")
 _COUNT = {"kind": "count", "persistent": False}
 DAYS_BUGS = (
     PlantedDays(records_that_expired_unread_skipped, ("exactly_once",), "lost unread", _COUNT),
@@ -98,5 +109,7 @@ DAYS_BUGS = (
         "idle for weeks",
         _COUNT,
     ),
+    PlantedDays(offsets_taken_as_they_are, WRONG, "stopped beyond offsets", _COUNT),
+    PlantedDays(offsets_taken_as_they_are, WRONG, "offsets set back", _COUNT),
     PlantedDays(expired_producers_end_their_worker, ("refusal", "progress"), "idle for weeks"),
 )

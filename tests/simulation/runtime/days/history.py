@@ -24,6 +24,7 @@ from tests.simulation.runtime.days.scenario import (
     Recreate,
     Replace,
     Rest,
+    SetOffsets,
     SetTopic,
     StopAll,
 )
@@ -96,6 +97,9 @@ class DaysHistory(RuntimeHistory):
                 world.feed(count, Random(seed))
             case SetTopic(topic, name, value):
                 world.set_topic(topic, name, value)
+            case SetOffsets(back, deletes):
+                self._forget_checkers(Offsets)  # it expects that offsets never go back
+                world.set_offsets(back, deletes=deletes)
             case Pass(days, stands):
                 self._pass_days(int(days * DAY_MS), stands=stands)
             case _:

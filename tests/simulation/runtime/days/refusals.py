@@ -14,7 +14,7 @@ class Cause(Enum):
 
     UNREAD = r"offset_out_of_range=fail|are lost"
     """Records expired that it had not read."""
-    OFFSETS = r"committed offset|nothing is committed|no offset"
+    OFFSETS = r"committed offset|nothing is committed|was not committed by group"
     """Its group was empty for longer than committed offsets are kept."""
     TOPIC = r"another topic of the same name|made again|topic id"
     """A topic was deleted and made again."""

@@ -78,8 +78,16 @@ class SetTopic:
     value: str
 
 
+@dataclass(frozen=True, slots=True)
+class SetOffsets:
+    """Represents a tool that sets an empty group's offsets back, or deletes those of one input."""
+
+    back: int
+    deletes: bool = False
+
+
 DaysAction: TypeAlias = (
-    Feed | Start | Kill | Pass | Rest | StopAll | Replace | Abort | Recreate | SetTopic
+    Feed | Start | Kill | Pass | Rest | StopAll | Replace | Abort | Recreate | SetTopic | SetOffsets
 )
 DaysScenario: TypeAlias = Scenario[RuntimeSetting, Any]
 
@@ -170,6 +178,17 @@ def _stopped_beyond_offsets(random: Random) -> Iterator[Step[Any]]:
     yield Step(500, _feed(random))
 
 
+def _offsets_set_back(random: Random) -> Iterator[Step[Any]]:
+    """Set the offsets of a stopped application back, or delete some, and start it again."""
+    yield Step(800, _feed(random))
+    yield Step(100, _feed(random))
+    yield Step(100, Rest())
+    yield Step(50, StopAll(killed=random.random() < 0.3))
+    yield Step(1_500, SetOffsets(random.choice((1, 3, 100)), deletes=random.random() < 0.3))
+    yield from _come_back(random)
+    yield Step(500, _feed(random))
+
+
 def _idle_after_aborted(random: Random) -> Iterator[Step[Any]]:
     """Let inputs that end with aborted records expire; then one worker is replaced."""
     yield Step(800, _feed(random))
@@ -241,6 +260,7 @@ def _idle_for_weeks(random: Random) -> Iterator[Step[Any]]:
 STORIES = {
     "idle for weeks": _idle_for_weeks,
     "stopped beyond offsets": _stopped_beyond_offsets,
+    "offsets set back": _offsets_set_back,
     "idle after aborted": _idle_after_aborted,
     "windows that stand": _windows_that_stand,
     "topic made again": _topic_made_again,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
+from coordinator.errors import Code
+from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, OffsetToCommit
 from tests.simulation.runtime.clients.producer import SimProducer
 from tests.simulation.runtime.days.refusals import Cause
 from tests.simulation.runtime.process import Process
+from tests.simulation.runtime.topologies import APPLICATION
 from tests.simulation.runtime.world import PARTITIONS, RuntimeSetting, RuntimeWorld
 from tests.simulation.truth import Truth
 
@@ -53,6 +56,28 @@ class DaysWorld(RuntimeWorld):
                 self.truths[topic, number] = Truth()
         # The group's offsets of a topic are deleted with it.
         self.causes |= {Cause.TOPIC, Cause.OFFSETS}
+
+    def set_offsets(self, back: int, *, deletes: bool) -> None:
+        """Commit offsets of the inputs that lie `back`, or delete those of the first partition."""
+        offsets = self.broker.coordinators.groups.offsets
+        places = [
+            (topic, number)
+            for topic in sorted(self.sources - self.topology().repartition_topics)
+            for number in range(PARTITIONS)
+        ]
+        with self.observe_action():
+            if deletes:
+                offsets.delete_offsets(APPLICATION, places[:1])
+            else:
+                earlier = [
+                    OffsetToCommit(*place, max(self.committed_offset(*place)[0] - back, 0))
+                    for place in places
+                ]
+                command = OffsetCommitCommand(APPLICATION, earlier)
+                offsets.commit_offsets(
+                    command, CommittingMember(), unknown_group_code=Code.GROUP_ID_NOT_FOUND
+                )
+        self.causes.add(Cause.OFFSETS)
 
     def abort_on_inputs(self, number: int) -> None:
         """Write a record to each input partition, in a transaction that is aborted."""
