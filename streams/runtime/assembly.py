@@ -156,6 +156,7 @@ def _create_restorer(
         worker.host,
         is_transactional=worker.config.exactly_once,
         timeout_ms=worker.config.task_timeout_ms,
+        accepts_loss=worker.config.accepts_changelog_loss,
         listener=worker.restore_listener,
         before_batch=lambda: on_commit_step(CommitStep.RESTORING),
     )
@@ -175,6 +176,7 @@ def _create_restorer(
             fetch_group_offsets, worker.open_connection, worker.topology.application_id
         ),
         is_transactional=worker.config.exactly_once,
+        accepts_loss=worker.config.accepts_changelog_loss,
         listener=worker.restore_listener,
         before_batch=lambda: on_commit_step(CommitStep.RESTORING),
     )

@@ -9,8 +9,15 @@ only if it could lie, with the reason:
     a last write longer ago than tombstones are kept,        deletions that it has not seen may have
     and offsets since then that it has not seen              been compacted away
 
+A store at the position that the committed offsets require, or above it, holds everything that was
+committed: it is trusted, whatever the changelog has lost and however old its last write is.
+
 A changelog that has lost what committed offsets rest on is refused, and nothing is touched: a store
-rebuilt from it would not be what it was.
+rebuilt from it would not be what it was. That is so of one that ends too early, and of one that
+begins above offset 0 where a store needs what was below: compaction alone never moves the
+beginning. Windows and sessions expire, and their changelogs with them: there the loss is none if
+all that is gone had expired by stream time (`ChangelogExpiry`). `changelog_out_of_range=earliest`
+accepts the loss instead.
 
 The age of the last write is counted from `Checkpoint.written_ms`: a time at which the store had
 seen all that was in the changelog below its position, and nothing above it had been there. A
@@ -24,13 +31,15 @@ transaction that wrote the last change. The functions are pure: they read and wr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from state.store import StoreCheckpoint
 from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
 
-_DELETE_RETENTION_MS = 86_400_000
+_DAY_MS = 86_400_000
+_DELETE_RETENTION_MS = _DAY_MS
 """Kafka's default of `delete.retention.ms`."""
 _RETENTION_MARGIN = 0.1
 """The part of `delete.retention.ms` that is left as a margin: clocks differ, and a restore takes
@@ -53,16 +62,46 @@ class ChangelogRange(NamedTuple):
     fetched_at_ms: int
 
 
+class ChangelogExpiry(NamedTuple):
+    """Says which first records of a changelog may be gone, since what they wrote has expired.
+
+    `is_declared`: the application declares settings of the topic by which records are removed.
+    `is_windowed`: the store is one of windows or sessions. `stream_time_ms` is that of the task at
+    the commit; -1 if unknown.
+    """
+
+    is_declared: bool = False
+    is_windowed: bool = False
+    stream_time_ms: int = -1
+
+    def may_begin_at(self, start_offset: int, now_ms: int) -> bool:
+        """Return whether a changelog may begin at this offset without a loss.
+
+        The wall clock removes what is a day older than the store's retention. All of it had expired
+        in stream time too if that is within a day of the wall clock.
+        """
+        if start_offset <= 0 or self.is_declared:
+            return True
+        is_current = self.stream_time_ms >= 0 and now_ms - self.stream_time_ms <= _DAY_MS
+        return self.is_windowed and is_current
+
+
+NO_EXPIRY = ChangelogExpiry()
+"""The expiry of a changelog whose beginning never moves."""
+
+
 class RestoreStart(NamedTuple):
     """Says from which position a store is restored.
 
     `rebuild_reason` is why the store is cleared first; None if it is not. `since_ms` is what
-    `Checkpoint.written_ms` is during the restore.
+    `Checkpoint.written_ms` is during the restore. `loss` says what the store will lack; it is empty
+    where that is nothing.
     """
 
     position: int
     since_ms: int
     rebuild_reason: str | None = None
+    loss: str = ""
 
 
 def tombstone_retention_ms(settings: Mapping[str, str]) -> int | None:
@@ -82,11 +121,13 @@ def find_restore_start(
     *,
     required_offset: int,
     is_transactional: bool,
+    expiry: ChangelogExpiry = NO_EXPIRY,
+    accepts_loss: bool = False,
 ) -> RestoreStart:
     """Return the changelog position from which a store is restored, and whether it is rebuilt.
 
     `required_offset` is the end of the changelog when the input offsets were committed, 0 if none
-    were.
+    were. `expiry` says which first records may be gone; `accepts_loss`: others may be, too.
 
     Raises: StreamsError for a changelog that has lost what the committed offsets rest on.
     """
@@ -107,13 +148,18 @@ def find_restore_start(
             "again or cut. Bring it back; or start over: `millrace group reset` deletes the "
             "group's offsets, the internal topics and the state directory"
         )
+    # Without committed offsets nothing rests on the changelog.
+    is_cut = required_offset > 0 and not expiry.may_begin_at(start, now_ms)
+    loss = _describe_loss(store_name, changelog, required_offset, expiry) if is_cut else ""
     if checkpoint is None:
-        return RestoreStart(start, now_ms)
+        return _accept_start(RestoreStart(start, now_ms, loss=loss), accepts_loss)
     position, written_ms = checkpoint.position, checkpoint.written_ms
+    if not remade and 0 < required_offset <= position <= end:
+        return RestoreStart(max(position, start), now_ms)
     unseen = end - position - is_transactional
     if remade:
         reason = f"changelog {partition} was deleted and made again"
-    elif not start <= position <= end:
+    elif position > end or (position < start and not (required_offset and position)):
         reason = f"it is at {position} and {partition} has {start} to {end}"
     elif (
         unseen > 0
@@ -125,10 +171,47 @@ def find_restore_start(
             f"{position} to {end}, and keeps deletions for {(kept_ms or 0) // 1000} s "
             "(delete.retention.ms): some may be gone"
         )
+    elif position < start:
+        return _accept_start(RestoreStart(start, written_ms, loss=loss), accepts_loss)
     else:
         # A `written_ms` of 0 means that the age is unknown; such a store is trusted.
-        return RestoreStart(position, written_ms)
-    return RestoreStart(start, now_ms, reason)
+        return RestoreStart(position, written_ms if unseen > 0 else now_ms)
+    return _accept_start(RestoreStart(start, now_ms, reason, loss), accepts_loss)
+
+
+def _accept_start(restore_start: RestoreStart, accepts_loss: bool) -> RestoreStart:
+    """Return where a restore starts; raise StreamsError for a loss that is not accepted."""
+    if restore_start.loss and not accepts_loss:
+        raise StreamsError(
+            f"{restore_start.loss}. Start the worker whose state directory still has the store, or "
+            "bring the records back; or accept the loss once with changelog_out_of_range=earliest; "
+            "or start over with `millrace group reset`"
+        )
+    return restore_start
+
+
+def _describe_loss(
+    store_name: str, changelog: ChangelogRange, required_offset: int, expiry: ChangelogExpiry
+) -> str:
+    """Return a sentence that says which records of a changelog are gone, and what they held."""
+    cause = "DeleteRecords, or a cleanup.policy with delete"
+    held = ""
+    if expiry.is_windowed:
+        cause = "retention.ms or DeleteRecords, by the wall clock"
+        held = ", with windows that may still be open: stream time was "
+        held += _format_time(expiry.stream_time_ms)
+    return (
+        f"changelog {changelog.partition} of store {store_name!r} begins at "
+        f"{changelog.start_offset}, and offsets were committed when it stood at {required_offset}: "
+        f"its records 0 to {changelog.start_offset - 1} were removed ({cause}){held}"
+    )
+
+
+def _format_time(time_ms: int) -> str:
+    """Return a time in ms as text; "unknown" for a negative one."""
+    if time_ms < 0:
+        return "unknown"
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")
 
 
 def find_source_restore_start(

@@ -77,7 +77,8 @@ class ChangelogFollower(Generic[T]):
 
     `create_consumer` is called when there is something to follow for the first time.
     `fetch_committed_offsets` returns the group's, for tables that follow their own topic;
-    `is_transactional`: whether changelogs are. `before_batch` is called before each load of one.
+    `is_transactional`: whether changelogs are; `accepts_loss`: a changelog may have lost its first
+    records. `before_batch` is called before each load of one.
     """
 
     records_max: int = 1_000
@@ -92,12 +93,15 @@ class ChangelogFollower(Generic[T]):
         *,
         fetch_committed_offsets: Callable[[list[Partition]], CommittedOffsets],
         is_transactional: bool,
+        accepts_loss: bool = False,
         listener: RestoreListener | None = None,
         before_batch: Callable[[], None] = lambda: None,
     ) -> None:
         self._create_consumer = create_consumer
         self._ranges = FollowedRangeFetcher(
-            name, admin, host, fetch_committed_offsets, is_transactional=is_transactional
+            *(name, admin, host, fetch_committed_offsets),
+            is_transactional=is_transactional,
+            accepts_loss=accepts_loss,
         )
         self._host = host
         self._listener = listener or RestoreListener()

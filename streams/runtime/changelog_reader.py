@@ -61,8 +61,7 @@ _LOG_INTERVAL_S = 5.0
 _CORRUPTIONS_MAX = 3
 """The number of times that a task's stores may be found corrupt while they are restored.
 
-Once one is found corrupt again, the machine is taken to be damaged.
-"""
+Once one is found corrupt again, the machine is taken to be damaged."""
 
 
 class StoreChangelogReader(Generic[T]):
@@ -70,6 +69,7 @@ class StoreChangelogReader(Generic[T]):
 
     `is_transactional`: whether changelogs are written in transactions. `timeout_ms` is how long a
     restore may make no progress, or the broker be away, before StreamsError is raised.
+    `accepts_loss`: a store is also restored from a changelog whose first records are gone.
     `before_batch` is called before each batch is loaded: a test may end the process there. Kafka
     Streams' counterpart is StoreChangelogReader.
     """
@@ -86,6 +86,7 @@ class StoreChangelogReader(Generic[T]):
         *,
         is_transactional: bool,
         timeout_ms: int,
+        accepts_loss: bool = False,
         listener: RestoreListener | None = None,
         before_batch: Callable[[], None] = lambda: None,
     ) -> None:
@@ -94,6 +95,7 @@ class StoreChangelogReader(Generic[T]):
         self._ranges = ChangelogRangeFetcher(name, admin, host, timeout_ms=timeout_ms)
         self._host = host
         self._is_transactional = is_transactional
+        self._accepts_loss = accepts_loss
         self._timeout_s = timeout_ms / 1000
         self._listener = listener or RestoreListener()
         self._before_batch = before_batch
@@ -209,7 +211,11 @@ class StoreChangelogReader(Generic[T]):
                     logged_store.changelog, 0
                 ),
                 is_transactional=self._is_transactional,
+                expiry=logged_store.expiry,
+                accepts_loss=self._accepts_loss,
             )
+        if start.loss:
+            log.error("%s. It goes on without them (changelog_out_of_range)", start.loss)
         if start.rebuild_reason is not None:
             self._clear_store(task_restoration, logged_store, start.rebuild_reason)
         logged_store.changelog_topic_id, logged_store.changelog_position = (
@@ -340,10 +346,7 @@ class StoreChangelogReader(Generic[T]):
         logged_store: LoggedStore,
         damage: StoreCorrupted,
     ) -> None:
-        """Clear a corrupt store, so that its changelog restores it.
-
-        Raises: the corruption if that has not helped several times before.
-        """
+        """Clear a corrupt store; raise the corruption if that has not helped several times."""
         task_restoration.corruption_count += 1
         if task_restoration.corruption_count > _CORRUPTIONS_MAX:
             raise damage
@@ -364,10 +367,7 @@ class StoreChangelogReader(Generic[T]):
             self.restored.add_task(task_restoration.task)
 
     def _check_progress(self) -> None:
-        """Update the progress, log it every few seconds, and raise StreamsError if it stalls.
-
-        Raises: StreamsError where there was no progress for too long.
-        """
+        """Update the progress, log it every few seconds, and raise StreamsError if it stalls."""
         now_s = self._host.monotonic_s()
         self.progress = tuple(
             replay.snapshot_progress(now_s) for replay in self._stores_behind.values()

@@ -36,7 +36,8 @@ class FollowedRangeFetcher:
     """Fetches the ranges of changelogs, each up to its store's limit, and waits for no answer.
 
     `name` names the standbys in messages. `fetch_committed_offsets` returns the group's;
-    `is_transactional`: whether changelogs are written in transactions.
+    `is_transactional`: whether changelogs are written in transactions. `accepts_loss`: a store is
+    also filled from a changelog whose first records are gone.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class FollowedRangeFetcher:
         fetch_committed_offsets: Callable[[list[Partition]], CommittedOffsets],
         *,
         is_transactional: bool,
+        accepts_loss: bool = False,
     ) -> None:
         self._admin = admin
+        self._accepts_loss = accepts_loss
         self._ranges = ChangelogRangeFetcher(name, admin, host, timeout_ms=math.inf)
         self._fetch_committed_offsets = fetch_committed_offsets
         self._is_transactional = is_transactional
@@ -102,14 +105,23 @@ class FollowedRangeFetcher:
             is_transactional=self._is_transactional,
         )
         start = find_start(required_offset=0)
-        if start.rebuild_reason is None:
+        own_position = 0 if checkpoint is None else checkpoint.position
+        if start.rebuild_reason is None and start.position == own_position:
             return start
         committed = self._fetch_offsets(list(task.partitions))
         if committed is None or committed.pending:
             return None
         required = task.stores.find_committed_positions(committed.offsets)
+        task.stores.note_committed_times(committed.offsets)
         try:
-            return find_start(required_offset=required.get(changelog.partition, 0))
+            start = find_start(
+                required_offset=required.get(changelog.partition, 0),
+                expiry=logged_store.expiry,
+                accepts_loss=self._accepts_loss,
+            )
+            if start.loss:
+                self.log_problem(str(changelog.partition), start.loss)
+            return start
         except StreamsError as error:
             self.log_problem(str(changelog.partition), str(error))
             return None

@@ -22,6 +22,7 @@ VersionedChangelogTopicConfig, RepartitionTopicConfig.
 from __future__ import annotations
 
 from streams.graph.nodes import StoreKind, StoreSpec
+from streams.runtime.changelog import ChangelogExpiry
 
 _DAY_MS = 86_400_000
 _INT64_MAX = 2**63 - 1
@@ -57,6 +58,19 @@ def changelog_settings(store: StoreSpec, cut_retention_ms: int = 0) -> dict[str,
     lag_ms = max(int(settings.get(COMPACTION_LAG_SETTING, 0)), cut_retention_ms)
     lag = {COMPACTION_LAG_SETTING: str(lag_ms)} if lag_ms else {}
     return {**settings, **lag, **_CREATE_TIME, **store.topic_settings}
+
+
+def expiry_of_changelog(store: StoreSpec) -> ChangelogExpiry:
+    """Return whether the first records of a store's changelog may be removed, by what declares it.
+
+    Settings of the topic that are declared with the store may let it be cut at any time.
+    """
+    declared = {"cleanup.policy", "retention.ms", "retention.bytes"} & store.topic_settings.keys()
+    settings = changelog_settings(store)
+    return ChangelogExpiry(
+        is_declared=bool(declared) and "delete" in settings["cleanup.policy"],
+        is_windowed=store.kind in (StoreKind.WINDOW, StoreKind.SESSION),
+    )
 
 
 def _add_a_day(duration_ms: int | None) -> str:

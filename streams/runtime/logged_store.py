@@ -12,6 +12,7 @@ from typing import Any
 
 from state.store import StateStore, StoreCheckpoint, StoreDisk
 from streams.common.topic_partitions import Partition
+from streams.runtime.changelog import NO_EXPIRY, ChangelogExpiry
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.clients.delivered_offsets import add_offset_tracking
 from streams.runtime.interfaces import ProducerClient
@@ -36,6 +37,8 @@ class LoggedStore:
     then."""
     committed_source_offset: int = 0
     """The committed offset of the table's topic, up to which such a store is restored."""
+    expiry: ChangelogExpiry = NO_EXPIRY
+    """Which first records of the changelog may be gone, by the committed offsets."""
     committed_end: int = 0
     """The end of the committed records of `changelog` that the store is known to hold.
 

@@ -29,6 +29,7 @@ from streams.graph.nodes import StoreKind, StoreSpec, TaskObserver
 from streams.membership.connection import ConnectionLost
 from streams.runtime.assignment import format_task_id
 from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
+from streams.runtime.internal_topics import expiry_of_changelog
 from streams.runtime.leftover_stores import format_leftover_warning
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX, decode_metadata
@@ -154,6 +155,7 @@ class TaskCreator:
                         changelog_position=0,
                         disk=disk,
                         is_source_topic=from_source,
+                        expiry=expiry_of_changelog(spec),
                     )
             except DirectoryLocked as error:
                 self._log_locked(task_name, error)
@@ -225,6 +227,7 @@ class TaskCreator:
                     logged.committed_source_offset = 0 if held is None else held.offset
             number = max((each.commit_number or 0 for each in metadata.values()), default=0)
             required = task.stores.find_committed_positions(mine)
+            task.stores.note_committed_times(mine)
             proof = proofs[task.name]
             task.start_restoring(begin, required, times, steps, number, proof)
             task.uncommitted_inputs = [p for p in task.partitions if p not in mine]

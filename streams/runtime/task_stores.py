@@ -70,6 +70,13 @@ class TaskStores:
                 positions[logged.changelog] = max(position, positions.get(logged.changelog, 0))
         return positions
 
+    def note_committed_times(self, committed: Mapping[Partition, OffsetAndMetadata]) -> None:
+        """Note the stream time at the commit, by which records of changelogs may have expired."""
+        times = [decode_metadata(held.metadata).partition_time_ms for held in committed.values()]
+        stream_time_ms = max(times, default=-1)
+        for logged in self.logged.values():
+            logged.expiry = logged.expiry._replace(stream_time_ms=stream_time_ms)
+
     @property
     def uncommitted_bytes(self) -> int:
         """Return about how many bytes of memory the uncommitted writes of all stores take."""

@@ -110,6 +110,9 @@ class StreamsConfig(BaseSettings):
     offset_out_of_range: str = "fail"
     """Where to go on when an input's offset is outside of its topic: `fail` (the thread stops),
     `earliest`, `latest` or `by_duration:PT24H`. The log and the counters say what was skipped."""
+    changelog_out_of_range: Literal["fail", "earliest"] = "fail"
+    """What happens to a store that needs records which its changelog has lost: `fail` (the thread
+    stops), or `earliest` (the store is restored from what is there)."""
     transaction_timeout_ms: int = 10_000
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
@@ -206,6 +209,11 @@ class StreamsConfig(BaseSettings):
     def exactly_once(self) -> bool:
         """Return whether the guarantee is one of the two that are exactly once."""
         return self.processing_guarantee != "at_least_once"
+
+    @property
+    def accepts_changelog_loss(self) -> bool:
+        """Return whether stores are restored from changelogs that have lost their first records."""
+        return self.changelog_out_of_range == "earliest"
 
     @property
     def commit_every_ms(self) -> int:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import ConnectionSettings
@@ -29,6 +29,7 @@ class StreamsSettings(TypedDict, total=False):
     replication_factor: int
     auto_offset_reset: str
     offset_out_of_range: str
+    changelog_out_of_range: Literal["fail", "earliest"]
     transaction_timeout_ms: int
     session_timeout_ms: int
     heartbeat_interval_ms: int

@@ -8,6 +8,8 @@ from state.store import StoreCheckpoint
 from streams import StreamsError
 from streams.common.topic_partitions import Partition
 from streams.runtime.changelog import (
+    NO_EXPIRY,
+    ChangelogExpiry,
     ChangelogRange,
     RestoreStart,
     find_restore_start,
@@ -31,9 +33,15 @@ def begin(
     *,
     required: int = 0,
     transactions: bool = True,
+    expiry: ChangelogExpiry = NO_EXPIRY,
+    accepts_loss: bool = False,
 ) -> RestoreStart:
     return find_restore_start(
-        "c", checkpoint, of or changelog(), required_offset=required, is_transactional=transactions
+        *("c", checkpoint, of or changelog()),
+        required_offset=required,
+        is_transactional=transactions,
+        expiry=expiry,
+        accepts_loss=accepts_loss,
     )
 
 
@@ -41,9 +49,11 @@ def test_a_store_that_was_never_written_begins_at_the_start() -> None:
     assert begin(None) == RestoreStart(10, NOW_MS)
 
 
-@pytest.mark.parametrize("position", [10, 15, 20])
-def test_a_store_inside_its_changelog_goes_on_where_it_is(position: int) -> None:
-    assert begin(StoreCheckpoint(position, "id", NOW_MS - 5)) == RestoreStart(position, NOW_MS - 5)
+@pytest.mark.parametrize(
+    ("position", "since_ms"), [(10, NOW_MS - 5), (18, NOW_MS - 5), (20, NOW_MS)]
+)
+def test_a_store_inside_its_changelog_goes_on_where_it_is(position: int, since_ms: int) -> None:
+    assert begin(StoreCheckpoint(position, "id", NOW_MS - 5)) == RestoreStart(position, since_ms)
 
 
 @pytest.mark.parametrize("position", [9, 21])
@@ -89,7 +99,7 @@ def test_where_nothing_was_written_since_nothing_was_missed_however_long_ago(
     """
     found = begin(StoreCheckpoint(position, "id", LONG_AGO_MS), transactions=transactions)
     assert (found.rebuild_reason is not None) is rebuilt
-    assert rebuilt or found == RestoreStart(position, LONG_AGO_MS)
+    assert rebuilt or found == RestoreStart(position, NOW_MS)
 
 
 def test_a_changelog_that_is_not_compacted_loses_no_deletion_of_its_own() -> None:
@@ -117,6 +127,50 @@ def test_a_changelog_made_again_is_refused_where_offsets_rest_on_the_old_one() -
             begin(StoreCheckpoint(15, "old", NOW_MS), required=required)
         texts.add(str(raised.value))
     assert len(texts) == 1, "a standby that waits would log each"
+
+
+@pytest.mark.parametrize(
+    ("position", "start", "required", "begins_at"),
+    [(15, 10, 15, 15), (18, 10, 12, 18), (15, 20, 15, 20), (5, 10, 5, 10), (20, 20, 1, 20)],
+)
+def test_a_store_that_holds_what_was_committed_is_trusted_however_old_and_whatever_is_gone(
+    position: int, start: int, required: int, begins_at: int
+) -> None:
+    found = begin(StoreCheckpoint(position, "id", LONG_AGO_MS), changelog(start), required=required)
+    assert found == RestoreStart(begins_at, NOW_MS)
+
+
+WINDOWS_OF_NOW = ChangelogExpiry(is_windowed=True, stream_time_ms=NOW_MS - DAY_MS)
+WINDOWS_OF_LAST_WEEK = ChangelogExpiry(is_windowed=True, stream_time_ms=NOW_MS - 7 * DAY_MS)
+WINDOWS_OF_UNKNOWN_TIME = ChangelogExpiry(is_windowed=True)
+DECLARED = ChangelogExpiry(is_declared=True)
+OLD = StoreCheckpoint(15, "id", LONG_AGO_MS)
+CORRUPT_OR_NEW = None
+
+
+@pytest.mark.parametrize("expiry", [NO_EXPIRY, WINDOWS_OF_LAST_WEEK, WINDOWS_OF_UNKNOWN_TIME])
+@pytest.mark.parametrize("checkpoint", [CORRUPT_OR_NEW, StoreCheckpoint(5, "id", NOW_MS), OLD])
+def test_a_store_that_needs_records_which_are_gone_is_refused_unless_that_is_accepted(
+    checkpoint: StoreCheckpoint | None, expiry: ChangelogExpiry
+) -> None:
+    with pytest.raises(StreamsError, match=r"begins at 10, and .* its records 0 to 9 were removed"):
+        begin(checkpoint, required=19, expiry=expiry)
+    accepted = begin(checkpoint, required=19, expiry=expiry, accepts_loss=True)
+    assert accepted.position == 10
+    assert "records 0 to 9 were removed" in accepted.loss
+
+
+@pytest.mark.parametrize("expiry", [WINDOWS_OF_NOW, DECLARED])
+def test_what_has_expired_or_is_declared_to_be_removed_is_no_loss(expiry: ChangelogExpiry) -> None:
+    assert begin(None, required=19, expiry=expiry) == RestoreStart(10, NOW_MS)
+    behind = StoreCheckpoint(5, "id", NOW_MS - 5)
+    assert begin(behind, required=19, expiry=expiry) == RestoreStart(10, NOW_MS - 5)
+    assert begin(OLD, required=19, expiry=expiry).rebuild_reason is not None
+
+
+def test_a_refusal_says_when_the_windows_were_open() -> None:
+    with pytest.raises(StreamsError, match="stream time was 1970-04-04T00:00:00"):
+        begin(None, required=19, expiry=WINDOWS_OF_LAST_WEEK)
 
 
 @pytest.mark.parametrize(
