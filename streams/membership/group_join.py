@@ -35,6 +35,7 @@ from streams.membership.connection import ConnectionLost, build_entity, load_req
 from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.group_member import AssignGroup, Membership, MemberTimeouts
 from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS, MEMBERSHIP_LOST_ERRORS
+from streams.membership.group_record import RECORD_BYTES_MAX, check_group_record
 from streams.membership.group_requests import send_sync_group
 from streams.membership.instance_fencing import InstanceFencing
 from streams.membership.protocol import (
@@ -123,6 +124,7 @@ class GroupJoin:
         is_latest: Callable[[], bool],
         send_leave_group: Callable[[str, str], None],
         fencing: InstanceFencing | None = None,
+        fetch_record_bytes_max: Callable[[], int] = lambda: RECORD_BYTES_MAX,
     ) -> None:
         self._group_id = group_id
         self._instance_id = instance_id
@@ -141,6 +143,7 @@ class GroupJoin:
         self._is_latest = is_latest
         self._send_leave_group = send_leave_group
         self._fencing = fencing
+        self._fetch_record_bytes_max = fetch_record_bytes_max
         self._over = host.create_event()
         self.progress = JoinProgress(Membership(-1, member_id))
         self._thread = host.spawn_thread(f"{instance_id}-join", self._run_thread)
@@ -289,6 +292,12 @@ class GroupJoin:
                 member_id: encode_assignment(assigned)
                 for member_id, assigned in self._assign(members).items()
             }
+            check_group_record(
+                self._group_id,
+                join_response.members,
+                assignments,
+                fetch_bytes_max=self._fetch_record_bytes_max,
+            )
         with self._coordinator.use_connection() as connection:
             answer = send_sync_group(
                 connection,
@@ -345,7 +354,13 @@ class GroupJoin:
         check_authorized(code, "Read", self._group_id)
         if code in COORDINATOR_UNAVAILABLE_ERRORS:
             return ConnectionLost(f"{action}: {code.name}")
-        return StreamsError(
+        refusal = (
             f"group {self._group_id!r} refused to {action} member {self._instance_id!r}: "
             f"{code.name} ({code.value})"
         )
+        if code is ErrorCode.unknown_server_error:
+            refusal += (
+                ". So brokers answer, among others, where a group's record is larger than "
+                "max.message.bytes of __consumer_offsets: the broker's log tells"
+            )
+        return StreamsError(refusal)

@@ -16,6 +16,8 @@
     directory   the id of its state directory
     offsets     of each task with state in that      (see `SubscriptionInfo.offsets`)
                 directory
+    deflated    the same, where there are many:
+                deflated JSON in base64
     tags        its client tags (KIP-708)
     revoked                                          active tasks that it is to give up
     standby     standby and warm-up tasks that it    standby tasks that it is to run
@@ -34,6 +36,8 @@ tasks before it joins, and `revoked` to one. `format` changes only where that ca
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -47,6 +51,8 @@ from streams.topology.declared import DeclaredTopology, decode_topology, encode_
 T = TypeVar("T")
 
 _FORMAT = 1
+_PLAIN_OFFSETS_BYTES_MAX = 2_000
+"""The bytes of offsets in JSON up to which they are sent as earlier releases read them."""
 
 RUNNING_OFFSET = -2
 """Stands for the offset of an active task that runs, whose lag is nothing (SubscriptionInfo's
@@ -139,7 +145,7 @@ def encode_subscription(
         generation=subscription.generation,
         process=subscription.process,
         directory=subscription.directory,
-        offsets=dict(subscription.offsets),
+        **_encode_offsets(subscription.offsets),
         tags=dict(subscription.tags),
         standby=subscription.standby,
     )
@@ -160,10 +166,34 @@ def decode_subscription(data: bytes) -> SubscriptionInfo:
         user_data.read("generation", int),
         user_data.read("process", str) or "",
         user_data.read("directory", str) or "",
-        user_data.read_mapping("offsets", int),
+        _decode_offsets(user_data),
         user_data.read_mapping("tags", str),
         user_data.read_strings("standby"),
     )
+
+
+def _encode_offsets(offsets: Mapping[str, int]) -> dict[str, Any]:
+    """Return the field of the offsets, deflated if they are many.
+
+    Every member's is kept in one record of the group (KAFKA-7149). A leader of an earlier release
+    skips deflated ones: it does not know where the state of tasks is that nobody runs.
+    """
+    encoded = orjson.dumps(dict(sorted(offsets.items())))
+    if len(encoded) <= _PLAIN_OFFSETS_BYTES_MAX:
+        return {"offsets": dict(offsets)}
+    return {"deflated": base64.b64encode(zlib.compress(encoded, 9)).decode()}
+
+
+def _decode_offsets(user_data: _UserData) -> dict[str, int]:
+    """Return what `_encode_offsets` has encoded. Raises ValueError for anything else."""
+    deflated = user_data.read("deflated", str)
+    if deflated is None:
+        return user_data.read_mapping("offsets", int)
+    try:
+        offsets: Any = orjson.loads(zlib.decompress(base64.b64decode(deflated, validate=True)))
+    except (ValueError, zlib.error) as error:
+        raise _to_type_error("deflated", deflated) from error
+    return _UserData.check_mapping("deflated", offsets, int)
 
 
 def encode_assignment(assignment: AssignmentInfo) -> bytes:
@@ -248,10 +278,14 @@ class _UserData:
 
     def read_mapping(self, name: str, kind: type[T]) -> dict[str, T]:
         """Return a field that is an object with values of this type; empty if it is missing."""
-        values: dict[str, Any] = self.read(name, dict) or {}
-        if not all(isinstance(each, kind) for each in values.values()):
-            raise _to_type_error(name, values)
-        return values
+        return self.check_mapping(name, self.read(name, dict) or {}, kind)
+
+    @staticmethod
+    def check_mapping(name: str, values: Any, kind: type[T]) -> dict[str, T]:
+        """Return an object whose values are of this type. Raises ValueError for any other."""
+        if isinstance(values, dict) and all(isinstance(each, kind) for each in values.values()):
+            return values
+        raise _to_type_error(name, values)
 
     def read_partitions(self, name: str) -> tuple[tuple[str, int], ...]:
         """Return a field that is an array of topics with a partition each; none if missing."""

@@ -36,6 +36,7 @@ from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
 from streams.runtime.global_tables import GlobalTables
+from streams.runtime.group_record_limit import fetch_group_record_bytes_max
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.loop import StreamLoop
@@ -273,7 +274,7 @@ def create_stream_loop(
     own = _create_thread_clients(clients, thread_number)
     counters = ThreadCounters()
     planner = _create_assignor(worker, own.admin)
-    member = _create_member(worker, thread_number, planner)
+    member = _create_member(worker, thread_number, planner, own.admin)
 
     def renew_clients() -> None:
         own.renew_clients(clients.security.value.librdkafka_settings())
@@ -358,15 +359,12 @@ def leave_for_ended_thread(worker: WorkerResources, thread_number: int) -> None:
 
 def _create_lone_member(worker: WorkerResources, number: int) -> GroupMember:
     """Create a member for a thread that runs no tasks."""
-    return _create_member(
-        worker,
-        number,
-        _create_assignor(worker, worker.clients.create_admin()),
-    )
+    admin = worker.clients.create_admin()
+    return _create_member(worker, number, _create_assignor(worker, admin), admin)
 
 
 def _create_member(
-    worker: WorkerResources, number: int, assignor: StreamsPartitionAssignor
+    worker: WorkerResources, number: int, assignor: StreamsPartitionAssignor, admin: Admin
 ) -> ClassicProtocolMember:
     """Create a thread's member of the group, with an instance id that outlives the process."""
     topology, config = worker.topology, worker.config
@@ -386,6 +384,7 @@ def _create_member(
         host=worker.host,
         topology=assignor.declared,
         fencing=worker.fencing,
+        fetch_record_bytes_max=partial(fetch_group_record_bytes_max, admin),
         abort_departed=(
             partial(abort_departed_transactions, worker.open_connection, topology.application_id)
             if config.processing_guarantee == "exactly_once_v2"

@@ -290,6 +290,7 @@ class StreamLoop:
         """
         member = self._dependencies.member
         leave = member.hand_over_membership if self._is_to_be_replaced else member.leave_group
+        self._dependencies.task_offsets.release_reporter(self._dependencies.name)
         with ExitStack() as steps:  # in reverse order, each whatever the others raise
             steps.callback(self._dependencies.restorer.close)
             steps.callback(self._dependencies.consumer.close)

@@ -122,7 +122,7 @@ class StandbyTasks:
         """Close a task, also where its offset can't be read: else its directory stays locked."""
         with ExitStack() as steps:
             steps.callback(task.close)
-            self._dependencies.task_offsets.note_closing(task)
+            self._dependencies.task_offsets.note_closing(task, self._dependencies.name)
 
     def _end_following(self, names: Iterable[str]) -> list[str]:
         """Change the named tasks to CREATED, and return those that the restorer has."""

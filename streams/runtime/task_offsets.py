@@ -9,6 +9,9 @@ the ends of the changelogs: the less a directory lacks, the better it is for the
     dormant: its state is here, and    the sum of its stores' checkpoints when it was closed or, for
     no thread has it                   state that an earlier process left, when the worker started
 
+One thread of a worker tells of all dormant tasks, since what every member says is in one record of
+the group; any other thread only of those that it has closed itself. Each tells of its own tasks.
+
 A dormant task whose directory is gone has none, and tasks without a changelog have none. Source:
 TaskManager.taskOffsetSums.
 """
@@ -56,13 +59,22 @@ class TaskOffsets:
     ) -> None:
         self._directory = directory
         self._dormant = dict(dormant or {})
+        self._closed_by: dict[str, str] = {}
+        """Which thread has closed a dormant task."""
+        self._reporter: str | None = None
+        """The thread that tells of all dormant tasks: the first that joins, until it ends."""
+
+    def release_reporter(self, thread: str) -> None:
+        """Note that a thread ends, so that the next one that joins tells of the dormant tasks."""
+        if self._reporter == thread:
+            self._reporter = None
 
     def note_opened(self, task: Task) -> None:
         """Note that a thread has opened a task, and tells of it itself from now on."""
         self._dormant.pop(task.name, None)
 
-    def note_closing(self, task: Task) -> None:
-        """Note how far the stores on disk of a task are that is about to be closed."""
+    def note_closing(self, task: Task, thread: str) -> None:
+        """Note how far the stores on disk of a task are that is about to be closed by a thread."""
         on_disk = [s for s in task.stores.logged.values() if not isinstance(s.disk, MemoryDisk)]
         if on_disk:
             try:
@@ -70,15 +82,24 @@ class TaskOffsets:
             except StateError as error:
                 log.info("task %s: its offset is not known: %s", task.name, error)
                 return
+            self._closed_by[task.name] = thread
             self._dormant[task.name] = DormantTask(task.directory, offset)
 
-    def sum_offsets(self, tasks: Iterable[Task]) -> dict[str, int]:
-        """Return the offset of each of a thread's tasks, and of the dormant tasks of the worker."""
+    def sum_offsets(self, tasks: Iterable[Task], thread: str) -> dict[str, int]:
+        """Return the offset of each of a thread's tasks, and of dormant tasks if it tells of them.
+
+        `thread` is about to join its group.
+        """
         directory = self._directory
+        if self._reporter is None:
+            self._reporter = thread
+        is_reporter = self._reporter == thread
         offsets = {
             name: dormant.offset
             for name, dormant in self._dormant.copy().items()
-            if directory is not None and directory.store_names(dormant.directory)
+            if (is_reporter or self._closed_by.get(name) == thread)
+            and directory is not None
+            and directory.store_names(dormant.directory)
         }
         offsets |= {task.name: _sum_positions(task) for task in tasks if task.stores.logged}
         return offsets

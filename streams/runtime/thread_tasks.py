@@ -74,7 +74,7 @@ class ThreadTasks:
     def sum_offsets(self) -> dict[str, int]:
         """Return how far the state of each task in the state directory is, for the leader."""
         tasks = (*self.by_name.values(), *self.standby.by_name.values())
-        return self._dependencies.task_offsets.sum_offsets(tasks)
+        return self._dependencies.task_offsets.sum_offsets(tasks, self._dependencies.name)
 
     def schedule_commit(self) -> None:
         """Set the deadline of the next commit to one commit interval from now."""
@@ -181,7 +181,7 @@ class ThreadTasks:
         """Close a task, also where its offset can't be read: else its directory stays locked."""
         with ExitStack() as steps:
             steps.callback(task.close)
-            self._dependencies.task_offsets.note_closing(task)
+            self._dependencies.task_offsets.note_closing(task, self._dependencies.name)
 
     def _assigned_but_not_created(self) -> dict[str, list[Partition]]:
         """Return the tasks that are assigned and not created yet, with their partitions."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -204,3 +206,25 @@ def test_a_field_of_another_type_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=r"unknown format|not a declared topology"):
         decode(encode_user_data({"format": 1, "tasks": [], name: value}, decode))
+
+
+def test_many_offsets_are_deflated_and_few_are_as_earlier_releases_read_them() -> None:
+    few = {f"0_{number}": 10**8 + number for number in range(50)}
+    many = {f"{sub}_{number}": 10**8 + number for sub in range(5) for number in range(50)}
+    for offsets in ({}, few, many):
+        encoded = encode_subscription(["in"], SubscriptionInfo((), offsets=offsets))
+        assert decode_subscription(encoded).offsets == offsets
+        assert (b'"deflated"' in encoded) == (offsets is many)
+    assert len(encoded) < len(orjson.dumps(many)) / 2
+
+
+def deflate(value: object) -> str:
+    return base64.b64encode(zlib.compress(orjson.dumps(value))).decode()
+
+
+@pytest.mark.parametrize("deflated", ["no base64!", "AAAA", 7, deflate([1]), deflate({"0_0": "x"})])
+def test_deflated_offsets_that_no_member_has_sent_are_refused(deflated: object) -> None:
+    user_data = orjson.dumps({"format": 1, "tasks": [], "deflated": deflated})
+    encoded = consumer_protocol.encode_subscription(ConsumerSubscription(("in",), user_data))
+    with pytest.raises(ValueError, match="user data of an unknown format: deflated"):
+        decode_subscription(encoded)

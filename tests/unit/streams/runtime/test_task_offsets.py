@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -91,9 +93,38 @@ def test_a_dormant_task_without_a_directory_is_none(tmp_path: Path) -> None:
     directory = StateDirectory(tmp_path, "a")
     write_store(directory, "0_0", 7)
     offsets = TaskOffsets(directory, find(tmp_path))
-    assert offsets.sum_offsets([]) == {"0_0": 7}
+    assert offsets.sum_offsets([], "thread 0") == {"0_0": 7}
     shutil.rmtree(directory.path / "0_0")
-    assert offsets.sum_offsets([]) == {}
+    assert offsets.sum_offsets([], "thread 0") == {}
+
+
+def test_one_thread_at_a_time_reports_what_no_thread_has_open(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path, "a")
+    write_store(directory, "0_0", 7)
+    offsets = TaskOffsets(directory, find(tmp_path))
+    assert offsets.sum_offsets([], "thread 1") == {"0_0": 7}
+    assert offsets.sum_offsets([], "thread 0") == {}
+    assert offsets.sum_offsets([], "thread 1") == {"0_0": 7}
+    offsets.release_reporter("thread 0")
+    assert offsets.sum_offsets([], "thread 0") == {}
+    offsets.release_reporter("thread 1")
+    assert offsets.sum_offsets([], "thread 0") == {"0_0": 7}
+    assert offsets.sum_offsets([], "thread 1") == {}
+
+
+def test_a_thread_that_does_not_report_for_all_tells_what_it_has_closed(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path, "a")
+    write_store(directory, "0_0", 7)
+    offsets = TaskOffsets(directory)
+    assert offsets.sum_offsets([], "thread 0") == {}
+    on_disk = SimpleNamespace(disk=None, read_checkpoint_position=lambda: 7)
+    closed: Any = SimpleNamespace(
+        name="0_0", directory="0_0", stores=SimpleNamespace(logged={"counts": on_disk})
+    )
+    offsets.note_closing(closed, "thread 1")
+    for thread in ("thread 0", "thread 1"):
+        assert offsets.sum_offsets([], thread) == {"0_0": 7}
+    assert offsets.sum_offsets([], "thread 2") == {}
 
 
 def test_a_member_reports_active_standby_and_dormant_tasks(tmp_path: Path) -> None:
