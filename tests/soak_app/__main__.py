@@ -21,6 +21,7 @@ from random import Random
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from coordinator.clock import FileShiftedClock
 from streams import serdes
 from tests import brokers
 from tests.brokers import SETTINGS, Broker, EmbeddedProcess
@@ -34,6 +35,13 @@ from tests.soak_app.trouble import Trouble
 from tests.soak_app.workers import SoakWorker
 
 PARTITIONS = 4
+CHECKS = {
+    # Days that pass are noticed soon. Idle producers are looked for every ten minutes, as else the
+    # load's own might be forgotten while a batch of it is in transit.
+    "log.retention.check.interval.ms": "1000",
+    "offsets.retention.check.interval.ms": "1000",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "1000",
+}
 _CALM_S = (0.5, 6.0)
 
 
@@ -52,7 +60,8 @@ class Soak:
         directory = Path(tempfile.mkdtemp(prefix="millrace-soak-"))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         faults = directory / "faults.toml" if options.broker == "embedded" else None
-        self._broker = self._start_broker(options.broker, faults)
+        shift = directory / "shift"
+        self._broker = self._start_broker(options.broker, faults, shift)
         stack.callback(self._broker.close)
         self.servers = self._broker.bootstrap_servers
         admin = AdminClient({"bootstrap.servers": self.servers})
@@ -61,7 +70,10 @@ class Soak:
         new = [NewTopic(topic, PARTITIONS, 1, config=config) for topic in topics]
         for answer in admin.create_topics(new).values():
             answer.result(HANG_LIMIT_S)
-        settings = {"MILLRACE_PROCESSING_GUARANTEE": options.guarantee}
+        settings = {
+            "MILLRACE_PROCESSING_GUARANTEE": options.guarantee,
+            "MILLRACE_CLOCK_SHIFT_FILE": str(shift),
+        }
         self.workers = []
         for number in range(options.workers):
             # The first two share a machine, the others have one each.
@@ -69,16 +81,18 @@ class Soak:
             worker = SoakWorker(f"worker-{number}", self.servers, state, settings)
             stack.callback(self._end, worker, options.logs)
             self.workers.append(worker)
-        self._trouble = Trouble(self.workers, self._broker, faults, self._random)
-        self._load = Load(self.servers, options.rate, Random(seed))
+        self._trouble = Trouble(self.workers, self._broker, faults, shift, self._random)
+        clock = FileShiftedClock(shift)
+        self._load = Load(self.servers, options.rate, Random(seed), clock.now_ms)
 
     @staticmethod
-    def _start_broker(kind: str, faults: Path | None) -> Broker:
+    def _start_broker(kind: str, faults: Path | None, shift: Path) -> Broker:
         if faults is None:
             broker = brokers.make(kind)
         else:
             faults.write_text("")
-            broker = EmbeddedProcess(SETTINGS, options=("--faults", str(faults)))
+            options = ("--faults", str(faults), "--clock-shift", str(shift))
+            broker = EmbeddedProcess({**SETTINGS, **CHECKS}, options=options)
         broker.start()
         return broker
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from random import Random
 
 from confluent_kafka import Producer
@@ -17,11 +18,17 @@ _BATCH = 50
 
 
 class Load:
-    """Writes in a thread of its own; `written[key]` is the number of records that a key has."""
+    """Writes in a thread of its own; `written[key]` is the number of records that a key has.
 
-    def __init__(self, servers: str, records_per_second: int, random: Random) -> None:
+    `now_ms` is the broker's clock: records that are days old tell it of a producer long gone.
+    """
+
+    def __init__(
+        self, servers: str, records_per_second: int, random: Random, now_ms: Callable[[], int]
+    ) -> None:
         self.written = {f"key-{number}": 0 for number in range(KEYS)}
         self._random = random
+        self._now_ms = now_ms
         self._pause_s = _BATCH / records_per_second
         # Idempotent: a broker that is killed must not make the input itself wrong.
         self._producer = Producer(
@@ -58,7 +65,9 @@ class Load:
             for _ in range(_BATCH):
                 key = self._random.choice(keys)
                 value = serdes.int64.serialize(self.written[key])
-                self._producer.produce(LINES, value, key, on_delivery=self._delivered)
+                self._producer.produce(
+                    LINES, value, key, on_delivery=self._delivered, timestamp=self._now_ms()
+                )
                 self.written[key] += 1
             self._producer.poll(0)
             time.sleep(self._pause_s)

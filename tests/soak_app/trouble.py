@@ -6,11 +6,14 @@ leave     a worker ends by SIGTERM, and is started again
 broker    the embedded broker ends by `kill -9` and is started again; Apache Kafka does not, as it
           may miss a transaction marker then (docs/decisions/0035)
 answers   the embedded broker loses answers of transaction calls for a while
+days      days pass for the embedded broker and the workers, which run on, or are all stopped and
+          come back, some of them without their disk
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from collections import Counter
@@ -23,6 +26,7 @@ from tests.processes import ServerProcess
 from tests.soak_app.workers import SESSION_TIMEOUT_MS, SoakWorker
 
 _LOST = ("EndTxn", "TxnOffsetCommit", "AddPartitionsToTxn", "InitProducerId", "Produce", "Fetch")
+_DAY_MS = 86_400_000
 _RULE = '[[request]]\naction = "{action}"\napi = "{api}"\nafter = {after}\ntimes = {times}\n\n'
 
 
@@ -30,12 +34,19 @@ class Trouble:
     """Disturbs workers and broker until it is stopped; `made` counts the disturbances by kind."""
 
     def __init__(
-        self, workers: list[SoakWorker], broker: Broker, fault_file: Path | None, random: Random
+        self,
+        workers: list[SoakWorker],
+        broker: Broker,
+        fault_file: Path | None,
+        shift_file: Path,
+        random: Random,
     ) -> None:
         self.made: Counter[str] = Counter()
         self._workers = workers
         self._broker = broker
         self._faults = fault_file
+        self._shift_file = shift_file
+        self._days = 0
         self._random = random
         self._kinds: Mapping[str, tuple[Callable[[], None], int]] = {
             "kill": (self._kill, 5),
@@ -44,7 +55,11 @@ class Trouble:
             **(
                 {}
                 if fault_file is None  # not the embedded broker
-                else {"broker": (self._restart_broker, 2), "answers": (self._lose_answers, 3)}
+                else {
+                    "broker": (self._restart_broker, 2),
+                    "answers": (self._lose_answers, 3),
+                    "days": (self._pass_days, 2),
+                }
             ),
         }
 
@@ -97,6 +112,27 @@ class Trouble:
                 times=self._random.randint(1, 3),
             )
         self._set_rules(rules)
+
+    def _pass_days(self) -> None:
+        """Let days pass: fewer than an empty group's offsets are kept, if all workers stop."""
+        if self._random.random() < 0.5:
+            self._shift(8)
+            self._pause(3)
+            return
+        for worker in self._workers:
+            worker.leave()
+        self._shift(5)
+        self._pause(3)
+        if self._random.random() < 0.5:
+            shutil.rmtree(self._random.choice(self._workers).state, ignore_errors=True)
+        for worker in self._workers:
+            worker.start()
+
+    def _shift(self, days: int) -> None:
+        self._days += days
+        new = self._shift_file.with_suffix(".new")
+        new.write_text(str(self._days * _DAY_MS))
+        new.replace(self._shift_file)
 
     def _set_rules(self, rules: str) -> None:
         if self._faults is None:

@@ -25,6 +25,7 @@ class SoakWorker(ServerProcess):
     ) -> None:
         super().__init__(name)
         self._app = app
+        self.state = state
         self._environment = {
             "MILLRACE_BOOTSTRAP_SERVERS": servers,
             "MILLRACE_STATE_DIR": str(state),
