@@ -28,6 +28,7 @@ from streams.commands.cluster_clients import (
 )
 from streams.commands.output import print_rows
 from streams.commands.reset_command import find_application, reset
+from streams.commands.restore_offsets_command import restore_offsets
 from streams.errors import ConfigError
 from streams.membership.group_description import fetch_group_description
 from streams.membership.group_offsets import fetch_group_offsets
@@ -50,11 +51,12 @@ _UNWRAPPED_WIDTH = 1_000
 """The width of tables that are written to a file: each row is one line."""
 
 group = typer.Typer(
-    help="Look at the groups of applications, and reset an application.",
+    help="Look at the groups of applications, reset one, or restore its offsets.",
     no_args_is_help=True,
     rich_markup_mode=HELP_MARKUP,
 )
 group.command()(reset)
+group.command()(restore_offsets)
 
 
 @group.command("list")

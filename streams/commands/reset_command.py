@@ -129,7 +129,7 @@ def reset(
         application_id = app if found is None else found.application_id
         clients = connect_clients(settings)
         if not dry_run:
-            _require_no_members(clients, application_id, is_known=found is not None)
+            require_no_members(clients, application_id, is_known=found is not None)
         path = settings.state_dir / application_id
         locks: AbstractContextManager[None] = nullcontext() if dry_run else lock_application(path)
         with locks:
@@ -179,7 +179,7 @@ def find_application(
     return found, found.config
 
 
-def _require_no_members(clients: ClusterClients, application_id: str, *, is_known: bool) -> None:
+def require_no_members(clients: ClusterClients, application_id: str, *, is_known: bool) -> None:
     """Raise ConfigError while the group has members, or if nothing of the application is there.
 
     `is_known`: its topology is, so that a reset goes on also where the group is deleted already.

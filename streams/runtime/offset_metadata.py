@@ -67,6 +67,11 @@ class OffsetMetadata:
     partition_time_ms: int = _NO_TIME
     _positions: Mapping[int, int] = field(default_factory=dict)
 
+    @property
+    def hashed_entries(self) -> Mapping[int, int]:
+        """Return positions, times and all other entries by the CRC-32 of their names."""
+        return self._positions
+
     def position_of_store(self, store: str) -> int | None:
         """Return the first changelog offset not in the store at the commit; None if unknown."""
         return self._positions.get(_hash_name(store))
@@ -130,6 +135,19 @@ def decode_metadata(text: str) -> OffsetMetadata:
     if len(data) >= _KAFKA_STREAMS.size and data[0] in _KAFKA_STREAMS_VERSIONS:
         return OffsetMetadata(_KAFKA_STREAMS.unpack_from(data)[1])
     return OffsetMetadata()
+
+
+def replace_positions(text: str, positions: Mapping[str, int]) -> str:
+    """Return the metadata of an offset with other changelog positions, by store name.
+
+    Times and what else is known stay as they are; metadata of a tool have none.
+    """
+    metadata = decode_metadata(text)
+    hashed = {**metadata.hashed_entries, **{_hash_name(s): at for s, at in positions.items()}}
+    data = bytearray(metadata.partition_time_ms.to_bytes(_TIME_BYTES, "big", signed=True))
+    for name_hash, value in hashed.items():
+        data += _HASHED_POSITION.pack(name_hash, value)
+    return _encode_text(data)
 
 
 def has_positions(text: str) -> bool:

@@ -129,13 +129,17 @@ class ClusterAdmin:
         )
 
     def set_group_offsets(
-        self, group: str, offsets: Mapping[Partition, int], metadata: str = ""
+        self,
+        group: str,
+        offsets: Mapping[Partition, int],
+        metadata: str | Mapping[Partition, str] = "",
     ) -> None:
-        """Commit offsets, all with the same metadata, for a group without members."""
+        """Commit offsets for a group without members, with the same metadata or each its own."""
         if not offsets:
             return
         partitions = [
-            TopicPartition(*partition, offset, metadata) for partition, offset in offsets.items()
+            TopicPartition(*p, offset, metadata if isinstance(metadata, str) else metadata[p])
+            for p, offset in offsets.items()
         ]
         request = [ConsumerGroupTopicPartitions(group, partitions)]
         future = self._admin.alter_consumer_group_offsets(request)[group]
