@@ -98,7 +98,13 @@ class App:
 
     @overload
     def stream(
-        self, topic: Sequence[str], *, key: Serde[K], value: Serde[V], name: str | None = None
+        self,
+        topic: Sequence[str],
+        *,
+        key: Serde[K],
+        value: Serde[V],
+        name: str | None = None,
+        co_partitioned: bool = True,
     ) -> Stream[K, V]: ...
 
     # The overloads require both serdes; without a type checker the call says which step needs one.
@@ -109,22 +115,24 @@ class App:
         key: Serde[Any] | None = None,
         value: Serde[Any] | None = None,
         name: str | None = None,
+        co_partitioned: bool = True,
     ) -> Stream[Any, Any]:
         """Return the stream of records of one topic, or of several merged.
 
         The topics must exist when the application starts. A second call for the same topic returns
-        the same stream, with the name of the first call.
+        the same stream, with the name of the first call. `co_partitioned` is as in `Stream.merge`.
         """
         if not isinstance(topic, list | tuple):
             return self._stream_of_topic(topic, key, value, name)
-        topics = dict.fromkeys(topic)
-        if not topics:
+        if not topic:
             raise TopologyError("stream() needs a topic, or a list of at least one")
         first, *others = (
             self._stream_of_topic(each, key, value, None if name is None else f"{name}-{each}")
-            for each in topics
+            for each in dict.fromkeys(topic)
         )
-        return first.merge(*others, name=name) if others else first
+        if not others:
+            return first
+        return first.merge(*others, name=name, co_partitioned=co_partitioned)
 
     def _stream_of_topic(
         self, topic: Any, key: Serde[Any] | None, value: Serde[Any] | None, name: str | None

@@ -56,6 +56,7 @@ class InternalStreamsBuilder:
         has_stream_time: bool = False,
         grace_ms: int | None = None,
         rule: StepRule | None = None,
+        co_partitioned: bool = True,
     ) -> ProcessorNode:
         """Add a processor step behind `parents` and return it; see ProcessorNode."""
         node = ProcessorNode(
@@ -71,6 +72,7 @@ class InternalStreamsBuilder:
             has_stream_time=has_stream_time,
             grace_ms=grace_ms,
             rule=rule,
+            co_partitioned=co_partitioned,
         )
         self.graph.add_node(node)
         return node

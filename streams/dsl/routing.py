@@ -35,6 +35,8 @@ def merge_streams(
     key: Serde[Any] | None,
     value: Serde[Any] | None,
     name: str | None,
+    *,
+    co_partitioned: bool = True,
 ) -> Stream[Any, Any]:
     """Return one stream of the records of all `streams`. Raises TopologyError."""
     from streams.dsl.stream import Stream
@@ -55,6 +57,7 @@ def merge_streams(
         forward_unchanged,
         name=step,
         forwards_unchanged=True,
+        co_partitioned=co_partitioned,
     )
     return Stream(
         builder,

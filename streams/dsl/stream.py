@@ -8,7 +8,7 @@ step that keeps the key keeps its serde, `map` and `flat_map` keep neither serde
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -16,9 +16,9 @@ from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, VALUE_ARGUMENTS, check_callable
 from streams.dsl.grouped import Grouped
 from streams.dsl.kafka_streams_names import DslBase
-from streams.dsl.processor_stores import declare_processor_stores
 from streams.dsl.routing import merge_streams, repartition_stream, split_stream, write_stream
 from streams.dsl.stream_joins import StreamJoins
+from streams.dsl.stream_processing import StreamProcessing
 from streams.dsl.table import Table, create_table
 from streams.graph.materialized import Store
 from streams.graph.nodes import Node, Operator
@@ -26,8 +26,6 @@ from streams.operators.filter import filter_not_records, filter_records
 from streams.operators.flat_map import flat_map_pairs, flat_map_values
 from streams.operators.map import map_keys, map_pairs, map_values
 from streams.operators.peek import peek_records
-from streams.operators.process import ProcessorFactory, process_records, process_values
-from streams.processor.processor import Processor
 from streams.processor.record import Record
 from streams.serdes import Serde
 
@@ -38,7 +36,7 @@ V2 = TypeVar("V2")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Stream(DslBase, StreamJoins[K, V]):
+class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
     """Represents a step's output records (Kafka Streams' KStream).
 
     `rekeyed` says that keys may not match partitions any more.
@@ -172,41 +170,6 @@ class Stream(DslBase, StreamJoins[K, V]):
         node = self._add_step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name)
         return Stream(self._builder, node, key, value or self._value, True)
 
-    def process(
-        self,
-        processor: Callable[[], Processor[K, V, K2, V2]],
-        *,
-        stores: Sequence[str | Store] = (),
-        key: Serde[K2] | None = None,
-        value: Serde[V2] | None = None,
-        name: str | None = None,
-    ) -> Stream[K2, V2]:
-        """Process records by a Processor; each task has one of its own.
-
-        `processor` is its class, or a function making one. `stores` names more stores than the
-        class does, or brings them. What it forwards has the serdes given here, and may have another
-        key.
-        """
-        node = self._add_processor(processor, process_records, stores, name)
-        return Stream(self._builder, node, key, value, True)
-
-    def process_values(
-        self,
-        processor: Callable[[], Processor[K, V, K, V2]],
-        *,
-        stores: Sequence[str | Store] = (),
-        key: Serde[K] | None = None,
-        value: Serde[V2] | None = None,
-        name: str | None = None,
-    ) -> Stream[K, V2]:
-        """Process records by a Processor that leaves their keys as they are.
-
-        No repartition follows, and the serdes stay unless others are given. A forward with another
-        key is refused. The arguments are those of `process`.
-        """
-        node = self._add_processor(processor, process_values, stores, name)
-        return Stream(self._builder, node, key or self._key, value or self._value, self._rekeyed)
-
     def to_table(
         self,
         *,
@@ -263,12 +226,15 @@ class Stream(DslBase, StreamJoins[K, V]):
         key: Serde[K] | None = None,
         value: Serde[V] | None = None,
         name: str | None = None,
+        co_partitioned: bool = True,
     ) -> Stream[K, V]:
         """Merge this stream with others; the records of each stay in order.
 
-        A serde that all have stays.
+        A serde that all have stays. Where a step behind it keeps state by key, the topics of all
+        must have equal partition counts. `co_partitioned=False` says that they need not, since
+        equal keys are in partitions of one number, or need not meet.
         """
-        return merge_streams((self, *others), key, value, name)
+        return merge_streams((self, *others), key, value, name, co_partitioned=co_partitioned)
 
     def split(
         self,
@@ -358,20 +324,6 @@ class Stream(DslBase, StreamJoins[K, V]):
             forwards_unchanged=True,
         )
         return Stream(self._builder, node, key or self._key, value or self._value, self._rekeyed)
-
-    def _add_processor(
-        self,
-        factory: ProcessorFactory,
-        create_operator: Callable[[ProcessorFactory, Collection[str]], Operator],
-        stores: Sequence[str | Store],
-        name: str | None,
-    ) -> Node:
-        """Add a step that runs a user's processor, with its stores."""
-        step = self._builder.graph.choose_step_name("KSTREAM-PROCESSOR", name)
-        used = declare_processor_stores(self._builder, step, factory, stores)
-        return self._builder.add_step(
-            "KSTREAM-PROCESSOR", self._node, create_operator(factory, used), name=step, stores=used
-        )
 
     def _add_step(
         self,

@@ -214,18 +214,21 @@ class Table(DslBase, Generic[K, V]):
         value: Serde[V2] | None = None,
         store: str | Store | None = None,
         name: str | None = None,
+        co_partitioned: bool = True,
     ) -> Table[K, V2]:
         """Replace each row's value by what a ValueTransformer, which may use stores, returns.
 
         `transformer` is its class, or a function making one. The value's serde stays unless `value`
         is given. `stores` names more stores than the class does, or brings them; `store` keeps the
-        result.
+        result. `co_partitioned` is as in `Stream.process`.
         """
         from streams.dsl.transform_table_values import (
             transform_table_values,
         )  # imported here: it imports this module
 
-        return transform_table_values(self, transformer, stores, value, store, name)
+        return transform_table_values(
+            self, transformer, stores, value, store, name, co_partitioned=co_partitioned
+        )
 
     def group_by(
         self,

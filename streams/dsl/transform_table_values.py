@@ -24,6 +24,8 @@ def transform_table_values(
     value: Serde[Any] | None,
     store: str | Store | None,
     name: str | None,
+    *,
+    co_partitioned: bool,
 ) -> Table[Any, Any]:
     """Return a table whose values the transformers made by `factory` compute.
 
@@ -44,5 +46,6 @@ def transform_table_values(
         name=step,
         stores=[*used, *([] if spec is None else [spec.name])],
         emits_updates=True,
+        co_partitioned=co_partitioned,
     )
     return Table(builder, node, table._key, value if spec is None else spec.value, view)

@@ -76,8 +76,7 @@ class InternalProcessorContext(Protocol):
     """The timestamp of the record that a processor was handed last: its writes to stores have it
     unless it gives another."""
     commit_callbacks: list[Callable[[], None]]
-    """Functions to call before a commit, downstream first: of steps that hold results back until
-    then."""
+    """Functions to call before a commit, downstream first, of steps that hold results back."""
     uncommitted_results: dict[str, dict[Any, Any]]
     """By store name the results that the steps which write it hold back until the commit."""
     start_callbacks: list[Callable[[], None]]
@@ -177,8 +176,7 @@ class Binding:
     step: str
     context: InternalProcessorContext
     downstream: Callable[..., None]
-    """All that comes after the step: a ForwardRecord, or a ForwardUpdate where the step makes a
-    table."""
+    """All that comes after the step: a ForwardRecord, or a ForwardUpdate if it makes a table."""
     children: Mapping[str, ForwardRecord]
     """The steps directly after it, by name."""
     reads_emitted_values: bool = False
@@ -282,8 +280,7 @@ class ProcessorNode(Node):
     kind: str = ""
     """Kafka Streams' name of the operation, as KSTREAM-FILTER, whatever the step's name."""
     stores: Sequence[str] = ()
-    """The names of its stores; `Graph.attach_store` may append to a list until the topology is
-    built."""
+    """The names of its stores; a list until the topology is built (`Graph.attach_store`)."""
     emits_updates: bool = False
     """Whether it forwards updates of a table: its children take a ForwardUpdate each."""
     forwards_unchanged: bool = False
@@ -291,7 +288,7 @@ class ProcessorNode(Node):
     only_forwards: bool = False
     """Whether it changes no value, keeps none and hands none to user code."""
     joins_without_key: bool = False
-    """Whether it makes results of records without a key, as left and outer joins of streams do."""
+    """Whether it makes results of records without a key, as left and outer joins do."""
     has_stream_time: bool = False
     """Whether it has a stream time of its own, which is committed with the offsets
     (`InternalProcessorContext.get_step_stream_time`)."""
@@ -299,6 +296,8 @@ class ProcessorNode(Node):
     """If it makes windows: how far stream time is past the end of one when it closes."""
     rule: object | None = None
     """The rule of what it computes, as data, if there is one (`topology/rules`)."""
+    co_partitioned: bool = True
+    """Whether the topics that it merges, or has stores for, must have equal partition counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -6,8 +6,8 @@ partition; records go from one to another through repartition topics only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 from streams.errors import TopologyError
@@ -21,8 +21,13 @@ from streams.graph.nodes import (
     StoreSpec,
 )
 from streams.topology.check import check_topology
+from streams.topology.copartitioning import find_topics_by_store, find_upstream_topics
 from streams.topology.expand import changelog_topic, expand_graph
-from streams.topology.partitions import TopicFlow, derive_partition_counts
+from streams.topology.partitions import (
+    TopicFlow,
+    UnequalPartitionCounts,
+    derive_partition_counts,
+)
 
 
 def expiry_time_name(store: str) -> str:
@@ -76,7 +81,10 @@ class Topology:
     subtopologies: tuple[Subtopology, ...]
     global_tables: tuple[GlobalTableSpec, ...] = ()
     copartitioned: tuple[frozenset[str], ...] = ()
-    """Groups of topics that must have equal partition counts, because their records are joined."""
+    """Groups of topics that must have equal partition counts, because their records meet by key: in
+    a join, or in a store."""
+    topics_by_store: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By store the topics whose records reach it, where no join demands equal counts of them."""
 
     @property
     def source_topics(self) -> tuple[str, ...]:
@@ -106,26 +114,46 @@ class Topology:
         """Return the partition count of each source topic, derived from those of the inputs.
 
         Repartition topics' counts follow from them (see `streams.topology.partitions`). Raises
-        TopologyError for joined topics whose counts differ.
+        TopologyError for topics that meet by key and whose counts differ.
         """
         sinks = [sink for sub in self.subtopologies for sink in sub.sinks if sink.internal]
-        counts = derive_partition_counts(
-            [
-                TopicFlow(
-                    frozenset(s.sources), frozenset(k.topic_name for k in s.sinks if k.internal)
-                )
-                for s in self.subtopologies
-            ],
-            {sink.topic_name: sink.partitions for sink in sinks},
-            self.copartitioned,
-            input_counts,
-        )
+        flows = [
+            TopicFlow(frozenset(s.sources), frozenset(k.topic_name for k in s.sinks if k.internal))
+            for s in self.subtopologies
+        ]
+        declared_counts = {sink.topic_name: sink.partitions for sink in sinks}
+        try:
+            counts = derive_partition_counts(
+                flows, declared_counts, self.copartitioned, input_counts
+            )
+        except UnequalPartitionCounts as error:
+            raise self._name_meeting_store(error) from None
         if missing := self.repartition_topics - counts.keys():
             raise TopologyError(
                 f"the partitions of repartition topics {sorted(missing)} can't be derived: they "
                 "follow from no input; say them, repartition(partitions=...)"
             )
         return counts
+
+    def _name_meeting_store(self, error: UnequalPartitionCounts) -> TopologyError:
+        """Return an error about unequal partition counts, with the step and store that need them.
+
+        It is returned as it is where the topics meet in a join.
+        """
+        for store, topics in self.topics_by_store.items():
+            if len({error.counts[topic] for topic in topics if topic in error.counts}) > 1:
+                users = (
+                    s.find_first_user(store)
+                    for s in self.subtopologies
+                    if topics & s.sources.keys()
+                )
+                return TopologyError(
+                    f"step {next(users)!r} keeps state by key in store {store!r}: {error}. Where "
+                    "equal keys are in partitions of one number all the same, say "
+                    "co_partitioned=False at the merge(), stream([...]) or process() that brings "
+                    "the topics together"
+                )
+        return error
 
 
 def build_topology(
@@ -140,21 +168,15 @@ def build_topology(
         Subtopology(number, nodes, tuple(graph.stores[name] for name in _list_store_names(nodes)))
         for number, nodes in enumerate(_find_connected_nodes(graph.nodes))
     )
+    joined = [frozenset(find_upstream_topics(group)) for group in graph.copartitioned]
+    topics_by_store = find_topics_by_store(graph.nodes, joined)
     return Topology(
         application_id,
         subtopologies,
         tuple(graph.global_tables.values()),
-        tuple(frozenset(_find_upstream_topics(group)) for group in graph.copartitioned),
+        tuple(dict.fromkeys([*joined, *topics_by_store.values()])),
+        topics_by_store,
     )
-
-
-def _find_upstream_topics(steps: Iterable[Node]) -> Iterator[str]:
-    """Yield the topics that the records of these steps come from."""
-    upstream = list(steps)
-    for node in upstream:  # the list grows while it is walked
-        if isinstance(node, SourceNode):
-            yield node.topic
-        upstream += [parent for parent in node.parents if parent not in upstream]
 
 
 def _list_store_names(nodes: Iterable[Node]) -> list[str]:

@@ -128,7 +128,7 @@ class DeclaredTopology:
     def derive_partition_counts(self, input_counts: Mapping[str, int]) -> dict[str, int]:
         """Return the partition counts of source topics, as far as `input_counts` determine them.
 
-        Raises TopologyError for joined topics whose counts differ.
+        Raises TopologyError for topics that meet by key and whose counts differ.
         """
         return derive_partition_counts(
             [TopicFlow(sub.sources, sub.sinks) for sub in self.subtopologies.values()],

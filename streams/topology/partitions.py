@@ -3,8 +3,9 @@
     topic                 its partitions
     input                 as the broker has it
     repartition           as declared, or the most of any topic read upstream of it
-      co-partitioned      as the inputs that it is joined with, or as declared of one of them, or
-                          the most of all: keys that meet must be in partitions of one number
+      co-partitioned      as the inputs that it is joined with or that share a store with it, or as
+                          declared of one of them, or the most of all: keys that meet must be in
+                          partitions of one number
     changelog             one for each task of its sub-topology: the most of any topic it reads
 
 Upstream may lead back to the topic itself, as the responses of a foreign-key join do: then the
@@ -17,6 +18,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from streams.errors import TopologyError
+
+
+class UnequalPartitionCounts(TopologyError):
+    """Raised for topics that meet by key, with their `counts`, which differ."""
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self.counts = counts
+        super().__init__(
+            "topics whose records meet by key must have the same number of partitions, so that all "
+            "records of a key are in one task, and "
+            + ", ".join(f"{topic!r} has {count}" for topic, count in counts.items())
+            + ": make them equal, or send one through repartition(partitions=...) before they meet"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +50,7 @@ def derive_partition_counts(
     """Return `input_counts` with the partition counts of repartition topics, as far as derivable.
 
     `declared_counts` are the repartition topics, with None where no count is declared. Raises
-    TopologyError for co-partitioned topics whose counts are given and differ.
+    UnequalPartitionCounts for co-partitioned topics whose counts are given and differ.
     """
     flows = list(flows)
     counts = dict(input_counts) | {
@@ -109,15 +123,11 @@ def _equalize_counts(
 ) -> None:
     """Give all internal topics of a co-partitioned group one count.
 
-    Raises TopologyError if the given counts of the group differ.
+    Raises UnequalPartitionCounts if the given counts of the group differ.
     """
     given = {topic: counts[topic] for topic in sorted(group) if topic in given_topics}
     if len(set(given.values())) > 1:
-        raise TopologyError(
-            "joined topics must have the same number of partitions, so that equal keys meet, and "
-            + ", ".join(f"{topic!r} has {count}" for topic, count in given.items())
-            + ": make them equal, or send one through repartition(partitions=...) before the join"
-        )
+        raise UnequalPartitionCounts(given)
     internal = group & declared_counts.keys()
     if given:
         counts |= dict.fromkeys(internal, next(iter(given.values())))

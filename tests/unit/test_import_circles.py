@@ -28,6 +28,7 @@ ALLOWED_CIRCLES: dict[str, list[frozenset[str]]] = {
                 "routing",
                 "stream",
                 "stream_joins",
+                "stream_processing",
                 "stream_stream_joins",
                 "stream_table_joins",
                 "suppressed",

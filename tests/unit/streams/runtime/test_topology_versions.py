@@ -46,7 +46,7 @@ def topology(*subs: str) -> Topology:
             app.stream(topic, key=serdes.string, value=serdes.string) for topic in sub.rstrip("+-*")
         )
         for other in others:
-            first = first.merge(other)
+            first = first.merge(other, co_partitioned=False)
         if "+" in sub or "-" in sub:
             name = "of" if "+" in sub else "other-of"
             first.group_by_key().count(store=f"{name}-{sub.rstrip('+-*')}")
