@@ -1,0 +1,197 @@
+"""Test what days without records, and a stop for longer than offsets are kept, do to applications.
+
+The embedded broker and its applications have a clock that is shifted by days. Apache Kafka's clock
+is the machine's: there the retentions are short, and records bear times of a month ago.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from streams import App, serdes
+from streams.errors import StreamsError
+from tests.brokers import SETTINGS, Broker, EmbeddedProcess, in_ci
+from tests.kafka.server import RealKafka
+from tests.processes import HANG_LIMIT_S, wait_until
+from tests.reading import records
+
+DAY_MS = 86_400_000
+CHECKS = {
+    **SETTINGS,
+    "log.retention.check.interval.ms": "200",
+    "offsets.retention.check.interval.ms": "200",
+}
+SHORT = {"offsets.retention.minutes": "1"}  # the least that Kafka takes
+KEPT = {"retention_ms": "-1"}
+
+
+class Days:
+    """Represents a broker of its own, on which days pass; applications have its clock."""
+
+    def __init__(self, kind: str, directory: Path) -> None:
+        self.shift_file = directory / "shift"
+        self.broker: Broker
+        if kind == "kafka":
+            self.broker = RealKafka({**CHECKS, **SHORT})
+        else:
+            options = ("--clock-shift", str(self.shift_file))
+            self.broker = EmbeddedProcess(CHECKS, options=options)
+        self.broker.start()
+        self.servers = self.broker.bootstrap_servers
+        self.admin = AdminClient({"bootstrap.servers": self.servers})
+        self._days = 0
+
+    @property
+    def is_shifted(self) -> bool:
+        return self.broker.kind == "embedded"
+
+    @property
+    def now_ms(self) -> int:
+        """Return the wall clock of the broker."""
+        return time.time_ns() // 1_000_000 + self._days * DAY_MS
+
+    def create(self, topic: str, **settings: str) -> None:
+        config = {name.replace("_", "."): value for name, value in settings.items()}
+        [made] = self.admin.create_topics([NewTopic(topic, 1, 1, config=config)]).values()
+        made.result(HANG_LIMIT_S)
+
+    def set_retention(self, topic: str, retention_ms: int) -> None:
+        entry = ConfigEntry(
+            "retention.ms", str(retention_ms), incremental_operation=AlterConfigOpType.SET
+        )
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        [altered] = self.admin.incremental_alter_configs([resource]).values()
+        altered.result(HANG_LIMIT_S)
+
+    def pass_days(self, days: int, expiring: str) -> None:
+        """Let days pass, until the records of the topic `expiring` are gone."""
+        if self.is_shifted:
+            self._days += days
+            new = self.shift_file.with_suffix(".new")
+            new.write_text(str(self._days * DAY_MS))
+            new.replace(self.shift_file)
+        else:
+            self.set_retention(expiring, 1)
+        wait_until(lambda: self._is_emptied(expiring), what=f"{expiring} expires")
+        if not self.is_shifted:
+            self.set_retention(expiring, 7 * DAY_MS)
+
+    def _is_emptied(self, topic: str) -> bool:
+        first, end = self.watermarks(topic)
+        return 0 < first == end
+
+    def watermarks(self, topic: str) -> tuple[int, int]:
+        with self._reader("reader") as consumer:
+            found: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(topic, 0), 10)
+            return found
+
+    def committed(self, group: str, topic: str) -> int:
+        """Return the group's offset; below 0 if there is none."""
+        with self._reader(group) as consumer:
+            [found] = consumer.committed([TopicPartition(topic, 0)], timeout=10)
+            offset: int = found.offset
+            return offset
+
+    def _reader(self, group: str) -> Consumer:
+        return Consumer({"bootstrap.servers": self.servers, "group.id": group})
+
+    def write(self, topic: str, key: str, count: int, time_ms: int | None = None) -> None:
+        producer = Producer({"bootstrap.servers": self.servers})
+        for _ in range(count):
+            producer.produce(topic, b"x", key.encode(), timestamp=time_ms or self.now_ms)
+        assert producer.flush(HANG_LIMIT_S) == 0
+
+    def read(self, topic: str) -> list[tuple[str, str]]:
+        """Return key and value of the topic's committed records."""
+        first, _ = self.watermarks(topic)
+        return [
+            (message.key().decode(), message.value().decode())
+            for message in records(self.servers, topic, 1, first={0: first})
+        ]
+
+
+class Stopped(NamedTuple):
+    """Represents an application that has stopped at the beginning of the module."""
+
+    state: Path
+    output: list[tuple[str, str]]
+
+
+def counting(days: Days, name: str, state: Path) -> App:
+    app = new_app(days, name, state)
+    app.stream(f"{name}-in", key=serdes.string, value=serdes.string).group_by_key().count(
+        store="counts"
+    ).to_stream().map_values(str, value=serdes.string).to(f"{name}-out")
+    return app
+
+
+def new_app(days: Days, name: str, state: Path) -> App:
+    return App(
+        name,
+        bootstrap_servers=days.servers,
+        state_dir=state,
+        clock_shift_file=days.shift_file,
+        session_timeout_ms=6_000,
+        heartbeat_interval_ms=500,
+    )
+
+
+@pytest.fixture(scope="module")
+def days(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Days]:
+    if broker.kind == "kafka" and not in_ci():
+        pytest.skip("a minute goes by until offsets expire: `make ci` runs it")
+    made = Days(broker.kind, tmp_path_factory.mktemp("days"))
+    yield made
+    made.broker.close()
+
+
+@pytest.fixture(scope="module")
+def stopped(days: Days, tmp_path_factory: pytest.TempPathFactory) -> Stopped:
+    """Return an application that has counted and stopped; its offsets expire by and by."""
+    state = tmp_path_factory.mktemp("stopped")
+    days.create("stopped-in", **KEPT)
+    days.create("stopped-out", **KEPT)
+    days.write("stopped-in", "ann", 3)
+    with counting(days, "stopped", state).start():
+        wait_until(
+            lambda: [value for _, value in days.read("stopped-out")][-1:] == ["3"],
+            what="three records are counted",
+        )
+    return Stopped(state, days.read("stopped-out"))
+
+
+@pytest.mark.parametrize("place", ["same", "other"])
+def test_an_application_that_was_stopped_for_longer_than_its_offsets_refuses(
+    days: Days, stopped: Stopped, tmp_path: Path, place: str
+) -> None:
+    """Check that it does not count its inputs again, on top of what it has counted."""
+    if place == "same" and days.is_shifted:
+        days.create("canary")
+        days.write("canary", "ann", 1)
+        days.pass_days(8, expiring="canary")
+    wait_until(
+        lambda: days.committed("stopped", "stopped-in") < 0,
+        what="the offsets expire",
+        timeout_s=2 * HANG_LIMIT_S,
+    )
+    state = stopped.state if place == "same" else tmp_path / "b"
+    running = counting(days, "stopped", state).start()
+    wait_until(lambda: running.state == "ERROR", what="the application refuses")
+    with pytest.raises(StreamsError, match="stopped-in") as refused:
+        running.close()
+    assert "offset" in str(refused.value)
+    assert days.read("stopped-out") == stopped.output
