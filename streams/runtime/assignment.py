@@ -21,10 +21,14 @@ from streams.membership.connection import ConnectionLost
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.runtime.group_assignment import build_assignments, describe_group
 from streams.runtime.interfaces import AdminClient
+from streams.runtime.internal_topic_settings import (
+    mend_topic_settings,
+    warn_of_compaction_lags,
+)
 from streams.runtime.internal_topics import (
-    COMPACTION_LAG_SETTING,
     REPARTITION_SETTINGS,
     changelog_settings,
+    find_needed_lags,
 )
 from streams.runtime.leftover_stores import (
     find_leftovers,
@@ -137,6 +141,8 @@ class StreamsPartitionAssignor:
         self._fetch_committed_offsets = fetch_committed_offsets
         self.declared = declare_topology(describe_topology(topology))
         self._logged_notice = ""
+        self._mended_topics: set[str] = set()
+        self._needed_lags = find_needed_lags(topology)
         self._assigned_input_counts: dict[str, int] | None = None
         """The partition counts of the inputs when tasks were last assigned."""
 
@@ -350,9 +356,7 @@ class StreamsPartitionAssignor:
         if is_only_version:
             self._warn_of_leftovers(new, existing_counts)
         self._admin.create_topics(new, settings, self._config.replication_factor)
-        self._warn_of_compaction_lags(
-            {t: each for t, each in settings.items() if t in existing_counts}
-        )
+        self._mend_existing_topics({t: e for t, e in settings.items() if t in existing_counts})
 
     def _warn_of_leftovers(
         self, new_topics: Collection[str], existing_topics: Collection[str]
@@ -372,28 +376,15 @@ class StreamsPartitionAssignor:
         if left:
             log.warning("%s", format_leftover_warning(begun, left))
 
-    def _warn_of_compaction_lags(self, wanted_settings: Mapping[str, Mapping[str, str]]) -> None:
-        """Warn of existing changelogs that compact earlier than `cut_retention_ms` asks for.
+    def _mend_existing_topics(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
+        """Alter what would lose records of internal topics that exist, once for each topic.
 
-        Topics that exist are left as they are. Where their settings can't be read tasks are
-        assigned all the same.
+        What cuts alone need is not altered: a warning says it.
         """
-        lags = {t: int(each.get(COMPACTION_LAG_SETTING, 0)) for t, each in wanted_settings.items()}
-        topics = [topic for topic, lag in lags.items() if lag and self._config.cut_retention_ms]
-        try:
-            settings = self._admin.fetch_topic_settings(topics) if topics else {}
-        except (OutcomeUnknown, StreamsError) as error:
-            log.info("it is not known when %s are compacted: %s", list_names(topics), error)
-            return
-        for topic, topic_settings in settings.items():
-            if int(topic_settings.get(COMPACTION_LAG_SETTING, 0)) < lags[topic]:
-                log.warning(
-                    "%s has %s=%s, and cut_retention_ms asks for %d: alter it (kafka-configs), or "
-                    "what a cut needs may be compacted away",
-                    *(
-                        topic,
-                        COMPACTION_LAG_SETTING,
-                        topic_settings.get(COMPACTION_LAG_SETTING, 0),
-                        lags[topic],
-                    ),
-                )
+        config = self._config
+        new = {t: each for t, each in wanted.items() if t not in self._mended_topics}
+        if new:
+            mend_topic_settings(self._admin, new, self._needed_lags, config.bootstrap_servers)
+        self._mended_topics |= new.keys()
+        if config.cut_retention_ms:
+            warn_of_compaction_lags(self._admin, wanted)

@@ -90,6 +90,8 @@ class AdminClient(Protocol):
 
     def fetch_topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]: ...
 
+    def alter_topic_settings(self, topic: str, settings: Mapping[str, str]) -> None: ...
+
     def create_topics(
         self,
         partition_counts: Mapping[str, int],

@@ -3,8 +3,8 @@
     topic                   cleanup.policy    and
     changelog, key-value    compact
       and buffers
-    changelog, windows      compact,delete    retention.ms: the store's and a day, for clocks differ
-      and sessions
+    changelog, windows      compact,delete    retention.ms -1: windows close by stream time, which
+      and sessions                            stands while nothing comes; none is lost to the clock
     changelog, versioned    compact           min.compaction.lag.ms: the store's history and a day
     repartition             delete            retention.ms -1: the purge deletes what was consumed;
                                               segment.bytes 50 MB, so that this soon frees disk
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.runtime.changelog import ChangelogExpiry
+from streams.topology.build import Topology
 
 _DAY_MS = 86_400_000
 _INT64_MAX = 2**63 - 1
@@ -46,7 +47,7 @@ def changelog_settings(store: StoreSpec, cut_retention_ms: int = 0) -> dict[str,
         case StoreKind.WINDOW | StoreKind.SESSION:
             settings = {
                 "cleanup.policy": "compact,delete",
-                "retention.ms": _add_a_day(store.retention_ms),
+                "retention.ms": "-1",
             }
         case StoreKind.VERSIONED:
             settings = {
@@ -58,6 +59,15 @@ def changelog_settings(store: StoreSpec, cut_retention_ms: int = 0) -> dict[str,
     lag_ms = max(int(settings.get(COMPACTION_LAG_SETTING, 0)), cut_retention_ms)
     lag = {COMPACTION_LAG_SETTING: str(lag_ms)} if lag_ms else {}
     return {**settings, **lag, **_CREATE_TIME, **store.topic_settings}
+
+
+def find_needed_lags(topology: Topology) -> dict[str, str]:
+    """Return the `min.compaction.lag.ms` that changelogs need for their stores, not for cuts."""
+    stores = (store for sub in topology.subtopologies for store in sub.stores if store.logged)
+    settings = {topology.restore_topic_of(each.name): changelog_settings(each) for each in stores}
+    return {
+        t: e[COMPACTION_LAG_SETTING] for t, e in settings.items() if COMPACTION_LAG_SETTING in e
+    }
 
 
 def expiry_of_changelog(store: StoreSpec) -> ChangelogExpiry:

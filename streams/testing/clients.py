@@ -328,6 +328,10 @@ class InMemoryAdmin:
     def fetch_topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
         return {topic: dict(self._cluster.topic_settings[topic]) for topic in topics}
 
+    def alter_topic_settings(self, topic: str, settings: Mapping[str, str]) -> None:
+        """Set settings of a topic, and leave the others as they are."""
+        self._cluster.topic_settings[topic] = {**self._cluster.topic_settings[topic], **settings}
+
     def create_topics(
         self,
         partition_counts: Mapping[str, int],

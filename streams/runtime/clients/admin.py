@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,6 +17,11 @@ from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, New
 
 from streams.common.topic_partitions import Partition
 from streams.errors import AuthorizationError, ConfigError, OutcomeUnknown
+from streams.runtime.clients.admin_requests import (
+    count_partitions,
+    create_settings_change,
+    to_constant_name,
+)
 from streams.runtime.clients.errors import (
     UNKNOWN_TOPIC_ERRORS,
     NotReady,
@@ -73,7 +77,7 @@ class Admin:
                 f"{timeout_s:g} s ({error.args[0].str()}): check the address, or start one with "
                 "`millrace broker`"
             ) from error
-        return _count_partitions(metadata)
+        return count_partitions(metadata)
 
     def fetch_partition_counts(self) -> dict[str, int]:
         """Return the number of partitions of every topic."""
@@ -81,7 +85,7 @@ class Admin:
             metadata = self._admin.list_topics(timeout=self._timeout_s)
         except KafkaException as error:
             raise translate_client_error(error, "list topics") from error
-        return _count_partitions(metadata)
+        return count_partitions(metadata)
 
     def fetch_metadata_bytes_max(self) -> int:
         """Return the limit in bytes for the metadata of an offset, by the strictest broker.
@@ -127,7 +131,7 @@ class Admin:
             if description is None or description.authorized_operations is None:
                 continue
             for operation in operations[topic]:
-                if AclOperation[_to_constant_name(operation)] not in (
+                if AclOperation[to_constant_name(operation)] not in (
                     description.authorized_operations
                 ):
                     raise AuthorizationError(operation, "topic", topic)
@@ -162,6 +166,17 @@ class Admin:
             topic: {name: entry.value for name, entry in entries.items() if entry.value is not None}
             for topic, entries in settings.items()
         }
+
+    def alter_topic_settings(self, topic: str, settings: Mapping[str, str]) -> None:
+        """Set settings of a topic, and leave its others as they are (KIP-339)."""
+
+        def request_change() -> None:
+            resource = create_settings_change(topic, settings)
+            for future in self._admin.incremental_alter_configs([resource]).values():
+                right = Right("AlterConfigs", topic)
+                self._wait_for_result(future, f"alter settings of {topic}", right)
+
+        self._call_with_retries(request_change)
 
     def create_topics(
         self,
@@ -380,12 +395,3 @@ class Admin:
             raise translate_client_error(error, action) from error
         except TimeoutError as error:
             raise OutcomeUnknown(f"{action}: no answer in {timeout_s:g} s") from error
-
-
-def _to_constant_name(operation: str) -> str:
-    """Return an operation's name as confluent-kafka has it: DESCRIBE_CONFIGS."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", operation).upper()
-
-
-def _count_partitions(found: Any) -> dict[str, int]:
-    return {t.topic: len(t.partitions) for t in found.topics.values() if t.error is None}

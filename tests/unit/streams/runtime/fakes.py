@@ -258,7 +258,8 @@ class FakeAdmin(InMemoryAdmin):
         self.group_ids: list[str] = []
         """Ids of the groups that `list_groups` returns."""
         asked = (
-            "fetch_partition_counts fetch_topic_ids fetch_topic_settings list_groups "
+            "fetch_partition_counts fetch_topic_ids fetch_topic_settings "
+            "list_groups alter_topic_settings "
             "fetch_earliest_offsets fetch_offsets_for_time fetch_latest_offsets"
         )
         script.record_calls(self, "admin", f"{asked} create_topics delete_records renew_client")
