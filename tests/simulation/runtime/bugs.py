@@ -622,8 +622,8 @@ def members_that_declare_no_topology(world: World) -> AbstractContextManager[Non
 
 def _earlier_members(world: World, *, declares_topology: bool) -> AbstractContextManager[None]:
     def create_member(original: Any) -> Any:
-        def member(worker: Any, number: int, assignor: Any) -> Any:
-            made = original(worker, number, assignor)
+        def member(worker: Any, *others: Any) -> Any:
+            made = original(worker, *others)
             if _is_earlier(world):
                 _stop_tasks_while_joining(made, worker, declares_topology=declares_topology)
             return made
