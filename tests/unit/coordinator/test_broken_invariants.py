@@ -129,7 +129,7 @@ def test_whoever_embeds_the_broker_is_told(tmp_path: Path) -> None:
 def test_a_broker_process_says_so_in_one_line_with_status_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "run_broker", lambda config, listening, faults: part())
+    monkeypatch.setattr(command, "run_broker", lambda config, listening, faults, clock: part())
     assert command.main(["--data", str(tmp_path)]) == 1
     assert capsys.readouterr().err == (
         "millrace: the broker stopped to protect its data: state and log have parted\n"
