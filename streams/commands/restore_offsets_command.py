@@ -47,6 +47,7 @@ from streams.runtime.offset_metadata import (
     has_positions,
     replace_positions,
 )
+from streams.runtime.offset_proof import is_lost
 from streams.topology.build import Topology
 
 
@@ -153,10 +154,10 @@ def _plan_offsets(clients: ClusterClients, app: App, *, accept: bool) -> Iterato
         ends = clients.admin.fetch_latest_offsets(list(task.changelogs.values()))
         positions = {store: ends[changelog] for store, changelog in task.changelogs.items()}
         mine = [committed.offsets[p] for p in task.partitions if p in committed.offsets]
-        is_known = any(has_positions(held.metadata) for held in mine)
+        known = [decode_metadata(held.metadata) for held in mine if has_positions(held.metadata)]
         for partition in task.partitions:
             held = committed.offsets.get(partition)
-            if held is None and is_known:
+            if held is None and not is_lost(partition.topic, known):
                 continue  # an input that was added: it begins as `auto_offset_reset` says
             reason = _find_reason(clients, task, held, is_exact=app.config.exactly_once)
             if reason is None:

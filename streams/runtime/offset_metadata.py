@@ -13,7 +13,8 @@ nothing in between (punctuations alone).
               changelog the CRC-32 of its name and its position (uint32, int64), then for each
               step with a time of its own that of `time of <step>` and the time, for each store
               with a ttl that of `time of expiry of <store>` and the time, then that of
-              `number of the commit` and the number; big-endian
+              `number of the commit` and the number, then, where a task has several inputs, for
+              each that of `input <topic>` and 1; big-endian
 
 The number of a commit grows from one commit of a task to its next: it is the one before and 1, or
 the wall clock in ms if that is more, so that it also grows over commits of an earlier release,
@@ -34,6 +35,7 @@ import re
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from zlib import crc32
 
 import orjson
@@ -80,6 +82,10 @@ class OffsetMetadata:
         """Return the stream time in ms of a step that has its own; -1 if unknown."""
         return self._positions.get(_hash_name(_step_time_name(step)), _NO_TIME)
 
+    def names_input(self, topic: str) -> bool:
+        """Return whether the offset was committed together with one of this topic."""
+        return _hash_name(_input_name(topic)) in self._positions
+
     @property
     def is_reset(self) -> bool:
         """Return whether `millrace group reset` has set the offset: no store has a record yet."""
@@ -105,12 +111,14 @@ def encode_metadata(
     step_times: Mapping[str, int] | None = None,
     commit_number: int | None = None,
     bytes_max: int = METADATA_BYTES_MAX,
+    input_topics: tuple[str, ...] = (),
 ) -> str:
     """Encode store positions, times and the number of a commit as the metadata of an offset.
 
     `positions` has for each store the first changelog offset that is not in it, `step_times` the
-    stream time in ms of each step that has its own. The number is left out where it is None, and
-    where the text with its NUL would be longer than `bytes_max`.
+    stream time in ms of each step that has its own, `input_topics` the other inputs of the task.
+    The number and the inputs are left out where the text with its NUL would be longer than
+    `bytes_max`.
     """
     data = bytearray(partition_time_ms.to_bytes(_TIME_BYTES, "big", signed=True))
     for store, position in positions.items():
@@ -119,6 +127,9 @@ def encode_metadata(
         data += _HASHED_POSITION.pack(_hash_name(_step_time_name(step)), step_ms)
     if commit_number is not None and _encoded_size(len(data) + _HASHED_POSITION.size) <= bytes_max:
         data += _HASHED_POSITION.pack(_COMMIT_HASH, commit_number)
+    names = _encode_input_names(input_topics) if input_topics else b""
+    if names and _encoded_size(len(data) + len(names)) <= bytes_max:
+        data += names
     return _encode_text(data)
 
 
@@ -186,7 +197,12 @@ def check_metadata_sizes(topology: Topology, limit_bytes: int) -> None:
                 "by a repartition"
             )
         if clash := _find_hash_collision(
-            [*names, *map(_step_time_name, steps), _COMMIT_NUMBER_NAME]
+            [
+                *names,
+                *map(_step_time_name, steps),
+                _COMMIT_NUMBER_NAME,
+                *map(_input_name, sub.sources),
+            ]
         ):
             problems.append(
                 f"{clash[0]!r} and {clash[1]!r} of sub-topology {sub.number} have the same "
@@ -239,6 +255,17 @@ def _hash_name(name: str) -> int:
 def _step_time_name(step: str) -> str:
     """Return the metadata key of a step's stream time, which can't equal the name of a store."""
     return f"time of {step}"
+
+
+def _input_name(topic: str) -> str:
+    """Return the metadata key that says that a topic was an input, which equals no store's name."""
+    return f"input {topic}"
+
+
+@lru_cache(maxsize=1_024)
+def _encode_input_names(topics: tuple[str, ...]) -> bytes:
+    """Encode the entries that name the inputs of a task, once for all of its commits."""
+    return b"".join(_HASHED_POSITION.pack(_hash_name(_input_name(t)), 1) for t in topics)
 
 
 def _changelog_store_names(sub: Subtopology) -> list[str]:

@@ -15,7 +15,8 @@ does, or where an offset is gone, inputs would be read again on top of what they
 It is refused only where a store proves that a commit has been: by a committed record in it or in
 its changelog, or by a checkpoint that followed one. Aborted records and markers prove nothing, so
 an application that died in its first transaction begins anew. An input has no offset yet, and that
-is in order, if another committed offset of the group knows the task's stores: it was added.
+is in order, if another committed offset of the group knows the task's stores and does not name it
+among the inputs that it was committed with: it was added.
 
 At least once a changelog may be ahead of the offsets after a crash, so positions are not compared;
 an offset is committed before the first record is written to a changelog (`streams.runtime.commit`).
@@ -31,6 +32,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import StreamsError
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import (
+    OffsetMetadata,
     decode_metadata,
     has_metadata_of_streams,
     has_positions,
@@ -129,8 +131,8 @@ def prove_offsets(
     names = [name for name, each in stores.logged.items() if not each.is_source_topic]
     texts = own.values() or _list_witnesses(witnesses, partitions, names)
     known = [decode_metadata(text) for text in texts]
-    lost = sorted(p for p in partitions if p not in committed) if not known else []
-    if lost:
+    missing = sorted(p for p in partitions if p not in committed)
+    if lost := [p for p in missing if is_lost(p.topic, known)]:
         return OffsetProof(
             group,
             f"group {group!r} has no committed offset for {_format_partitions(lost)}: it has "
@@ -143,11 +145,42 @@ def prove_offsets(
     }
     # Kafka Streams commits only the inputs that went on: older positions may stand beside its own.
     if is_transactional and all(map(has_positions, texts)):
+        if rewound := _find_rewound(own, names):
+            return OffsetProof(
+                group,
+                f"the offset of {_format_partitions(rewound)} was committed by group {group!r} "
+                "before those of its other inputs: an older one was put back",
+            )
         for name in names:
             found = [at for each in known if (at := each.position_of_store(name)) is not None]
             if found or is_reset:
                 positions[stores.logged[name].changelog] = max(found, default=0)
     return OffsetProof(group, positions=positions, is_reset=is_reset)
+
+
+def is_lost(topic: str, known: Collection[OffsetMetadata]) -> bool:
+    """Return whether an input without a committed offset had one, by the metadata of others.
+
+    Without others it is taken to have had one, which matters where the task has state.
+    """
+    return not known or any(metadata.names_input(topic) for metadata in known)
+
+
+def _find_rewound(own: Mapping[Partition, str], store_names: Collection[str]) -> list[Partition]:
+    """Return the inputs of a task whose offset is older than one that was committed with them.
+
+    An input that a version of the topology did not have keeps an older one, and is not named.
+    """
+    if len(own) < 2:
+        return []
+    known = {partition: decode_metadata(text) for partition, text in own.items()}
+    rewound = set()
+    for name in store_names:
+        at = {p: each.position_of_store(name) or 0 for p, each in known.items()}
+        newest = known[max(at, key=lambda p: at[p])]
+        last = max(at.values())
+        rewound |= {p for p in at if at[p] < last and newest.names_input(p.topic)}
+    return sorted(rewound)
 
 
 def _list_witnesses(

@@ -127,6 +127,9 @@ class Task:
         self._global_views = global_views
         self._observer = observer
         self._metadata_bytes_max = metadata_bytes_max
+        topics = tuple(sorted({partition.topic for partition in partitions}))
+        # Of several inputs one may lose its offset: those of the others name it.
+        self._input_topics = topics if len(topics) > 1 else ()
         self._lock = lock
         self.early_serialization = EarlySerialization(stores.all_stores, self._is_processing_record)
 
@@ -281,14 +284,9 @@ class Task:
             expiry.ms = store.stream_time_ms
         times = steps.buffered_records.partition_times_ms(steps.context.stream_time_ms)
         step_times = {step: time.ms for step, time in steps.context.step_times.items()}
-        number, bytes_max = self.commit_number, self._metadata_bytes_max
+        more = (step_times, self.commit_number, self._metadata_bytes_max, self._input_topics)
         return [
-            (
-                p,
-                OffsetAndMetadata(
-                    o, encode_metadata(stores, times.get(p, NO_TIME), step_times, number, bytes_max)
-                ),
-            )
+            (p, OffsetAndMetadata(o, encode_metadata(stores, times.get(p, NO_TIME), *more)))
             for p, o in self.positions.items()
         ]
 

@@ -220,3 +220,37 @@ def test_state_of_the_time_before_a_reset_is_refused(
 
     with pytest.raises(StreamsError, match=refusal):
         restart_with(cluster, build_counting_app(store), reset)
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        (lambda offsets, older: offsets.pop(Partition("more", 0)), r"no committed offset for more"),
+        (
+            lambda offsets, older: offsets.update({Partition("more", 0): older}),
+            r"offset of more\[0\] was committed .* before those of its other inputs",
+        ),
+    ],
+    ids=["lost", "put back"],
+)
+def test_one_of_several_inputs_is_refused_too(
+    cluster: InMemoryCluster, change: Callable[[Offsets, OffsetAndMetadata], Any], refusal: str
+) -> None:
+    with TopologyTestDriver(build_version("in", "more")) as driver:
+        driver.topic("more").pipe("k", "x", timestamp_ms=1)
+        older = cluster.committed_offsets[Partition("more", 0)]
+        driver.topic("in").pipe("k", "x", timestamp_ms=1)
+        driver.crash()
+        change(cluster.committed_offsets, older)
+        with pytest.raises(StreamsError, match=refusal):
+            driver.restart()
+
+
+def test_an_input_that_was_left_out_for_a_while_goes_on_where_it_was(
+    cluster: InMemoryCluster,
+) -> None:
+    for count, inputs in enumerate((["in", "more"], ["in"], ["in", "more"]), 1):
+        with TopologyTestDriver(build_version(*inputs)) as driver:
+            driver.topic(inputs[-1]).pipe("k", "x", timestamp_ms=1)
+            assert driver.store("c").get("k") == count
+            driver.crash()
