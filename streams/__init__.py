@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ConfigError,
         NotClosed,
         SerdeError,
+        StoreNotLocal,
         StoreUnavailable,
         StreamsError,
         TaskCorrupted,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         ReadOnlyVersionedStore,
         ReadOnlyWindowStore,
     )
+    from streams.queries.store_locations import StoreIterator
     from streams.runtime.global_tables import ReadOnlyGlobalStore
     from streams.runtime.progress import RestoreListener, SuspendReason
     from streams.settings.config import StreamsConfig
@@ -62,6 +64,8 @@ __all__ = [
     "RestoreListener",
     "SerdeError",
     "Store",
+    "StoreIterator",
+    "StoreNotLocal",
     "StoreUnavailable",
     "StreamsConfig",
     "StreamsError",
@@ -100,6 +104,8 @@ _MODULES = {
     "RestoreListener": "streams.runtime.progress",
     "SerdeError": "streams.errors",
     "Store": "streams.graph.materialized",
+    "StoreIterator": "streams.queries.store_locations",
+    "StoreNotLocal": "streams.errors",
     "StoreUnavailable": "streams.errors",
     "StreamsConfig": "streams.settings.config",
     "StreamsError": "streams.errors",

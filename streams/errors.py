@@ -108,6 +108,25 @@ class StoreUnavailable(StreamsError):
     """
 
 
+class StoreNotLocal(StoreUnavailable):
+    """Signals that a key is not in a store here, and may be in `partitions` of other workers.
+
+    `owner` is the address of the worker that has the key, None where it is not known. Another
+    attempt here does not help while the partitions stay where they are.
+    """
+
+    def __init__(self, store: str, partitions: frozenset[int], owner: str | None = None) -> None:
+        self.store, self.partitions, self.owner = store, partitions, owner
+        listed = ", ".join(map(str, sorted(partitions)))
+        super().__init__(
+            f"store {store!r} has no such key in the partitions of this worker, and partitions "
+            f"{listed} are with other workers: ask these (owner: {owner or 'unknown'})"
+        )
+
+    def __reduce__(self) -> tuple[type[StoreNotLocal], tuple[str, frozenset[int], str | None]]:
+        return type(self), (self.store, self.partitions, self.owner)
+
+
 class ApplicationShutdown(StreamsError):
     """Signals that a member asked the whole group to shut down; says which one and why."""
 

@@ -18,6 +18,7 @@ from streams.queries.read_only_stores import (
     create_view,
     require_view_class,
 )
+from streams.queries.store_locations import StoreLocations, ThreadAssignment
 from streams.queries.store_provider import StateStoreProvider
 from streams.runtime.assembly import WorkerResources
 from streams.runtime.state_cleanup import StateDirectoryCleaner
@@ -141,10 +142,12 @@ class RunningApp:
         if tables is not None and (copy := tables.find_read_only_store(name)) is not None:
             return require_view_class(name, copy, view_class)
         subtopologies = self._worker.topology.subtopologies
-        specs = {spec.name: spec for sub in subtopologies for spec in sub.stores}
-        if name not in specs:
-            raise ConfigError(f"there is no store {name!r}; there are {sorted(specs)}")
-        view = create_view(StateStoreProvider(specs[name], self._list_tasks))
+        found = {spec.name: (spec, sub) for sub in subtopologies for spec in sub.stores}
+        if name not in found:
+            raise ConfigError(f"there is no store {name!r}; there are {sorted(found)}")
+        spec, sub = found[name]
+        locations = StoreLocations(sub, self._list_assignments, self._fetch_partition_counts)
+        view = create_view(StateStoreProvider(spec, self._list_tasks, locations))
         return require_view_class(name, view, view_class)
 
     def health(self) -> Health:
@@ -209,6 +212,14 @@ class RunningApp:
     def _list_tasks(self) -> list[Task]:
         """Return the active tasks that this worker's threads have now."""
         return [task for thread in self._threads for task in thread.current_tasks()]
+
+    def _list_assignments(self) -> list[ThreadAssignment]:
+        """Return what the group has assigned to each thread of this worker."""
+        return [(thread.name, thread.loop.assignment) for thread in self._threads]
+
+    def _fetch_partition_counts(self) -> dict[str, int]:
+        """Return the number of partitions of every topic. Raises OutcomeUnknown or StreamsError."""
+        return self._threads[0].loop.fetch_partition_counts()
 
     def _list_standby_tasks(self) -> list[Task]:
         """Return the standby and warm-up tasks that this worker's threads have now."""

@@ -4,13 +4,15 @@ There is a class for each kind of store, as in Kafka Streams' interactive querie
 kept and used from any thread. It reads all tasks of the store that this worker has now: a key is
 looked up in each. What a key-value store iterates comes in the order of the keys' bytes, from all
 tasks at once; windows and sessions come from one task after another, those of a key in the order
-that the method says. What other workers have is not seen. The errors are those of
+that the method says. What other workers have is not seen: a look-up of a key that is not found
+raises StoreNotLocal while they have partitions of the store, and a result that is iterated says
+which `partitions` it covers and which are missing (`StoreIterator`). The errors are those of
 `StateStoreProvider`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar, get_origin, overload
 
 from state.entry import ValueAndTimestamp
@@ -21,6 +23,7 @@ from state.window import WindowStore
 from state.windowed import Windowed
 from streams.errors import ConfigError
 from streams.graph.nodes import StoreKind
+from streams.queries.store_locations import StoreIterator
 from streams.queries.store_provider import S, StateStoreProvider
 
 K = TypeVar("K")
@@ -58,7 +61,9 @@ class ReadOnlyKeyValueStore(ReadOnlyStore[KeyValueStore[K, V]], Generic[K, V]):
         """Return the value of `key` and the timestamp of the record that wrote it, or None."""
         return self._provider.find_value(lambda store: store.entry(key))
 
-    def range(self, key_from: K | None = None, key_to: K | None = None) -> Iterator[tuple[K, V]]:
+    def range(
+        self, key_from: K | None = None, key_to: K | None = None
+    ) -> StoreIterator[tuple[K, V]]:
         """Yield keys and values from `key_from` to `key_to`, both included, by the keys' bytes.
 
         That is their order, also over several partitions. None is no bound. Numbers sort as numbers
@@ -68,7 +73,7 @@ class ReadOnlyKeyValueStore(ReadOnlyStore[KeyValueStore[K, V]], Generic[K, V]):
 
     def reverse_range(
         self, key_from: K | None = None, key_to: K | None = None
-    ) -> Iterator[tuple[K, V]]:
+    ) -> StoreIterator[tuple[K, V]]:
         """Yield keys and values from `key_to` down to `key_from`, both included, by their bytes."""
         return self._provider.merge_tasks(
             lambda store: store.reverse_range(key_from, key_to), reverse=True
@@ -76,7 +81,7 @@ class ReadOnlyKeyValueStore(ReadOnlyStore[KeyValueStore[K, V]], Generic[K, V]):
 
     def prefix_scan(
         self, prefix: object, serialize: Callable[[Any], bytes] | None = None
-    ) -> Iterator[tuple[K, V]]:
+    ) -> StoreIterator[tuple[K, V]]:
         """Yield the keys whose bytes begin with those of `prefix`, and their values, in order.
 
         `serialize` makes the prefix's bytes; by default bytes are taken as they are, and anything
@@ -84,11 +89,11 @@ class ReadOnlyKeyValueStore(ReadOnlyStore[KeyValueStore[K, V]], Generic[K, V]):
         """
         return self._provider.merge_tasks(lambda store: store.prefix_scan(prefix, serialize))
 
-    def all(self) -> Iterator[tuple[K, V]]:
+    def all(self) -> StoreIterator[tuple[K, V]]:
         """Yield every key and value, in the order of the keys' bytes."""
         return self._provider.merge_tasks(lambda store: store.all())
 
-    def reverse_all(self) -> Iterator[tuple[K, V]]:
+    def reverse_all(self) -> StoreIterator[tuple[K, V]]:
         """Yield every key and value, the last key first."""
         return self._provider.merge_tasks(lambda store: store.reverse_all(), reverse=True)
 
@@ -112,10 +117,10 @@ class ReadOnlyWindowStore(ReadOnlyStore[WindowStore[V]], Generic[K, V]):
     @overload
     def fetch(self, key: K, from_ms: int) -> V | None: ...
     @overload
-    def fetch(self, key: K, from_ms: int, to_ms: int) -> Iterator[tuple[int, V]]: ...
+    def fetch(self, key: K, from_ms: int, to_ms: int) -> StoreIterator[tuple[int, V]]: ...
     def fetch(
         self, key: K, from_ms: int, to_ms: int | None = None
-    ) -> V | Iterator[tuple[int, V]] | None:
+    ) -> V | StoreIterator[tuple[int, V]] | None:
         """Return the value of `key` in one window, or its windows that start between two times.
 
         With one time it is the value in the window that starts then, or None. With two times it is
@@ -123,15 +128,15 @@ class ReadOnlyWindowStore(ReadOnlyStore[WindowStore[V]], Generic[K, V]):
         """
         if to_ms is None:
             return self._provider.find_value(lambda store: store.fetch(key, from_ms))
-        return self._provider.iterate_tasks(lambda store: store.fetch(key, from_ms, to_ms))
+        return self._provider.iterate_key(lambda store: store.fetch(key, from_ms, to_ms))
 
-    def backward_fetch(self, key: K, from_ms: int, to_ms: int) -> Iterator[tuple[int, V]]:
+    def backward_fetch(self, key: K, from_ms: int, to_ms: int) -> StoreIterator[tuple[int, V]]:
         """Yield start and value of the windows of `key` between two times, newest first."""
-        return self._provider.iterate_tasks(lambda store: store.backward_fetch(key, from_ms, to_ms))
+        return self._provider.iterate_key(lambda store: store.backward_fetch(key, from_ms, to_ms))
 
     def fetch_range(
         self, key_from: K | None, key_to: K | None, from_ms: int, to_ms: int
-    ) -> Iterator[tuple[Windowed[K], V]]:
+    ) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield the windows of a range of keys between two times, those of a key oldest first.
 
         Keys are from `key_from` to `key_to`, both included, by their bytes; None is no bound.
@@ -142,25 +147,25 @@ class ReadOnlyWindowStore(ReadOnlyStore[WindowStore[V]], Generic[K, V]):
 
     def backward_fetch_range(
         self, key_from: K | None, key_to: K | None, from_ms: int, to_ms: int
-    ) -> Iterator[tuple[Windowed[K], V]]:
+    ) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield the windows of a range of keys between two times, those of a key newest first."""
         return self._provider.iterate_tasks(
             lambda store: store.backward_fetch_range(key_from, key_to, from_ms, to_ms)
         )
 
-    def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[K], V]]:
+    def fetch_all(self, from_ms: int, to_ms: int) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield the windows of all keys that start between two times, a key's oldest first."""
         return self._provider.iterate_tasks(lambda store: store.fetch_all(from_ms, to_ms))
 
-    def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[K], V]]:
+    def backward_fetch_all(self, from_ms: int, to_ms: int) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield the windows of all keys that start between two times, a key's newest first."""
         return self._provider.iterate_tasks(lambda store: store.backward_fetch_all(from_ms, to_ms))
 
-    def all(self) -> Iterator[tuple[Windowed[K], V]]:
+    def all(self) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield all windows with their values; those of a key come oldest first."""
         return self._provider.iterate_tasks(lambda store: store.all())
 
-    def backward_all(self) -> Iterator[tuple[Windowed[K], V]]:
+    def backward_all(self) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield all windows with their values; those of a key come newest first."""
         return self._provider.iterate_tasks(lambda store: store.backward_all())
 
@@ -181,15 +186,17 @@ class ReadOnlySessionStore(ReadOnlyStore[SessionStore[V]], Generic[K, V]):
         """Return the value of the session of `key` with that start and end, or None."""
         return self._provider.find_value(lambda store: store.fetch_session(key, start_ms, end_ms))
 
-    def fetch(self, key: K) -> Iterator[tuple[Windowed[K], V]]:
+    def fetch(self, key: K) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield all sessions of `key` with their values, oldest first."""
-        return self._provider.iterate_tasks(lambda store: store.fetch(key))
+        return self._provider.iterate_key(lambda store: store.fetch(key))
 
-    def backward_fetch(self, key: K) -> Iterator[tuple[Windowed[K], V]]:
+    def backward_fetch(self, key: K) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield all sessions of `key` with their values, newest first."""
-        return self._provider.iterate_tasks(lambda store: store.backward_fetch(key))
+        return self._provider.iterate_key(lambda store: store.backward_fetch(key))
 
-    def fetch_range(self, key_from: K | None, key_to: K | None) -> Iterator[tuple[Windowed[K], V]]:
+    def fetch_range(
+        self, key_from: K | None, key_to: K | None
+    ) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield all sessions of the keys from `key_from` to `key_to`, those of a key oldest first.
 
         Both keys are included, by the order of their bytes; None is no bound.
@@ -198,7 +205,7 @@ class ReadOnlySessionStore(ReadOnlyStore[SessionStore[V]], Generic[K, V]):
 
     def backward_fetch_range(
         self, key_from: K | None, key_to: K | None
-    ) -> Iterator[tuple[Windowed[K], V]]:
+    ) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield all sessions of the keys `key_from` to `key_to`, those of a key newest first."""
         return self._provider.iterate_tasks(
             lambda store: store.backward_fetch_range(key_from, key_to)
@@ -206,24 +213,24 @@ class ReadOnlySessionStore(ReadOnlyStore[SessionStore[V]], Generic[K, V]):
 
     def find_sessions(
         self, key: K, earliest_end_ms: int, latest_start_ms: int
-    ) -> Iterator[tuple[Windowed[K], V]]:
+    ) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield the sessions of `key` that a record between the two times would join, oldest first.
 
         They end at `earliest_end_ms` or later and start at `latest_start_ms` or earlier.
         """
-        return self._provider.iterate_tasks(
+        return self._provider.iterate_key(
             lambda store: store.find_sessions(key, earliest_end_ms, latest_start_ms)
         )
 
     def backward_find_sessions(
         self, key: K, earliest_end_ms: int, latest_start_ms: int
-    ) -> Iterator[tuple[Windowed[K], V]]:
+    ) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield the sessions of `key` that a record between two times would join, newest first."""
-        return self._provider.iterate_tasks(
+        return self._provider.iterate_key(
             lambda store: store.backward_find_sessions(key, earliest_end_ms, latest_start_ms)
         )
 
-    def all(self) -> Iterator[tuple[Windowed[K], V]]:
+    def all(self) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield all sessions with their values; those of a key come oldest first."""
         return self._provider.iterate_tasks(lambda store: store.all())
 

@@ -1,19 +1,26 @@
 """Provide what a view reads: a store as each task of this worker has committed it last.
 
-While a task is restored or has just moved, a read raises StoreUnavailable rather than return old
-values; try again a little later.
+While a task is restored, has just moved or has just gone, a read raises StoreUnavailable rather
+than return old values or none; try again a little later. A key that is not found is an answer only
+if all tasks of the store are here: see `store_locations`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Generic, TypeVar, cast
 
 from state.errors import StateError, StoreSerdeError
-from streams.errors import SerdeError, StoreUnavailable
+from streams.errors import SerdeError, StoreNotLocal, StoreUnavailable
 from streams.graph.nodes import StoreSpec
+from streams.queries.store_locations import (
+    StoreIterator,
+    StoreLocations,
+    ThreadAssignment,
+    parse_partitions,
+)
 from streams.runtime.stores import AnyStore, open_store
 from streams.runtime.task import Task, TaskState
 
@@ -25,47 +32,136 @@ class StateStoreProvider(Generic[S]):
     """Reads the store that `spec` declares in all tasks of `list_tasks` (StateStoreProvider).
 
     Each read raises StoreUnavailable where a task of the store is not running here, or goes away
-    while an iterator is used; SerdeError for a key that the store's serde refuses, where another
-    attempt fails as well.
+    while an iterator is used; StoreNotLocal for a key that is not found while other workers have
+    partitions of the store; SerdeError for a key that the store's serde refuses, where another
+    attempt fails as well. Without `locations` the tasks are all that there are.
     """
 
-    def __init__(self, spec: StoreSpec, list_tasks: Callable[[], Iterable[Task]]) -> None:
+    def __init__(
+        self,
+        spec: StoreSpec,
+        list_tasks: Callable[[], Iterable[Task]],
+        locations: StoreLocations | None = None,
+    ) -> None:
         self.spec = spec
         self._list_tasks = list_tasks
+        self._locations = locations
 
     def read_all_tasks(self, read: Callable[[S], R]) -> list[R]:
-        """Return what `read` returns for the store of each task."""
-        try:
-            return [read(store) for store in self._open_stores()]
-        except StoreSerdeError as error:
-            raise SerdeError(f"{error}; the serde of its keys is {self.spec.key.name!r}") from error
-        except StateError as error:
-            raise self._unavailable_error(str(error)) from error
+        """Return what `read` returns for the store of each task of this worker."""
+        return list(self._read_every_task(read).values())
 
     def find_value(self, read: Callable[[S], R | None]) -> R | None:
-        """Return what `read` finds in the task that has the key, or None."""
-        return next((found for found in self.read_all_tasks(read) if found is not None), None)
+        """Return what `read` finds in the task that has the key; None if no task has it.
 
-    def iterate_tasks(self, read: Callable[[S], Iterator[R]]) -> Iterator[R]:
+        Raises StoreNotLocal if it is in no task here, and other workers have some.
+        """
+        assignments = self._list_assignments()
+        by_task = self._read_tasks(read, assignments)
+        for found in by_task.values():
+            if found is not None:
+                return found
+        self._require_all_partitions(by_task, assignments)
+        return None
+
+    def iterate_key(self, read: Callable[[S], Iterator[R]]) -> StoreIterator[R]:
+        """Return an iterator over what `read` yields for one key.
+
+        Raises StoreNotLocal if that is nothing here, and other workers have some tasks.
+        """
+        assignments = self._list_assignments()
+        by_task = self._read_tasks(read, assignments)
+        items = self._translate_errors(chain(*by_task.values()))
+        first = list(islice(items, 1))
+        if not first:
+            self._require_all_partitions(by_task, assignments)
+        return self._create_iterator(chain(first, items), by_task)
+
+    def iterate_tasks(self, read: Callable[[S], Iterator[R]]) -> StoreIterator[R]:
         """Return an iterator over what `read` yields, one task after another."""
-        return self._translate_errors(chain(*self.read_all_tasks(read)))
+        by_task = self._read_every_task(read)
+        return self._create_iterator(self._translate_errors(chain(*by_task.values())), by_task)
 
     def merge_tasks(
         self, read: Callable[[S], Iterator[tuple[Any, R]]], *, reverse: bool = False
-    ) -> Iterator[tuple[Any, R]]:
+    ) -> StoreIterator[tuple[Any, R]]:
         """Return an iterator over the pairs of key and value that `read` yields, in order of keys.
 
         `read` yields those of one task by the keys' bytes, from the last to the first if `reverse`.
         """
-        found = self.read_all_tasks(read)
+        by_task = self._read_every_task(read)
+        found = by_task.values()
         if len(found) < 2:
-            return self._translate_errors(chain(*found))
+            return self._create_iterator(self._translate_errors(chain(*found)), by_task)
         serialize = self.spec.key.serialize
         in_order = merge(*found, key=lambda pair: serialize(pair[0]), reverse=reverse)
-        return self._translate_errors(in_order)
+        return self._create_iterator(self._translate_errors(in_order), by_task)
 
-    def _open_stores(self) -> list[S]:
-        """Return a view of each task's store as of its last commit."""
+    def _read_every_task(self, read: Callable[[S], R]) -> dict[str, R]:
+        """Return by task what `read` returns for its store, of all tasks that are assigned here."""
+        assignments = self._list_assignments()
+        by_task = self._read_tasks(read, assignments)
+        self._check_no_transition(by_task, assignments)
+        return by_task
+
+    def _read_tasks(
+        self, read: Callable[[S], R], assignments: Sequence[ThreadAssignment]
+    ) -> dict[str, R]:
+        """Return by task what `read` returns for its store, of the tasks that run here.
+
+        Raises StoreUnavailable or StoreNotLocal if there is none.
+        """
+        try:
+            by_task = {name: read(store) for name, store in self._open_stores()}
+        except StoreSerdeError as error:
+            raise SerdeError(f"{error}; the serde of its keys is {self.spec.key.name!r}") from error
+        except StateError as error:
+            raise self._unavailable_error(str(error)) from error
+        if not by_task:
+            self._require_all_partitions(by_task, assignments)
+            raise self._unavailable_error("no task of it is on this worker now")
+        return by_task
+
+    def _list_assignments(self) -> Sequence[ThreadAssignment]:
+        """Return what is assigned to each thread of this worker now."""
+        return () if self._locations is None else self._locations.list_assignments()
+
+    def _check_no_transition(
+        self, tasks_read: Collection[str], assignments: Sequence[ThreadAssignment]
+    ) -> None:
+        """Raise StoreUnavailable if a task that is to run here was not read."""
+        if self._locations is not None and (
+            reason := self._locations.find_transition(tasks_read, assignments)
+        ):
+            raise self._unavailable_error(reason)
+
+    def _require_all_partitions(
+        self, tasks_read: Collection[str], assignments: Sequence[ThreadAssignment]
+    ) -> None:
+        """Raise StoreUnavailable or StoreNotLocal if a partition of the store was not read."""
+        self._check_no_transition(tasks_read, assignments)
+        if missing := self._find_missing_partitions(tasks_read):
+            raise StoreNotLocal(self.spec.name, missing)
+
+    def _find_missing_partitions(self, tasks_read: Collection[str]) -> frozenset[int]:
+        """Return the partitions that were not read. Raises StoreUnavailable."""
+        if self._locations is None:
+            return frozenset()
+        try:
+            return self._locations.find_missing_partitions(tasks_read)
+        except StoreUnavailable as error:
+            raise self._unavailable_error(str(error)) from error
+
+    def _create_iterator(self, items: Iterator[R], tasks_read: Collection[str]) -> StoreIterator[R]:
+        """Return an iterator that knows which tasks were read."""
+        return StoreIterator(
+            items,
+            parse_partitions(tasks_read),
+            lambda: self._find_missing_partitions(tasks_read),
+        )
+
+    def _open_stores(self) -> list[tuple[str, S]]:
+        """Return by task's name a view of its store as of its last commit."""
         stores = []
         for task in self._list_tasks():
             logged = task.stores.logged.get(self.spec.name)
@@ -73,9 +169,7 @@ class StateStoreProvider(Generic[S]):
                 continue
             if task.state is not TaskState.RUNNING or logged.disk is None:
                 raise self._unavailable_error(f"task {task.name} is {task.state.name}")
-            stores.append(cast("S", open_store(self.spec, logged.disk)))
-        if not stores:
-            raise self._unavailable_error("no task of it is on this worker now")
+            stores.append((task.name, cast("S", open_store(self.spec, logged.disk))))
         return stores
 
     def _translate_errors(self, items: Iterator[R]) -> Iterator[R]:

@@ -15,6 +15,7 @@ from streams.errors import AuthenticationError, OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MembershipSignal
 from streams.membership.instance_fencing import IdentityReplaced
+from streams.membership.protocol import AssignmentInfo
 from streams.runtime.client_renewal import ClientRenewal
 from streams.runtime.clients import encode_group_metadata
 from streams.runtime.commit import TaskCommitter
@@ -90,6 +91,15 @@ class StreamLoop:
     def restore_progress(self) -> tuple[RestoreProgress, ...]:
         """Return the progress of each store that is being restored."""
         return self._dependencies.restorer.reader.progress
+
+    @property
+    def assignment(self) -> AssignmentInfo | None:
+        """Return what the group has assigned; None while that is not known."""
+        return self._thread_tasks.assignment
+
+    def fetch_partition_counts(self) -> dict[str, int]:
+        """Return the number of partitions of every topic. Raises OutcomeUnknown or StreamsError."""
+        return self._dependencies.admin.fetch_partition_counts()
 
     @property
     def standby_tasks(self) -> list[Task]:

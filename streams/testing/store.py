@@ -11,10 +11,10 @@ class DriverStoreProvider(StateStoreProvider[S]):
     That is safe here, since no thread writes meanwhile.
     """
 
-    def _open_stores(self) -> list[S]:
-        """Return the store of each task."""
+    def _open_stores(self) -> list[tuple[str, S]]:
+        """Return the store of each task, with the task's name."""
         if self.spec.logged:
             return super()._open_stores()
         name = self.spec.name
         tasks = [task for task in self._list_tasks() if name in task.stores.unlogged]
-        return [task.stores.unlogged[name] for task in tasks]  # type: ignore[misc]
+        return [(task.name, task.stores.unlogged[name]) for task in tasks]  # type: ignore[misc]

@@ -253,11 +253,13 @@ class RecordingProvider(StateStoreProvider[Any]):
     """Records which methods of a store are called, with which arguments."""
 
     def __init__(self) -> None:
+        [spec] = build_counting_topology().subtopologies[0].stores
+        super().__init__(spec, list)
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
 
-    def read_all_tasks(self, read: Callable[[Any], Any]) -> list[Any]:
+    def _read_tasks(self, read: Callable[[Any], Any], assignments: object) -> dict[str, Any]:
         read(self)
-        return []
+        return {}
 
     def __getattr__(self, method: str) -> Callable[..., None]:
         return lambda *arguments: self.calls.append((method, arguments))

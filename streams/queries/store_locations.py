@@ -1,0 +1,125 @@
+"""Tell which tasks of a store this worker is to run, and which partitions it covers.
+
+A look-up that finds nothing proves nothing by itself: the task that has the key may be on another
+worker, or have gone a moment ago. The key's partition can't tell, since an input may be written
+with any partitioner (librdkafka's default is not Kafka's). So "there is no such key" is an answer
+only if all tasks of the store were read here (docs/decisions/0049).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from streams.errors import OutcomeUnknown, StoreUnavailable, StreamsError
+from streams.membership.protocol import AssignmentInfo
+from streams.topology.build import Subtopology
+
+R = TypeVar("R", covariant=True)
+
+ThreadAssignment = tuple[str, AssignmentInfo | None]
+"""The name of a thread and what the group has assigned to it; None while that is not known."""
+
+
+class StoreLocations:
+    """Compares the tasks of one sub-topology that were read with those that there are.
+
+    `list_assignments` returns the assignment of each thread of this worker, the same object while
+    it holds. `fetch_partition_counts` asks a broker; it is called once for each assignment.
+    """
+
+    def __init__(
+        self,
+        subtopology: Subtopology,
+        list_assignments: Callable[[], Sequence[ThreadAssignment]],
+        fetch_partition_counts: Callable[[], Mapping[str, int]],
+    ) -> None:
+        self._subtopology = subtopology
+        self.list_assignments = list_assignments
+        self._fetch_partition_counts = fetch_partition_counts
+        self._counted: tuple[Sequence[ThreadAssignment], int] | None = None
+        """The number of partitions, with the assignments under which it was fetched."""
+
+    def find_transition(
+        self, tasks_read: Collection[str], assignments: Sequence[ThreadAssignment]
+    ) -> str:
+        """Return why the tasks that were read may not be all of this worker's; empty if they are.
+
+        `assignments` are those before the tasks were read.
+        """
+        for thread, assigned in assignments:
+            if assigned is None:
+                return f"{thread} has no assignment of tasks yet, or has just lost it"
+            for task in assigned.tasks:
+                if self._is_of_store(task) and task not in tasks_read:
+                    return f"task {task} is assigned to {thread} and does not run yet"
+        if not _are_same(assignments, self.list_assignments()):
+            return "tasks are moving"
+        return ""
+
+    def find_missing_partitions(self, tasks_read: Collection[str]) -> frozenset[int]:
+        """Return the partitions of the store that are not among the tasks that were read.
+
+        Raises StoreUnavailable if their number can't be learned now.
+        """
+        return frozenset(range(self._count_partitions())) - parse_partitions(tasks_read)
+
+    def _count_partitions(self) -> int:
+        """Return how many partitions the store has: one for each task of its sub-topology."""
+        assignments = self.list_assignments()
+        if self._counted is None or not _are_same(self._counted[0], assignments):
+            topics = sorted(self._subtopology.sources)
+            try:
+                counts = self._fetch_partition_counts()
+            except (OutcomeUnknown, StreamsError) as error:
+                raise StoreUnavailable(
+                    f"the partitions of {topics} are not known: {error}"
+                ) from error
+            if missing := [topic for topic in topics if topic not in counts]:
+                raise StoreUnavailable(f"the partitions of {missing} are not known")
+            self._counted = assignments, max(counts[topic] for topic in topics)
+        return self._counted[1]
+
+    def _is_of_store(self, task: str) -> bool:
+        """Return whether a task is of the sub-topology that has the store."""
+        return task.startswith(f"{self._subtopology.number}_")
+
+
+class StoreIterator(Iterator[R]):
+    """Yields what a store holds in the tasks of this worker, and says which partitions these are.
+
+    `partitions` are those that were read.
+    """
+
+    def __init__(
+        self,
+        items: Iterator[R],
+        partitions: frozenset[int],
+        find_missing: Callable[[], frozenset[int]],
+    ) -> None:
+        self._items = items
+        self.partitions = partitions
+        self._find_missing = find_missing
+
+    @property
+    def missing_partitions(self) -> frozenset[int]:
+        """Return the partitions of the store that other workers have, or nobody at the moment.
+
+        Raises StoreUnavailable if their number can't be learned now.
+        """
+        return self._find_missing()
+
+    def __next__(self) -> R:
+        return next(self._items)
+
+
+def parse_partitions(tasks: Collection[str]) -> frozenset[int]:
+    """Return the partition numbers of tasks, which their names end with."""
+    return frozenset(int(task.rpartition("_")[2]) for task in tasks)
+
+
+def _are_same(one: Sequence[ThreadAssignment], other: Sequence[ThreadAssignment]) -> bool:
+    """Return whether two lists have the very same assignments of the same threads."""
+    return len(one) == len(other) and all(
+        a[0] == b[0] and a[1] is b[1] for a, b in zip(one, other, strict=True)
+    )
