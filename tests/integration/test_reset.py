@@ -1,13 +1,15 @@
-"""Test that a reset that fails between two steps leaves an application that refuses to start."""
+"""Test what a reset deletes, and that a worker is refused after one that was interrupted."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
 from streams import StreamsError
@@ -17,6 +19,12 @@ from streams.runtime.clients.cluster_admin import ClusterAdmin
 from tests.integration.cluster import Topics, Worker
 from tests.integration.worker import build
 from tests.processes import HANG_LIMIT_S
+
+PROGRAM = """
+from tests.integration.worker import build
+
+app = build("{name}", "{source}", "{target}", kind="count")
+"""
 
 
 def fail(*_: Any, **__: Any) -> None:
@@ -75,3 +83,33 @@ def test_a_worker_that_starts_in_between_is_refused_and_a_second_reset_goes_on(
         topics.wait_for_counts(101)
     assert topics.counts() == topics.truth
     assert len(list(topics.committed())) > before, "the inputs were read anew"
+
+
+def test_leftovers_are_deleted_unless_another_application_may_have_them(
+    topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, module = topics.application, topics.application.replace("-", "_")
+    text = PROGRAM.format(name=name, source=topics.source, target=topics.target)
+    (tmp_path / f"{module}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    state = tmp_path / "state"
+    (state / f"{name}-weekly").mkdir(parents=True)
+    own, former = f"{name}-counts-changelog", f"{name}-former-changelog"
+    alike = [f"{name}-monthly-a-changelog", f"{name}-monthly-b-repartition"]
+    grouped, kept_on_disk = f"{name}-daily-n-changelog", f"{name}-weekly-n-changelog"
+    topics.create(own, former, *alike, grouped, kept_on_disk)
+    consumer = Consumer({"bootstrap.servers": topics.servers, "group.id": f"{name}-daily"})
+    consumer.commit(offsets=[TopicPartition(topics.source, 0, 0)], asynchronous=False)
+    consumer.close()
+
+    def list_deleted(*options: str) -> list[str]:
+        servers = ["--bootstrap-servers", topics.servers, "--state-dir", str(state)]
+        arguments = ["group", "reset", f"{module}:app", "--json", "--dry-run", *servers, *options]
+        done = CliRunner().invoke(cli, arguments)
+        assert done.exit_code == 0, done.output
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        return [row["what"] for row in rows if row["change"] == "delete topic"]
+
+    assert list_deleted() == [own]
+    assert list_deleted("--leftovers") == [own, former]
