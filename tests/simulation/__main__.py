@@ -26,7 +26,6 @@ from tests.simulation.runtime import scenario as runtime
 from tests.simulation.runtime.applications import APPLICATIONS
 from tests.simulation.runtime.days import scenario as days
 from tests.simulation.runtime.days.history import DaysHistory
-from tests.simulation.runtime.days.scenario import TABLES
 from tests.simulation.runtime.history import RuntimeHistory
 from tests.simulation.runtime.topologies import TIMED
 from tests.simulation.transactions import TransactionHistory
@@ -49,9 +48,7 @@ KINDS: dict[str, Callable[[int], str]] = {
     "expiring": lambda seed: find_failure(
         TransactionHistory, transactions.scenario(seed, days=True)
     ),
-    "days": lambda seed: find_failure(
-        DaysHistory, days.days_scenario(seed, kind=TABLES[seed % len(TABLES)], aborts=False)
-    ),
+    "days": lambda seed: find_failure(DaysHistory, days.days_scenario(seed, aborts=False)),
 }
 
 

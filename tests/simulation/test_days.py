@@ -13,24 +13,27 @@ from tests.simulation.runtime.days.bugs import (
 )
 from tests.simulation.runtime.days.history import DaysHistory
 from tests.simulation.runtime.days.refusals import Cause
-from tests.simulation.runtime.days.scenario import TABLES, days_scenario
+from tests.simulation.runtime.days.scenario import KINDS, TABLES, days_scenario
 from tests.simulation.scenario import scenario
 from tests.simulation.transactions import TransactionHistory
 
-SEEDS = 4
+SEEDS = 3
 STORY_SEEDS = 2
 BUG_SEEDS = 40
 TRANSACTION_SEEDS = 8
 TOLD = (
     *(("idle for weeks", kind) for kind in TABLES),
     *(("lost unread", kind) for kind in ("copy", "collect", "regroup")),
+    *(("windows that stand", kind) for kind in ("closing", "suppress")),
+    *(("partition added", kind) for kind in ("copy", "collect", "regroup")),
+    *(("changelog that deletes", kind) for kind in ("count", "regroup", "closing")),
     # What has no state can't know what it had read.
-    *(("stopped beyond offsets", kind) for kind in ("count", "collect", "regroup")),
+    *(("stopped beyond offsets", kind) for kind in ("collect", "regroup", "closing")),
     *(("offsets set back", kind) for kind in ("count", "collect", "closing", "suppress")),
 )
 
 
-@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_results_are_as_if_no_days_had_passed(seed: int, kind: str) -> None:
     found = find_failure(DaysHistory, days_scenario(seed, kind=kind, aborts=False))
@@ -48,7 +51,11 @@ def test_an_application_refuses_by_name_or_its_results_are_right(
 
 @pytest.mark.parametrize(
     ("story", "cause"),
-    [("lost unread", Cause.UNREAD), ("stopped beyond offsets", Cause.OFFSETS)],
+    [
+        ("lost unread", Cause.UNREAD),
+        ("stopped beyond offsets", Cause.OFFSETS),
+        ("partition added", Cause.PARTITIONS),
+    ],
 )
 def test_what_can_not_be_kept_is_refused_with_its_cause(story: str, cause: Cause) -> None:
     history = DaysHistory(days_scenario(1, story, kind="count"))

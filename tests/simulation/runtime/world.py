@@ -113,6 +113,8 @@ class RuntimeWorld(ThreadedWorld):
         """The values written to the input, by key, in order."""
         self.timed: list[Timed] = []
         """The records with timestamps written to both inputs."""
+        self.feed_partitions = PARTITIONS
+        """How many partitions of the input the records are written to."""
         self._ahead_ms = -3 * 86_400_000  # brokers take no times that are far ahead of theirs
         machines = 1 if setting.together else setting.workers
         self.machines = [Machine(self, number) for number in range(machines)]
@@ -212,7 +214,7 @@ class RuntimeWorld(ThreadedWorld):
                 continue
             for topic in (INPUT, OTHER) if self.runtime.kind == "lines" else (INPUT,):
                 self._feed.produce(
-                    topic, given[-1].encode(), f"k{number}".encode(), number % PARTITIONS
+                    topic, given[-1].encode(), f"k{number}".encode(), number % self.feed_partitions
                 )
 
     def _feed_input(self, fed: Input) -> None:
@@ -231,7 +233,7 @@ class RuntimeWorld(ThreadedWorld):
             key = value if self.runtime.kind == "outer" else f"k{number}"
             fed = Timed(topic, key, value, now_ms)
             self.timed.append(fed)
-            self._produce_timed(fed, number % PARTITIONS)
+            self._produce_timed(fed, number % self.feed_partitions)
             now_ms += random.randrange(100)
 
     def leap(self) -> None:

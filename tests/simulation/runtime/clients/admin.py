@@ -14,6 +14,7 @@ from tests.simulation.runtime.clients.client import UNKNOWN, Client, Failed, as_
 from tests.simulation.runtime.process import Process
 
 LIST_GROUPS, CREATE_TOPICS, DELETE_RECORDS, DESCRIBE_CONFIGS = 16, 19, 21, 32
+INCREMENTAL_ALTER_CONFIGS = 44
 SPECIAL = {"EarliestSpec": -2, "LatestSpec": -1, "MaxTimestampSpec": -3}
 
 
@@ -74,6 +75,9 @@ class SimAdminClient:
 
     def describe_configs(self, resources: Iterable[Any], **_: Any) -> dict[Any, Answer]:
         return {each: self._begin(self._configs(each)) for each in resources}
+
+    def incremental_alter_configs(self, resources: Iterable[Any], **_: Any) -> dict[Any, Answer]:
+        return {each: self._begin(self._alter(each)) for each in resources}
 
     def poll(self, timeout: float = 0) -> int:
         self._process.yield_turn()
@@ -149,6 +153,22 @@ class SimAdminClient:
             each.name: SimpleNamespace(name=each.name, value=each.value)
             for each in answer.results[0].configs
         }
+
+    async def _alter(self, resource: Any) -> None:
+        changes = [
+            {
+                "name": each.name,
+                "config_operation": getattr(each.incremental_operation, "value", 0),
+                "value": each.value,
+            }
+            for each in resource.incremental_configs
+        ]
+        kind = getattr(resource.restype, "value", resource.restype)
+        wanted = {"resource_type": kind, "resource_name": resource.name, "configs": changes}
+        given = {"resources": [wanted], "validate_only": False}
+        await self._client.send_request(
+            INCREMENTAL_ALTER_CONFIGS, 1, given, lambda answer: answer.responses[0].error_code
+        )
 
 
 def _look(task: asyncio.Task[Any]) -> None:

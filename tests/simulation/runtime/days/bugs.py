@@ -11,11 +11,13 @@ from confluent_kafka import KafkaError
 from coordinator.groups import offset_expiry
 from coordinator.log.producer_state import ProducerStateManager
 from streams.runtime import assignment, task_creator
+from streams.runtime.changelog import ChangelogExpiry
 from streams.runtime.clients import errors
 from streams.runtime.offset_proof import UNCHECKED
 from streams.runtime.offset_reset import OffsetResetter
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.bugs import Bug, several
+from tests.simulation.runtime.days.scenario import DAY_MS
 from tests.simulation.world import World
 
 
@@ -89,6 +91,32 @@ def offsets_taken_as_they_are(world: World) -> AbstractContextManager[None]:
     return replaced(task_creator, "prove_offsets", lambda original: lambda *_, **__: UNCHECKED)
 
 
+def windows_cut_by_the_clock(world: World) -> AbstractContextManager[None]:
+    """Make changelogs of windows lose what is a day older than the store keeps them."""
+
+    def make(original: Any) -> Any:
+        def settings(store: Any, *arguments: Any) -> dict[str, str]:
+            retention_ms = (store.retention_ms or 0) + DAY_MS
+            return {**original(store, *arguments), "retention.ms": str(retention_ms)}
+
+        return settings
+
+    return replaced(assignment, "changelog_settings", make)
+
+
+def lost_windows_left_out(world: World) -> AbstractContextManager[None]:
+    """Make a store of windows be restored from what is left of a changelog that was cut."""
+    return several(
+        windows_cut_by_the_clock(world),
+        replaced(ChangelogExpiry, "may_begin_at", lambda original: lambda *_: True),
+    )
+
+
+def settings_left_as_they_are(world: World) -> AbstractContextManager[None]:
+    """Make an application start on changelogs whose settings lose records."""
+    return replaced(assignment, "mend_topic_settings", lambda original: lambda *_: None)
+
+
 def producers_forgotten_at_once(world: World) -> AbstractContextManager[None]:
     """Make the broker forget each producer with the next check: a retry is written twice."""
 
@@ -99,16 +127,20 @@ def producers_forgotten_at_once(world: World) -> AbstractContextManager[None]:
 
 
 WRONG = ("exactly_once", "partial", "stores", "closed")
+_WINDOWS = {"kind": "closing"}
 _COUNT = {"kind": "count", "persistent": False}
 DAYS_BUGS = (
     PlantedDays(records_that_expired_unread_skipped, ("exactly_once",), "lost unread", _COUNT),
-    PlantedDays(changelogs_cut_by_the_clock, ("exactly_once", "stores"), None, _COUNT),
+    PlantedDays(changelogs_cut_by_the_clock, ("refusal", *WRONG), None, _COUNT),
     PlantedDays(
         offsets_of_living_groups_expire,
         ("exactly_once", "offsets", "refusal"),
         "idle for weeks",
         _COUNT,
     ),
+    PlantedDays(windows_cut_by_the_clock, ("refusal", "closed"), "windows that stand", _WINDOWS),
+    PlantedDays(lost_windows_left_out, ("closed",), "windows that stand", _WINDOWS),
+    PlantedDays(settings_left_as_they_are, ("refusal", *WRONG), "changelog that deletes", _COUNT),
     PlantedDays(offsets_taken_as_they_are, WRONG, "stopped beyond offsets", _COUNT),
     PlantedDays(offsets_taken_as_they_are, WRONG, "offsets set back", _COUNT),
     PlantedDays(expired_producers_end_their_worker, ("refusal", "progress"), "idle for weeks"),

@@ -19,6 +19,7 @@ from tests.simulation.runtime.days.scenario import (
     CHECKS_MS,
     DAY_MS,
     Abort,
+    AddPartition,
     DaysScenario,
     Pass,
     Recreate,
@@ -85,25 +86,36 @@ class DaysHistory(RuntimeHistory):
                 self._wait_until(lambda: not any(each.is_alive for each in world.workers))
             case Replace(machine):
                 world.replace_machine(machine)
+            case Feed(count, seed) if self._stands:
+                self._stands = False
+                world.continue_event_time()
+                world.feed(count, Random(seed))
+            case Pass(days, stands):
+                self._pass_days(int(days * DAY_MS), stands=stands)
+            case Abort() | Recreate() | AddPartition() | SetOffsets() | SetTopic():
+                self._change_by_hand(action)
+            case _:
+                super()._take(action)
+
+    def _change_by_hand(self, action: Any) -> None:
+        """Let somebody else write to topics, or change topics and offsets."""
+        world = self.world
+        match action:
             case Abort(number):
                 world.abort_on_inputs(number)
                 self._wait_until(lambda: not world.is_aborting)
             case Recreate():
                 world.recreate(INPUT)
                 self._forget_checkers(Offsets, Owners)  # the offsets of another topic are lower
-            case Feed(count, seed) if self._stands:
-                self._stands = False
-                world.continue_event_time()
-                world.feed(count, Random(seed))
-            case SetTopic(topic, name, value):
-                world.set_topic(topic, name, value)
+            case AddPartition():
+                world.add_partition(INPUT)
             case SetOffsets(back, deletes):
                 self._forget_checkers(Offsets)  # it expects that offsets never go back
                 world.set_offsets(back, deletes=deletes)
-            case Pass(days, stands):
-                self._pass_days(int(days * DAY_MS), stands=stands)
-            case _:
-                super()._take(action)
+            case SetTopic(topic, name, value):
+                world.set_topic(topic, name, value)
+                if topic != INPUT and any(each.is_alive for each in world.workers):
+                    world.causes.add(Cause.POLICY)
 
     def _pass_days(self, days_ms: int, *, stands: bool) -> None:
         """Move the wall clock, and let the broker's checks find what has expired."""

@@ -18,8 +18,10 @@ class Cause(Enum):
     """Its group was empty for longer than committed offsets are kept."""
     TOPIC = r"another topic of the same name|made again|topic id"
     """A topic was deleted and made again."""
-    POLICY = r"cleanup\.policy|retention\.ms"
-    """The settings of one of its topics were changed."""
+    PARTITIONS = r"partitions"
+    """A topic of its input has got another partition."""
+    POLICY = r"cleanup\.policy|retention\.ms|were removed"
+    """The settings of one of its topics were changed while it ran."""
 
 
 def find_cause(error: Exception, causes: set[Cause]) -> Cause | None:

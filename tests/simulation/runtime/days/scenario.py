@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 from tests.simulation.runtime.scenario import Feed, Kill, Start
-from tests.simulation.runtime.topologies import INPUT, TIMED
+from tests.simulation.runtime.topologies import CHANGELOG, INPUT, TIMED
 from tests.simulation.runtime.world import RuntimeSetting
 from tests.simulation.steps import Scenario, Step
 from tests.simulation.world import Setting
@@ -70,6 +70,11 @@ class Recreate:
 
 
 @dataclass(frozen=True, slots=True)
+class AddPartition:
+    """Represents another partition of the input, to which the records of some keys go."""
+
+
+@dataclass(frozen=True, slots=True)
 class SetTopic:
     """Represents a setting of a topic that somebody changes by hand."""
 
@@ -87,7 +92,18 @@ class SetOffsets:
 
 
 DaysAction: TypeAlias = (
-    Feed | Start | Kill | Pass | Rest | StopAll | Replace | Abort | Recreate | SetTopic | SetOffsets
+    Feed
+    | Start
+    | Kill
+    | Pass
+    | Rest
+    | StopAll
+    | Replace
+    | Abort
+    | Recreate
+    | AddPartition
+    | SetTopic
+    | SetOffsets
 )
 DaysScenario: TypeAlias = Scenario[RuntimeSetting, Any]
 
@@ -132,6 +148,8 @@ def _rounds(
     """Yield rounds of records, rest, days and restarts; some rest comes before each pass."""
     yield Step(800, _feed(random))
     may_stand = stands and setting.kind in TIMED
+    if setting.kind in TIMED:  # their records may be older than any retention when they come
+        yield Step(0, SetTopic(INPUT, "retention.ms", "-1"))
     for _ in range(ROUNDS):
         yield Step(100, _feed(random))
         if random.random() < 0.3 and aborts:
@@ -185,6 +203,34 @@ def _offsets_set_back(random: Random) -> Iterator[Step[Any]]:
     yield Step(100, Rest())
     yield Step(50, StopAll(killed=random.random() < 0.3))
     yield Step(1_500, SetOffsets(random.choice((1, 3, 100)), deletes=random.random() < 0.3))
+    yield from _come_back(random)
+    yield Step(500, _feed(random))
+
+
+def _partition_added(random: Random) -> Iterator[Step[Any]]:
+    """Add a partition to the input of a stopped application, and start it again."""
+    yield Step(800, _feed(random))
+    yield Step(100, _feed(random))
+    yield Step(100, Rest())
+    yield Step(50, StopAll())
+    yield Step(50, AddPartition())
+    yield from _come_back(random)
+    yield Step(500, _feed(random))
+    yield Step(500, _feed(random))
+
+
+def _changelog_that_deletes(random: Random) -> Iterator[Step[Any]]:
+    """Let somebody set the changelog to delete what is old, while the application is stopped."""
+    yield Step(800, _feed(random))
+    yield Step(100, _feed(random))
+    yield Step(100, Rest())
+    yield Step(50, StopAll())
+    yield Step(50, SetTopic(CHANGELOG, "cleanup.policy", "delete"))
+    yield from _come_back(random)
+    yield Step(800, _feed(random))
+    yield Step(100, Rest())
+    yield Step(50, Pass(8))
+    yield Step(50, StopAll())
     yield from _come_back(random)
     yield Step(500, _feed(random))
 
@@ -261,6 +307,8 @@ STORIES = {
     "idle for weeks": _idle_for_weeks,
     "stopped beyond offsets": _stopped_beyond_offsets,
     "offsets set back": _offsets_set_back,
+    "partition added": _partition_added,
+    "changelog that deletes": _changelog_that_deletes,
     "idle after aborted": _idle_after_aborted,
     "windows that stand": _windows_that_stand,
     "topic made again": _topic_made_again,

@@ -44,6 +44,13 @@ class DaysWorld(RuntimeWorld):
         if found is not None:
             self.broker.topics.replace_configs(topic, {**found.configs, name: value})
 
+    def add_partition(self, topic: str) -> None:
+        """Add a partition to a topic of the input; what is written from now on goes there too."""
+        self.feed_partitions = PARTITIONS + 1
+        with self.observe_action():
+            self.broker.topics.add_partitions(topic, self.feed_partitions)
+        self.causes.add(Cause.PARTITIONS)
+
     def recreate(self, topic: str) -> None:
         """Delete a topic and make it again, empty, with another id."""
         found = self.broker.topics.get(topic)
