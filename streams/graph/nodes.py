@@ -75,6 +75,8 @@ class InternalProcessorContext(Protocol):
     record_timestamp_ms: int
     """The timestamp of the record that a processor was handed last: its writes to stores have it
     unless it gives another."""
+    store_source_topics: Mapping[str, str]
+    """By store name the table's topic that restores it in the place of a changelog."""
     commit_callbacks: list[Callable[[], None]]
     """Functions to call before a commit, downstream first, of steps that hold results back."""
     uncommitted_results: dict[str, dict[Any, Any]]
@@ -92,12 +94,11 @@ class InternalProcessorContext(Protocol):
     late_count: int
     """How many of these came after their window had closed, once for each window."""
     shared_by_steps: dict[str, Any]
-    """Objects that several steps of the task share, by the name of a store that only these steps
-    use. They go when the steps are discarded."""
+    """Objects that several steps share, by the name of a store that only these steps use."""
 
     value_previews: dict[str, Callable[[set[bytes]], None]]
-    """By source topic a function to call with the values of records, as bytes, right before a slice
-    of them is processed: for a step that computes something of many together in less time."""
+    """By source topic a function to call with the values of a slice of records, as bytes, right
+    before they are processed: for a step that computes something of many in less time."""
     observer: TaskObserver | None
     """The test driver that runs the task, if any. With it results that are otherwise looked for at
     intervals of the wall clock, which then stands still, are looked for with each record."""

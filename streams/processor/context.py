@@ -10,6 +10,7 @@ from typing_extensions import TypeVar
 from streams.common.durations import Duration, duration_to_ms
 from streams.errors import StreamsError
 from streams.graph.nodes import Binding, ForwardRecord
+from streams.processor.read_only_table_store import ReadOnlyTableStore
 from streams.processor.record import Headers, MessageWithHeaders, Record
 
 K2 = TypeVar("K2", default=Any)
@@ -88,7 +89,8 @@ class ProcessorContext(Generic[K2, V2]):
     def store(self, name: str) -> Any:
         """Return the store of that name, which `stores` must name, or the one of a global table.
 
-        A global table's store is to be read only. Raises StreamsError for any other name.
+        A global table's store is to be read only, and so is the store of a table that its own topic
+        restores (`reuse.ktable.source.topics`). Raises StreamsError for any other name.
         """
         if (copy := self._task.find_global_store(name)) is not None:
             return copy
@@ -97,7 +99,11 @@ class ProcessorContext(Generic[K2, V2]):
                 f"step {self._at.step!r} has no store {name!r}: name it in the processor's stores, "
                 f"which are now {sorted(self._stores)}"
             )
-        return self._task.get_store(name)
+        store = self._task.get_store(name)
+        topic = self._task.store_source_topics.get(name)
+        if topic is None:
+            return store
+        return ReadOnlyTableStore(store, step=self._at.step, name=name, topic=topic)
 
     def schedule(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from state.errors import EarlierWriteRefused, StoreCorrupted
@@ -58,6 +59,7 @@ class TaskContext:
         "shared_by_steps",
         "start_callbacks",
         "step_times",
+        "store_source_topics",
         "stream_time_ms",
         "task_name",
         "uncommitted_results",
@@ -78,8 +80,10 @@ class TaskContext:
         global_views: Mapping[str, Callable[[], Any]] | None = None,
         step_times_ms: Mapping[str, int] | None = None,
         early_serialization: EarlySerialization | None = None,
+        store_source_topics: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.task_name = task_name
+        self.store_source_topics = store_source_topics
         self.produce = producer.produce
         self.wait_for_queue_room = producer.wait_for_queue_room
         self._fetch_partition_count = producer.fetch_partition_count

@@ -203,6 +203,7 @@ class Task:
             global_views=self._global_views,
             step_times_ms=self.step_times_ms,
             early_serialization=self.early_serialization if stores else None,
+            store_source_topics=self.stores.list_source_topics(),
         )
         self._steps = BoundSteps(self._subtopology, context, self.stores, self.early_serialization)
         for expiry, store in self._stores_with_expiry():

@@ -107,6 +107,14 @@ class TaskStores:
         for logged in self.logged.values():
             logged.log_changes(producer, self._undelivered)
 
+    def list_source_topics(self) -> dict[str, str]:
+        """Return by store name the table's topic that restores it in the place of a changelog."""
+        return {
+            name: logged.changelog.topic
+            for name, logged in self.logged.items()
+            if logged.is_source_topic
+        }
+
     def written_changelogs(self) -> list[Partition]:
         """Return the changelog partitions that the task writes."""
         return [each.changelog for each in self.logged.values() if not each.is_source_topic]

@@ -68,6 +68,7 @@ class BoundTask:
         self.value_previews: dict[str, Callable[[set[bytes]], None]] = {}
         self.observer: TaskObserver | None = None
         self.record_timestamp_ms = -1
+        self.store_source_topics: Mapping[str, str] = {}
         self.scheduled: list[tuple[int, str, Callable[[int], None]]] = []
         self.commits_asked = 0
         self.full_queue_count = 0
