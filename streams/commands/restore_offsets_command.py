@@ -215,7 +215,7 @@ def _find_reason(
     is_own = held is not None and has_metadata_of_streams(held.metadata)
     if not is_own and not task.changelogs:
         return "no offset" if held is None else "set by a tool"
-    if is_own and not is_exact:
+    if is_own and (not is_exact or metadata.is_at_least_once):
         return None
     starts: dict[Partition, int] = {}
     for store, changelog in task.changelogs.items():

@@ -52,6 +52,7 @@ _NO_TIME = -1
 _COMMIT_NUMBER_NAME = "number of the commit"
 """The name under which the number of the commit is stored; names of stores have no blanks."""
 _COMMIT_HASH = crc32(_COMMIT_NUMBER_NAME.encode())
+_AT_LEAST_ONCE_HASH = crc32(b"at least once")
 _RESET_BEGUN_HASH, _RESET_DONE_HASH = crc32(b"reset was begun"), crc32(b"reset is done")
 METADATA_BYTES_MAX = 4_096
 """The brokers' default limit in bytes, which includes the NUL that librdkafka adds."""
@@ -87,6 +88,11 @@ class OffsetMetadata:
         return _hash_name(_input_name(topic)) in self._positions
 
     @property
+    def is_at_least_once(self) -> bool:
+        """Return whether it was committed at least once, so that changelogs may be ahead of it."""
+        return _AT_LEAST_ONCE_HASH in self._positions
+
+    @property
     def is_reset(self) -> bool:
         """Return whether `millrace group reset` has set the offset: no store has a record yet."""
         return _RESET_DONE_HASH in self._positions
@@ -112,12 +118,15 @@ def encode_metadata(
     commit_number: int | None = None,
     bytes_max: int = METADATA_BYTES_MAX,
     input_topics: tuple[str, ...] = (),
+    *,
+    is_at_least_once: bool = False,
 ) -> str:
     """Encode store positions, times and the number of a commit as the metadata of an offset.
 
     `positions` has for each store the first changelog offset that is not in it, `step_times` the
     stream time in ms of each step that has its own, `input_topics` the other inputs of the task.
-    The number and the inputs are left out where the text with its NUL would be longer than
+    `is_at_least_once`: it was committed without a transaction, so that changelogs may be ahead.
+    That, the number and the inputs are left out where the text with its NUL would be longer than
     `bytes_max`.
     """
     data = bytearray(partition_time_ms.to_bytes(_TIME_BYTES, "big", signed=True))
@@ -125,6 +134,8 @@ def encode_metadata(
         data += _HASHED_POSITION.pack(_hash_name(store), position)
     for step, step_ms in (step_times or {}).items():
         data += _HASHED_POSITION.pack(_hash_name(_step_time_name(step)), step_ms)
+    if is_at_least_once and _encoded_size(len(data) + _HASHED_POSITION.size) <= bytes_max:
+        data += _HASHED_POSITION.pack(_AT_LEAST_ONCE_HASH, 1)
     if commit_number is not None and _encoded_size(len(data) + _HASHED_POSITION.size) <= bytes_max:
         data += _HASHED_POSITION.pack(_COMMIT_HASH, commit_number)
     names = _encode_input_names(input_topics) if input_topics else b""

@@ -18,7 +18,8 @@ an application that died in its first transaction begins anew. An input has no o
 is in order, if another committed offset of the group knows the task's stores and does not name it
 among the inputs that it was committed with: it was added.
 
-At least once a changelog may be ahead of the offsets after a crash, so positions are not compared;
+At least once a changelog may be ahead of the offsets after a crash, so positions are not compared,
+nor are those of offsets that were committed so before the guarantee was switched;
 an offset is committed before the first record is written to a changelog (`streams.runtime.commit`).
 Offsets that Kafka Streams has committed name no positions, and are taken as they are.
 """
@@ -144,7 +145,8 @@ def prove_offsets(
         if each.is_source_topic
     }
     # Kafka Streams commits only the inputs that went on: older positions may stand beside its own.
-    if is_transactional and all(map(has_positions, texts)):
+    was_exact = is_transactional and not any(each.is_at_least_once for each in known)
+    if was_exact and all(map(has_positions, texts)):
         if rewound := _find_rewound(own, names):
             return OffsetProof(
                 group,

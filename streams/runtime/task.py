@@ -34,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from enum import Enum, auto
+from functools import partial
 from typing import Any
 
 from state.expiring import ExpiringStore
@@ -97,6 +98,7 @@ class Task:
         global_views: Mapping[str, Callable[[], Any]] | None = None,
         observer: TaskObserver | None = None,
         metadata_bytes_max: int = METADATA_BYTES_MAX,
+        is_transactional: bool = True,
     ) -> None:
         self.name = name
         self.directory = directory or name
@@ -127,6 +129,7 @@ class Task:
         self._global_views = global_views
         self._observer = observer
         self._metadata_bytes_max = metadata_bytes_max
+        self._is_transactional = is_transactional
         topics = tuple(sorted({partition.topic for partition in partitions}))
         # Of several inputs one may lose its offset: those of the others name it.
         self._input_topics = topics if len(topics) > 1 else ()
@@ -285,9 +288,17 @@ class Task:
             expiry.ms = store.stream_time_ms
         times = steps.buffered_records.partition_times_ms(steps.context.stream_time_ms)
         step_times = {step: time.ms for step, time in steps.context.step_times.items()}
-        more = (step_times, self.commit_number, self._metadata_bytes_max, self._input_topics)
+        encode = partial(
+            encode_metadata,
+            stores,
+            step_times=step_times,
+            commit_number=self.commit_number,
+            bytes_max=self._metadata_bytes_max,
+            input_topics=self._input_topics,
+            is_at_least_once=not self._is_transactional,
+        )
         return [
-            (p, OffsetAndMetadata(o, encode_metadata(stores, times.get(p, NO_TIME), *more)))
+            (p, OffsetAndMetadata(o, encode(times.get(p, NO_TIME))))
             for p, o in self.positions.items()
         ]
 
@@ -300,7 +311,7 @@ class Task:
         first, self.uncommitted_inputs = self.uncommitted_inputs, []
         if not self.stores.written_changelogs():
             return []
-        metadata = encode_metadata(self.stores.committable_positions())
+        metadata = encode_metadata(self.stores.committable_positions(), is_at_least_once=True)
         return [(p, OffsetAndMetadata(self.positions[p], metadata)) for p in first]
 
     def commit_stores(self, now_ms: int) -> None:

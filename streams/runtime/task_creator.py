@@ -173,6 +173,7 @@ class TaskCreator:
             global_views=self._global_views,
             observer=self._observer,
             metadata_bytes_max=self._metadata_bytes_max,
+            is_transactional=self._is_transactional,
         )
 
     def _directory_number(self, subtopology: int) -> int:

@@ -254,3 +254,20 @@ def test_an_input_that_was_left_out_for_a_while_goes_on_where_it_was(
             driver.topic(inputs[-1]).pipe("k", "x", timestamp_ms=1)
             assert driver.store("c").get("k") == count
             driver.crash()
+
+
+def test_the_guarantee_may_be_switched_after_a_crash_at_least_once(
+    cluster: InMemoryCluster,
+) -> None:
+    with TopologyTestDriver(build_counting_app(processing_guarantee="at_least_once")) as driver:
+        driver.topic("in").pipe("k", "x", timestamp_ms=1)
+        driver.crash(at=CommitStep.PRODUCED)
+        driver.topic("in").pipe("k", "x", timestamp_ms=1)
+        assert not driver.is_running
+    with TopologyTestDriver(build_counting_app(processing_guarantee="exactly_once_v2")) as driver:
+        assert driver.store("c").get("k") == 3, "one was counted and not committed, as it may be"
+        driver.crash()
+        assert not decode_metadata(cluster.committed_offsets[INPUT].metadata).is_at_least_once
+        rewind(cluster.committed_offsets)
+        with pytest.raises(StreamsError, match="was not committed by group"):
+            driver.restart()
