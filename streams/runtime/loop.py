@@ -169,6 +169,7 @@ class StreamLoop:
         # A task that starts makes a producer, for which the group may refuse an old generation.
         if not self._thread_tasks.is_settled() and not parts.member.is_generation_over:
             self._thread_tasks.start_assigned_tasks()
+            self._count_resets()
         may_create = self._thread_tasks.is_settled()  # active tasks come first
         self._thread_tasks.standby.follow_assigned_tasks(may_create=may_create)
         # Also what was read for tasks that are promoted or gone.
@@ -249,8 +250,13 @@ class StreamLoop:
         self._dependencies.consumer.add_partitions(positions)
         for partition, position in positions.items():
             self._executor.task_of_partition(partition).positions[partition] = position
-        self.counters.offsets_out_of_range = self._dependencies.offset_resetter.offsets_out_of_range
-        self.counters.records_out_of_range = self._dependencies.offset_resetter.records_out_of_range
+        self._count_resets()
+
+    def _count_resets(self) -> None:
+        """Take over how many offsets were out of range, also when tasks were started."""
+        resetter = self._dependencies.offset_resetter
+        self.counters.offsets_out_of_range = resetter.offsets_out_of_range
+        self.counters.records_out_of_range = resetter.records_out_of_range
 
     def _commit_tasks(self) -> bool:
         """Commit all tasks; return False, and do nothing, while a join allows no commit."""

@@ -14,12 +14,13 @@ nothing in between (punctuations alone).
               step with a time of its own that of `time of <step>` and the time, for each store
               with a ttl that of `time of expiry of <store>` and the time, then that of
               `number of the commit` and the number, then, where a task has several inputs, for
-              each that of `input <topic>` and 1; big-endian
+              each that of `input <topic>` and 1, then for each input that of `id of <topic>` and a
+              hash of the topic's id; big-endian
 
 The number of a commit grows from one commit of a task to its next: it is the one before and 1, or
 the wall clock in ms if that is more, so that it also grows over commits of an earlier release,
-which writes none. It is left out where it would make the text longer than the brokers take,
-so that no application is refused for it.
+which writes none. It and the ids of topics are left out where they would make the text longer than
+the brokers take, so that no application is refused for them.
 
 Names are hashed since what a broker takes is bounded (`offset.metadata.max.bytes`, 4 096 with the
 NUL that librdkafka adds), and names are not: 255 stores of any name fit. Kafka Streams' metadata
@@ -110,6 +111,14 @@ class OffsetMetadata:
         """
         return self._positions.get(_COMMIT_HASH)
 
+    def topic_id_hash(self, topic: str) -> int | None:
+        """Return the hash of the id that an input of the task had at the commit; None if unknown.
+
+        `hash_topic_id` makes it. It is unknown for a topic that was no input of the task, in
+        metadata of earlier releases, and where the brokers have no topic ids.
+        """
+        return self._positions.get(_hash_name(_topic_id_name(topic)))
+
 
 def encode_metadata(
     positions: Mapping[str, int],
@@ -118,29 +127,34 @@ def encode_metadata(
     commit_number: int | None = None,
     bytes_max: int = METADATA_BYTES_MAX,
     input_topics: tuple[str, ...] = (),
+    topic_ids: Mapping[str, int] | None = None,
     *,
     is_at_least_once: bool = False,
 ) -> str:
-    """Encode store positions, times and the number of a commit as the metadata of an offset.
+    """Encode positions, times, commit number and topic ids as the metadata of an offset.
 
     `positions` has for each store the first changelog offset that is not in it, `step_times` the
-    stream time in ms of each step that has its own, `input_topics` the other inputs of the task.
-    `is_at_least_once`: it was committed without a transaction, so that changelogs may be ahead.
-    That, the number and the inputs are left out where the text with its NUL would be longer than
-    `bytes_max`.
+    stream time in ms of each step that has its own, `input_topics` the other inputs of the task,
+    `topic_ids` the hash of the id of each input (`hash_topic_id`). `is_at_least_once`: it was
+    committed without a transaction, so that changelogs may be ahead. That, the number, the inputs
+    and the ids are left out where the text with its NUL would be longer than `bytes_max`.
     """
     data = bytearray(partition_time_ms.to_bytes(_TIME_BYTES, "big", signed=True))
     for store, position in positions.items():
         data += _HASHED_POSITION.pack(_hash_name(store), position)
     for step, step_ms in (step_times or {}).items():
         data += _HASHED_POSITION.pack(_hash_name(_step_time_name(step)), step_ms)
-    if is_at_least_once and _encoded_size(len(data) + _HASHED_POSITION.size) <= bytes_max:
+    if is_at_least_once and _has_room(data, bytes_max):
         data += _HASHED_POSITION.pack(_AT_LEAST_ONCE_HASH, 1)
-    if commit_number is not None and _encoded_size(len(data) + _HASHED_POSITION.size) <= bytes_max:
+    if commit_number is not None and _has_room(data, bytes_max):
         data += _HASHED_POSITION.pack(_COMMIT_HASH, commit_number)
     names = _encode_input_names(input_topics) if input_topics else b""
     if names and _encoded_size(len(data) + len(names)) <= bytes_max:
         data += names
+    for topic, id_hash in (topic_ids or {}).items():
+        if not _has_room(data, bytes_max):
+            break
+        data += _HASHED_POSITION.pack(_hash_name(_topic_id_name(topic)), id_hash)
     return _encode_text(data)
 
 
@@ -213,6 +227,7 @@ def check_metadata_sizes(topology: Topology, limit_bytes: int) -> None:
                 *map(_step_time_name, steps),
                 _COMMIT_NUMBER_NAME,
                 *map(_input_name, sub.sources),
+                *map(_topic_id_name, sub.sources),
             ]
         ):
             problems.append(
@@ -226,6 +241,11 @@ def check_metadata_sizes(topology: Topology, limit_bytes: int) -> None:
 def _encoded_size(data_bytes: int) -> int:
     """Return the size in bytes of encoded metadata, with prefix and librdkafka's NUL."""
     return len(_VERSION_2_PREFIX) + (data_bytes + 2) // 3 * 4 + 1
+
+
+def _has_room(data: bytes | bytearray, bytes_max: int) -> bool:
+    """Return whether metadata may have one more entry."""
+    return _encoded_size(len(data) + _HASHED_POSITION.size) <= bytes_max
 
 
 def _encode_text(data: bytes | bytearray) -> str:
@@ -277,6 +297,11 @@ def _input_name(topic: str) -> str:
 def _encode_input_names(topics: tuple[str, ...]) -> bytes:
     """Encode the entries that name the inputs of a task, once for all of its commits."""
     return b"".join(_HASHED_POSITION.pack(_hash_name(_input_name(t)), 1) for t in topics)
+
+
+def _topic_id_name(topic: str) -> str:
+    """Return the metadata key of a topic's id, which can't equal the name of a store."""
+    return f"id of {topic}"
 
 
 def _changelog_store_names(sub: Subtopology) -> list[str]:

@@ -14,6 +14,7 @@ from streams.common.host import Host
 from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
 from streams.runtime.interfaces import AdminClient
+from streams.runtime.topic_ids import fetch_topic_id_hashes
 from streams.settings.offset_reset import (
     STOP_WORDS,
     OffsetResetPolicy,
@@ -122,6 +123,48 @@ class OffsetResetter:
                 f"{skipped} records are skipped"
                 if position >= offset
                 else f"the {ends[partition] - position} there are now may be read again",
+            )
+        return offsets
+
+    def fetch_topic_ids(self, topics: Collection[str]) -> dict[str, int]:
+        """Fetch the hash of the id of each topic; those without an id are left out."""
+        return fetch_topic_id_hashes(self._admin, topics)
+
+    def find_offsets_in_new_topics(self, former: Mapping[Partition, int]) -> dict[Partition, int]:
+        """Return where to go on with partitions of topics that were deleted and made again.
+
+        `former` are the committed offsets, which belong to the topics before. Counts and logs them.
+        Raises: StreamsError where `offset_out_of_range` is `fail`, and for internal topics.
+        """
+        if not former:
+            return {}
+        for partition, offset in former.items():
+            problem = (
+                f"{partition} is of another topic of the same name than its committed offset "
+                f"{offset}: topic {partition.topic!r} was deleted and created again"
+            )
+            if partition.topic in self._internal_topics:
+                raise StreamsError(
+                    f"{problem}, and records between two steps of this application are lost. Reset "
+                    "the application (`millrace group reset MODULE:APP`)"
+                )
+            if self._out_of_range_policy.strategy is ResetStrategy.NONE:
+                raise StreamsError(
+                    f"{problem}, and offset_out_of_range=fail: let offset_out_of_range say where "
+                    "to go on in the new topic (earliest, latest, by_duration:...), or start over "
+                    "with `millrace group reset MODULE:APP`"
+                )
+        partitions = list(former)
+        offsets = self._fetch_policy_offsets(self._out_of_range_policy, partitions)
+        self._initial_offsets |= {p: offsets[p] for p in partitions if p in self._initial_offsets}
+        for partition, offset in former.items():
+            self.offsets_out_of_range += 1
+            log.warning(
+                "%s is of another topic of the same name than its committed offset %d: the topic "
+                "was deleted and created again. It goes on at %d of the new one "
+                "(offset_out_of_range=%s)",
+                *(partition, offset, offsets[partition]),
+                self._out_of_range_policy.strategy.value,
             )
         return offsets
 

@@ -115,6 +115,8 @@ class Task:
         """Which committed records of the stores the committed offsets account for."""
         self.uncommitted_inputs: list[Partition] = []
         """The input partitions for which no offset had been committed."""
+        self.topic_ids: Mapping[str, int] = {}
+        """The hash of the id of each input topic, where the brokers have ids."""
         self.partition_times_ms: dict[Partition, int] = {}
         """The highest timestamp of each partition, where the committed metadata have it."""
         self.step_times_ms: dict[str, int] = {}
@@ -295,6 +297,7 @@ class Task:
             commit_number=self.commit_number,
             bytes_max=self._metadata_bytes_max,
             input_topics=self._input_topics,
+            topic_ids=self.topic_ids,
             is_at_least_once=not self._is_transactional,
         )
         return [
@@ -311,7 +314,12 @@ class Task:
         first, self.uncommitted_inputs = self.uncommitted_inputs, []
         if not self.stores.written_changelogs():
             return []
-        metadata = encode_metadata(self.stores.committable_positions(), is_at_least_once=True)
+        metadata = encode_metadata(
+            self.stores.committable_positions(),
+            bytes_max=self._metadata_bytes_max,
+            topic_ids=self.topic_ids,
+            is_at_least_once=True,
+        )
         return [(p, OffsetAndMetadata(self.positions[p], metadata)) for p in first]
 
     def commit_stores(self, now_ms: int) -> None:

@@ -39,6 +39,7 @@ from streams.runtime.partition_group import NO_TIME
 from streams.runtime.stores import open_store
 from streams.runtime.task import Task
 from streams.runtime.task_stores import TaskStores
+from streams.runtime.topic_ids import find_offsets_of_former_topics
 from streams.topology.build import Topology
 
 log = logging.getLogger(__name__)
@@ -209,10 +210,18 @@ class TaskCreator:
         committed = self._fetch_committed([p for task in tasks for p in task.partitions])
         self._postpone_unstable(committed.pending)
         stable = [task for task in tasks if self._unstable_partitions.isdisjoint(task.partitions)]
+        topic_ids = self._offset_resetter.fetch_topic_ids(
+            {p.topic for task in stable for p in task.partitions}
+        )
+        own = {p for task in stable for p in task.partitions}
+        former = find_offsets_of_former_topics(
+            {p: held for p, held in committed.offsets.items() if p in own}, topic_ids
+        )
         proofs = self._prove_offsets(stable, committed.offsets)
         fresh = [p for task in stable for p in task.partitions if p not in committed.offsets]
         positions = {p: each.offset for p, each in committed.offsets.items()}
         positions |= self._offset_resetter.find_initial_offsets(fresh)
+        positions |= self._offset_resetter.find_offsets_in_new_topics(former)
         for task in stable:
             mine = {p: committed.offsets[p] for p in task.partitions if p in committed.offsets}
             metadata = {p: decode_metadata(held.metadata) for p, held in mine.items()}
@@ -231,6 +240,8 @@ class TaskCreator:
             task.stores.note_committed_times(mine)
             proof = proofs[task.name]
             task.start_restoring(begin, required, times, steps, number, proof)
+            topics = {p.topic for p in task.partitions}
+            task.topic_ids = {t: topic_ids[t] for t in sorted(topics & topic_ids.keys())}
             task.uncommitted_inputs = [p for p in task.partitions if p not in mine]
         return stable
 

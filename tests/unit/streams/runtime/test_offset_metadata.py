@@ -173,3 +173,26 @@ def test_a_broker_that_takes_less_is_named_with_what_it_takes() -> None:
 def test_names_that_can_not_be_told_apart_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"'store-29685295' and 'store-32060020'.*same CRC-32"):
         check_metadata_sizes(with_stores("store-29685295", "store-32060020"), KAFKAS_DEFAULT)
+
+
+def test_ids_of_inputs_stand_beside_stores_of_the_same_name() -> None:
+    ids = {"in": 2**63 - 1, "other": 0}
+    metadata = decode_metadata(encode_metadata({"in": 4}, 7, None, 3, topic_ids=ids))
+    assert {topic: metadata.topic_id_hash(topic) for topic in ids} == ids
+    assert metadata.topic_id_hash("third") is None
+    assert (metadata.position_of_store("in"), metadata.commit_number) == (4, 3)
+    assert decode_metadata(encode_metadata({"in": 4}, 7)).topic_id_hash("in") is None
+
+
+def test_ids_of_inputs_are_left_out_where_there_is_no_room() -> None:
+    full = encode_metadata({"s": 4}, 7, None, 3)
+    limit = len(full) + 1
+    assert encode_metadata({"s": 4}, 7, None, 3, limit, topic_ids={"in": 1}) == full
+
+
+def test_an_id_of_an_input_with_the_hash_of_a_store_is_refused() -> None:
+    app = App("a")
+    topic, store = "in-d96409bf", "store-235f5"
+    app.stream(topic, key=serdes.string, value=serdes.string).group_by_key().count(store=store)
+    with pytest.raises(ConfigError, match=f"'{store}' and 'id of {topic}'"):
+        check_metadata_sizes(app.topology(), KAFKAS_DEFAULT)

@@ -11,7 +11,9 @@ import pytest
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError
+from streams.runtime.offset_metadata import decode_metadata, encode_metadata
 from streams.runtime.offset_reset import OffsetResetter
+from streams.runtime.topic_ids import hash_topic_id
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import World, build_mapping_topology
@@ -165,3 +167,60 @@ def test_what_a_rollback_takes_back_before_the_first_commit_is_not_skipped(
     world.run_until(begun)
     assert world.script.list_unmade_failures() == []
     assert written(world) == [b"A", b"B"]
+
+
+def with_former_input(tmp_path: Path, policy: str) -> World:
+    """Return a world whose committed offset 2 is of a topic `in` before; the new one has 5."""
+    world = World(build_mapping_topology(str.upper), tmp_path, offset_out_of_range=policy)
+    world.load("a", "b", "c", "d", "e")
+    former = encode_metadata({}, topic_ids={"in": 1})
+    world.kafka.committed_offsets[INPUT] = OffsetAndMetadata(2, former)
+    return world
+
+
+def test_a_topic_made_again_is_refused_although_the_offset_is_in_its_range(tmp_path: Path) -> None:
+    world = with_former_input(tmp_path, "fail")
+    refusal = r"in\[0\] is of another topic of the same name than its committed offset 2: .*=fail"
+    with pytest.raises(StreamsError, match=refusal):
+        world.run_until(world.consumed)
+    assert written(world) == []
+    assert world.kafka.committed_offsets[INPUT].offset == 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "values"), [("earliest", [b"A", b"B", b"C", b"D", b"E", b"F"]), ("latest", [b"F"])]
+)
+def test_a_topic_made_again_is_read_from_where_the_policy_says(
+    tmp_path: Path, policy: str, values: list[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    world = with_former_input(tmp_path, policy)
+    world.turn()
+    world.load("f")
+    world.run_until(world.consumed)
+    assert written(world) == values
+    assert world.loop.counters.offsets_out_of_range == 1
+    assert "another topic of the same name than its committed offset 2" in caplog.text
+    said = decode_metadata(world.kafka.committed_offsets[INPUT].metadata)
+    assert said.topic_id_hash("in") == hash_topic_id(world.kafka.topic_ids["in"])
+
+
+@pytest.mark.parametrize("policy", ["fail", "earliest", "latest"])
+def test_a_repartition_topic_made_again_is_always_refused(policy: str) -> None:
+    with pytest.raises(StreamsError, match="between two steps of this application are lost"):
+        resetting(policy).find_offsets_in_new_topics({INTERNAL: 7})
+
+
+def test_an_offset_of_an_earlier_release_is_taken_as_it_is(tmp_path: Path) -> None:
+    world = with_former_input(tmp_path, "fail")
+    world.kafka.committed_offsets[INPUT] = OffsetAndMetadata(2, encode_metadata({}))
+    world.run_until(world.consumed)
+    assert written(world) == [b"C", b"D", b"E"]
+
+
+def test_a_broker_without_topic_ids_has_nothing_compared(tmp_path: Path) -> None:
+    world = with_former_input(tmp_path, "fail")
+    world.kafka.topic_ids["in"] = "A" * 22
+    world.run_until(world.consumed)
+    assert written(world) == [b"C", b"D", b"E"]
+    said = decode_metadata(world.kafka.committed_offsets[INPUT].metadata)
+    assert said.topic_id_hash("in") is None
