@@ -255,7 +255,8 @@ def _peek(at: _Context) -> Any:
 
 
 def _merge(at: _Context) -> Any:
-    return at.input.merge(at.inputs[1], name=at.name)
+    # Kafka Streams merges topics with any partition counts, whatever follows.
+    return at.input.merge(at.inputs[1], name=at.name, co_partitioned=False)
 
 
 def _split(at: _Context) -> Any:
