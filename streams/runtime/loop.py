@@ -22,6 +22,7 @@ from streams.runtime.commit import TaskCommitter
 from streams.runtime.context import COMMIT_ORIGIN
 from streams.runtime.failures import RECOVERY_ERRORS
 from streams.runtime.measurements import ThreadMeasurements
+from streams.runtime.moved_positions import MovedPositions
 from streams.runtime.progress import RestoreProgress, StandbyProgress
 from streams.runtime.rebalance import ThreadRebalance
 from streams.runtime.recovery import to_recovery_error
@@ -52,10 +53,13 @@ class StreamLoop:
         self._rebalance = ThreadRebalance(
             dependencies,
             self._thread_tasks,
-            self._commit_tasks,
+            self._commit_before_rebalance,
             assignment_wait_s=_POLL_WAIT_S,
         )
         self.recovery = ThreadRecovery(dependencies, self._thread_tasks)
+        self._moved_positions = MovedPositions(
+            dependencies.consumer, dependencies.producers, dependencies.host
+        )
         self._polled_wait_s = min(
             dependencies.commit_interval_ms / 1_000 * _POLLED_WAIT_SHARE, _POLLED_WAIT_S_MAX
         )
@@ -146,7 +150,7 @@ class StreamLoop:
         does nothing once the group has left the member's generation.
         """
         if not self._dependencies.member.is_generation_over:
-            self.recovery.run_with_recovery(self._commit_at_once)
+            self.recovery.run_with_recovery(lambda: self._commit_at_once(with_positions=True))
 
     def _mark_progress(self) -> None:
         """Count a turn of the loop, and tell the group membership that the thread is not stuck."""
@@ -181,6 +185,9 @@ class StreamLoop:
                 parts.stop.wait(_POLL_WAIT_S)
             return
         if self._is_uncommitted_memory_full() and not self._rebalance.can_commit:
+            parts.stop.wait(_POLL_WAIT_S)
+            return
+        if self._must_commit_positions() and not self._commit_tasks():
             parts.stop.wait(_POLL_WAIT_S)
             return
         self._executor.measure_lags_if_due()
@@ -226,6 +233,13 @@ class StreamLoop:
             self.counters.early_commits += 1
         return not self._is_interrupted()
 
+    def _must_commit_positions(self) -> bool:
+        """Return whether a running task has positions that no record may be polled without."""
+        return any(
+            task.must_commit_positions and task.state is TaskState.RUNNING
+            for task in self.tasks.values()
+        )
+
     def _is_uncommitted_memory_full(self) -> bool:
         """Return whether uncommitted writes take more memory than the setting allows."""
         return 0 <= self._dependencies.uncommitted_bytes_max < self._executor.uncommitted_bytes
@@ -249,7 +263,9 @@ class StreamLoop:
         self._dependencies.consumer.remove_partitions(positions)
         self._dependencies.consumer.add_partitions(positions)
         for partition, position in positions.items():
-            self._executor.task_of_partition(partition).positions[partition] = position
+            task = self._executor.task_of_partition(partition)
+            task.positions[partition] = position
+            task.must_commit_positions = True  # the policy might choose another one next time
         self._count_resets()
 
     def _count_resets(self) -> None:
@@ -265,10 +281,24 @@ class StreamLoop:
         self._commit_at_once()
         return True
 
-    def _commit_at_once(self) -> None:
-        """Commit all tasks, schedule the next commit and count this one."""
+    def _commit_before_rebalance(self, with_positions: bool) -> None:
+        """Commit all tasks before a join or a revocation, unless a join allows no commit."""
+        if self._rebalance.can_commit:
+            self._commit_at_once(with_positions=with_positions)
+
+    def _commit_at_once(self, *, with_positions: bool = False) -> None:
+        """Commit all tasks, schedule the next commit and count this one.
+
+        A position that has moved over no record is committed now and then, or `with_positions`.
+        """
         self._thread_tasks.schedule_commit()
         try:
+            self._moved_positions.request_commits(
+                self.tasks.values(),
+                at_once=with_positions,
+                # The next generation may have given an idle task away already.
+                is_joining=self._dependencies.member.is_joining,
+            )
             committed = self._committer.commit_tasks(self.tasks.values())
             for task in self.tasks.values():
                 if task.state is TaskState.RUNNING:

@@ -57,6 +57,18 @@ class OffsetResetter:
         """The offset at which each partition began, by a policy that may select another one next
         time."""
 
+    @property
+    def may_choose_otherwise(self) -> bool:
+        """Return whether a partition without a committed offset may begin elsewhere another time.
+
+        So does the end of a partition, or the first record since a time: what was chosen has to be
+        committed before anything is read.
+        """
+        return self._uncommitted_policy.strategy not in (
+            ResetStrategy.EARLIEST,
+            ResetStrategy.NONE,
+        )
+
     def find_initial_offsets(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """Return the offsets at which to begin partitions that have no committed offset.
 

@@ -46,7 +46,8 @@ _NO_GENERATION = -1
 class ThreadRebalance:
     """Joins one thread to its group whenever it has to, and gives the assignment to its tasks.
 
-    `commit_tasks` commits all tasks, in the generation that the member has entered last.
+    `commit_tasks` commits all tasks, in the generation that the member has entered last, and if its
+    argument is true those too of which only a position has moved.
     `assignment_wait_s` is how long to wait for an assignment while no task runs. Kafka Streams'
     counterpart is StreamsRebalanceListener.
     """
@@ -55,7 +56,7 @@ class ThreadRebalance:
         self,
         dependencies: ThreadDependencies,
         tasks: ThreadTasks,
-        commit_tasks: Callable[[], object],
+        commit_tasks: Callable[[bool], object],
         *,
         assignment_wait_s: float,
     ) -> None:
@@ -174,7 +175,7 @@ class ThreadRebalance:
         if tasks.assignment is None and not tasks.by_name:  # closed by a recovery
             self._owned_tasks, self._owned_generation = (), _NO_GENERATION
         if self.can_commit:
-            self._commit_tasks()
+            self._commit_tasks(True)
         if tasks.assignment is None:
             parts.on_state_change(ThreadState.REBALANCING)
         parts.counters.rebalances += 1
@@ -212,13 +213,16 @@ class ThreadRebalance:
         self._owned_generation = generation
         self._must_join = bool(adopted.revoked)
         self._probing.schedule_rejoin(adopted.rejoin_ms)
-        leaving = {t.name for t in tasks.find_leaving_tasks(adopted) if t.commit_needed}
+        leaving = tasks.find_leaving_tasks(adopted)
+        dirty = {t.name for t in leaving if t.commit_needed}
+        still_owned = {*adopted.tasks, *adopted.revoked}
         try:
-            if not is_next or leaving - {*adopted.tasks, *adopted.revoked}:
+            if not is_next or dirty - still_owned:
                 # What a task did that another may run is in one transaction with all others.
                 tasks.abort_uncommitted_work(has_missed_generation=not is_next)
             elif leaving:
-                self._commit_tasks()
+                # Another member may have committed more of a task that was given away at once.
+                self._commit_tasks(still_owned >= {t.name for t in leaving})
         finally:
             tasks.take_assignment(adopted)
         self._schedule_input_check()

@@ -123,8 +123,12 @@ class Task:
         """The stream time of each step that has its own, where the committed metadata have it."""
         self.commit_number = 0
         """The number of the last commit: see `streams.runtime.offset_metadata`."""
+        self.must_commit_positions = False
+        """Whether positions that a reset policy has chosen are to be committed before a record is
+        polled: another time it might choose others."""
         self.slice_size = _INITIAL_SLICE_SIZE
         """How many records to process before the thread does something else."""
+        self._committed_positions: dict[Partition, int] = {}
         self._subtopology = subtopology
         self._steps: BoundSteps | None = None
         self._failures = failures
@@ -173,9 +177,17 @@ class Task:
         step_times_ms: dict[str, int] | None = None,
         commit_number: int = 0,
         offset_proof: OffsetProof = UNCHECKED,
+        *,
+        committed_positions: Mapping[Partition, int] | None = None,
+        must_commit_positions: bool = False,
     ) -> None:
-        """Change to RESTORING, with the positions and times that the task has committed."""
+        """Change to RESTORING, with the positions and times that the task has committed.
+
+        `committed_positions` are those of `positions` that are committed.
+        """
         self._change_state("restore")
+        self._committed_positions = dict(committed_positions or {})
+        self.must_commit_positions = must_commit_positions
         self.step_times_ms = step_times_ms or {}
         self.commit_number = commit_number
         self.offset_proof = offset_proof
@@ -227,7 +239,7 @@ class Task:
             self.partition_times_ms,
             self.step_times_ms,
         ) = {}, {}, {}, {}
-        self.commit_needed = False
+        self.commit_needed = self.must_commit_positions = False
         self.stores.roll_back_changes()
 
     def clear_stores(self, store_names: Collection[str]) -> None:
@@ -263,14 +275,27 @@ class Task:
         theirs). `now_ms` is wall-clock time.
         """
         self.commit_number = max(self.commit_number + 1, now_ms)
-        buffered_records = self.steps.buffered_records
         for partition in self.positions:
-            head = buffered_records.next_offset(partition)
-            if head is None:
-                head = positions.get(partition)
-            if head is not None:
-                self.positions[partition] = head
+            self.positions[partition] = self._find_next_position(partition, positions)
         self.stores.set_source_positions(self.positions)
+
+    def has_moved(self, positions: Mapping[Partition, int]) -> bool:
+        """Return whether a commit would change an offset, or commit one for the first time.
+
+        `positions` are the consumer's, as for `advance_positions`.
+        """
+        committed = self._committed_positions
+        return any(
+            committed.get(partition) != self._find_next_position(partition, positions)
+            for partition in self.positions
+        )
+
+    def _find_next_position(self, partition: Partition, positions: Mapping[Partition, int]) -> int:
+        """Return the offset that a commit would have of an input partition."""
+        head = self.steps.buffered_records.next_offset(partition)
+        if head is None:
+            head = positions.get(partition, self.positions[partition])
+        return head
 
     def committable_offsets(self) -> list[tuple[Partition, OffsetAndMetadata]]:
         """Return the offset to commit of each input partition, with store positions as metadata.
@@ -328,8 +353,9 @@ class Task:
         `now_ms` is a wall-clock time at which nothing was in the changelogs above the stores'
         positions.
         """
+        self._committed_positions = dict(self.positions)
         self.stores.commit_changes(now_ms)
-        self.commit_needed = False
+        self.commit_needed = self.must_commit_positions = False
         self.steps.context.commit_requested = False
         if self.early_serialization.is_on:
             self.early_serialization.stop_when_quiet(now_ms)

@@ -222,6 +222,8 @@ class TaskCreator:
         positions = {p: each.offset for p, each in committed.offsets.items()}
         positions |= self._offset_resetter.find_initial_offsets(fresh)
         positions |= self._offset_resetter.find_offsets_in_new_topics(former)
+        # A policy might choose others another time.
+        chosen = {*former, *(fresh if self._offset_resetter.may_choose_otherwise else ())}
         for task in stable:
             mine = {p: committed.offsets[p] for p in task.partitions if p in committed.offsets}
             metadata = {p: decode_metadata(held.metadata) for p, held in mine.items()}
@@ -238,8 +240,16 @@ class TaskCreator:
             number = max((each.commit_number or 0 for each in metadata.values()), default=0)
             required = task.stores.find_committed_positions(mine)
             task.stores.note_committed_times(mine)
-            proof = proofs[task.name]
-            task.start_restoring(begin, required, times, steps, number, proof)
+            task.start_restoring(
+                begin,
+                required,
+                times,
+                steps,
+                number,
+                proofs[task.name],
+                committed_positions={p: held.offset for p, held in mine.items()},
+                must_commit_positions=any(p in chosen for p in task.partitions),
+            )
             topics = {p.topic for p in task.partitions}
             task.topic_ids = {t: topic_ids[t] for t in sorted(topics & topic_ids.keys())}
             task.uncommitted_inputs = [p for p in task.partitions if p not in mine]

@@ -20,7 +20,7 @@ from tests.simulation.runtime.history import RuntimeHistory
 from tests.simulation.runtime.scenario import scenario
 from tests.simulation.runtime.standby_bugs import STANDBY_BUGS
 
-SEEDS = 40
+SEEDS = 60
 REFUSAL = "millrace group restore-offsets"
 """What an application says whose offsets don't account for its stores."""
 

@@ -222,7 +222,7 @@ class LightMember:
         self._executor = cast(Any, LightExecutor())
         self.tasks.executor = self._executor
         self.rebalance = ThreadRebalance(
-            dependencies, self.tasks, self._commit, assignment_wait_s=TURN_S
+            dependencies, self.tasks, lambda _: self._commit(), assignment_wait_s=TURN_S
         )
         self._recovery = ThreadRecovery(dependencies, self.tasks)
 

@@ -189,8 +189,8 @@ def offsets_not_read_back(world: World) -> AbstractContextManager[None]:
         return rollback
 
     def restore(original: Any) -> Any:
-        def restored(self: Task, positions: Any, *rest: Any) -> None:
-            original(self, {**positions, **self.__dict__.pop("known", {})}, *rest)
+        def restored(self: Task, positions: Any, *rest: Any, **named: Any) -> None:
+            original(self, {**positions, **self.__dict__.pop("known", {})}, *rest, **named)
 
         return restored
 
@@ -359,7 +359,7 @@ def step_times_not_carried(world: World) -> AbstractContextManager[None]:
     """Make a step forget its stream time when its task moves, so that windows close again."""
 
     def make(original: Any) -> Any:
-        return lambda self, *given: original(self, *given[:3])
+        return lambda self, *given, **named: original(self, *given[:3], **named)
 
     return replaced(Task, "start_restoring", make)
 
