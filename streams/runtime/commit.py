@@ -127,8 +127,7 @@ class TaskCommitter:
                 offsets = self._commit_at_least_once(together)
             self._on_step(CommitStep.COMMITTED)
             self._on_commit(offsets)
-            for task in together:
-                task.commit_stores(now_ms)
+            _commit_stores(together, now_ms)
             self._on_step(CommitStep.STORED)
         return len(dirty)
 
@@ -159,6 +158,21 @@ class TaskCommitter:
             raise OutcomeUnknown(f"commit offsets: {error}") from error
         if not accepted:
             raise TaskMigrated("the group has moved on: offsets were refused")
+
+
+def _commit_stores(tasks: Collection[Task], now_ms: int) -> None:
+    """Hand the committed changes of all tasks to their disks, and then raise the first error.
+
+    Kafka has committed the transaction of all: damage in one task takes nothing from another.
+    """
+    failure: Exception | None = None
+    for task in tasks:
+        try:
+            task.commit_stores(now_ms)
+        except Exception as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
 
 
 def _committable_offsets(tasks: Collection[Task]) -> PartitionOffsets:

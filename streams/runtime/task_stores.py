@@ -152,16 +152,23 @@ class TaskStores:
         """Hand the stores' changes to their disks after Kafka has committed the transaction.
 
         `now_ms` is a wall-clock time at which nothing was in the changelogs above the stores'
-        positions.
+        positions. A store that fails keeps no other one from its changes: those without a changelog
+        would lose a committed transaction. The first error is raised at the end.
         """
-        try:
-            for logged in self.logged.values():
+        failure: Exception | None = None
+        for name, store in self.all_stores().items():
+            checkpoint = StoreCheckpoint(0, "", now_ms)
+            if (logged := self.logged.get(name)) is not None:
                 position, topic_id = logged.changelog_position, logged.changelog_topic_id
-                logged.store.commit(logged.create_checkpoint(position, topic_id, now_ms))
-            for store in self.unlogged.values():
-                store.commit(StoreCheckpoint(0, "", now_ms))
-        except StoreCorrupted as error:
-            raise self.translate_damage(error) from error
+                checkpoint = logged.create_checkpoint(position, topic_id, now_ms)
+            try:
+                store.commit(checkpoint)
+            except Exception as error:
+                failure = failure or error
+        if isinstance(failure, StoreCorrupted):
+            raise self.translate_damage(failure) from failure
+        if failure is not None:
+            raise failure
 
     def write_waiting_changes(self) -> None:
         """Write changes to disk that have waited for long, also where no commit follows them."""
