@@ -48,7 +48,7 @@ KINDS: dict[str, Callable[[int], str]] = {
     "expiring": lambda seed: find_failure(
         TransactionHistory, transactions.scenario(seed, days=True)
     ),
-    "days": lambda seed: find_failure(DaysHistory, days.days_scenario(seed, aborts=False)),
+    "days": lambda seed: find_failure(DaysHistory, days.days_scenario(seed)),
 }
 
 

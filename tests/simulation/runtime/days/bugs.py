@@ -13,6 +13,7 @@ from coordinator.log.producer_state import ProducerStateManager
 from streams.runtime import assignment, task_creator
 from streams.runtime.changelog import ChangelogExpiry
 from streams.runtime.clients import errors
+from streams.runtime.moved_positions import MovedPositions
 from streams.runtime.offset_proof import UNCHECKED
 from streams.runtime.offset_reset import OffsetResetter
 from tests.simulation.bugs import replaced
@@ -117,6 +118,11 @@ def settings_left_as_they_are(world: World) -> AbstractContextManager[None]:
     return replaced(assignment, "mend_topic_settings", lambda original: lambda *_: None)
 
 
+def moved_positions_not_committed(world: World) -> AbstractContextManager[None]:
+    """Make a position that has moved over aborted records alone wait for the next record."""
+    return replaced(MovedPositions, "request_commits", lambda original: lambda *_, **__: None)
+
+
 def producers_forgotten_at_once(world: World) -> AbstractContextManager[None]:
     """Make the broker forget each producer with the next check: a retry is written twice."""
 
@@ -138,6 +144,7 @@ DAYS_BUGS = (
         "idle for weeks",
         _COUNT,
     ),
+    PlantedDays(moved_positions_not_committed, ("refusal",), "idle after aborted", _COUNT),
     PlantedDays(windows_cut_by_the_clock, ("refusal", "closed"), "windows that stand", _WINDOWS),
     PlantedDays(lost_windows_left_out, ("closed",), "windows that stand", _WINDOWS),
     PlantedDays(settings_left_as_they_are, ("refusal", *WRONG), "changelog that deletes", _COUNT),

@@ -26,6 +26,8 @@ CHECKS = {
     "transaction_remove_expired_transaction_cleanup_interval_ms": CHECKS_MS,
 }
 ROUNDS = 5
+MOVED_MS = 6_500
+"""After which a position that has moved over aborted records is committed."""
 TABLES = ("copy", "count", "collect", "regroup")
 KINDS = (*TABLES, "closing", "suppress")
 
@@ -154,6 +156,7 @@ def _rounds(
         yield Step(100, _feed(random))
         if random.random() < 0.3 and aborts:
             yield Step(50, Abort(random.getrandbits(16)))
+            yield Step(MOVED_MS, Rest())
         yield Step(100, Rest())
         stands = random.random() < 0.5 and may_stand
         days = random.choice((0.5, 1.5, 3, 5, 8))
@@ -240,7 +243,7 @@ def _idle_after_aborted(random: Random) -> Iterator[Step[Any]]:
     yield Step(800, _feed(random))
     yield Step(100, Rest())
     yield Step(50, Abort(random.getrandbits(16)))
-    yield Step(3_000, Rest())
+    yield Step(MOVED_MS, Rest())
     yield Step(50, Pass(8))
     yield Step(100, StopAll())
     yield from _come_back(random)
