@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from streams import App, serdes
+from streams import App, serdes, windows
 from streams.errors import StreamsError
 from tests.brokers import SETTINGS, Broker, EmbeddedProcess, in_ci
 from tests.kafka.server import RealKafka
@@ -37,6 +38,8 @@ CHECKS = {
 }
 SHORT = {"offsets.retention.minutes": "1"}  # the least that Kafka takes
 KEPT = {"retention_ms": "-1"}
+FOR_A_DAY = {"retention_ms": str(DAY_MS)}
+WINDOW_MS = 300_000
 
 
 class Days:
@@ -123,6 +126,11 @@ class Days:
             for message in records(self.servers, topic, 1, first={0: first})
         ]
 
+    def wait_for(self, topic: str, count: int) -> list[tuple[str, str]]:
+        """Wait until the topic has so many committed records, and return them."""
+        wait_until(lambda: len(self.read(topic)) >= count, what=lambda: str(self.read(topic)))
+        return self.read(topic)
+
 
 class Stopped(NamedTuple):
     """Represents an application that has stopped at the beginning of the module."""
@@ -172,6 +180,36 @@ def stopped(days: Days, tmp_path_factory: pytest.TempPathFactory) -> Stopped:
             what="three records are counted",
         )
     return Stopped(state, days.read("stopped-out"))
+
+
+@pytest.mark.usefixtures("stopped")
+@pytest.mark.parametrize("place", ["same", "other"])
+def test_windows_stay_open_while_event_time_stands(days: Days, tmp_path: Path, place: str) -> None:
+    """Check that a window is complete although its records are older than any retention."""
+    name = f"windows-{place}"
+    days.create(f"{name}-in", **KEPT)
+    days.create(f"{name}-out", **KEPT)
+    days.create(f"{name}-expiring", **FOR_A_DAY)
+    old_ms = days.now_ms - (0 if days.is_shifted else 30 * DAY_MS)
+    start_ms = old_ms // WINDOW_MS * WINDOW_MS
+    with windowed(days, name, tmp_path / "a").start():
+        days.write(f"{name}-in", "ann", 10, start_ms)
+        days.write(f"{name}-expiring", "ann", 1, start_ms)
+        wait_until(lambda: days.committed(name, f"{name}-in") >= 10, what="all is committed")
+    days.pass_days(5, expiring=f"{name}-expiring")
+    with windowed(days, name, tmp_path / ("a" if place == "same" else "b")).start():
+        days.write(f"{name}-in", "bob", 1, start_ms + 10 * WINDOW_MS)
+        assert days.wait_for(f"{name}-out", 1) == [("ann", "10")]
+
+
+def windowed(days: Days, name: str, state: Path) -> App:
+    app = new_app(days, name, state)
+    app.stream(f"{name}-in", key=serdes.string, value=serdes.string).group_by_key().windowed_by(
+        windows.tumbling(timedelta(milliseconds=WINDOW_MS), grace=timedelta(minutes=1))
+    ).count(store="counts", emit="on_close").to_stream().map(
+        lambda window, count: (window.key, str(count)), key=serdes.string, value=serdes.string
+    ).to(f"{name}-out")
+    return app
 
 
 @pytest.mark.parametrize("place", ["same", "other"])
