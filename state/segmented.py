@@ -76,6 +76,11 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         """Return the largest time that this store has been given, or -1 before the first."""
         return self._stream_time_ms
 
+    @property
+    def deleted_before_ms(self) -> int:
+        """Return the time below which every entry has been deleted from the disk, in segments."""
+        return self._expired_segments * self._segment_ms
+
     def commit(self, checkpoint: StoreCheckpoint) -> None:
         """Commit as any store does, then delete the segments that have expired."""
         super().commit(checkpoint)

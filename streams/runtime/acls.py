@@ -8,6 +8,7 @@
       letters
     changelogs         Create, Read, Write,         CreateTopics; Fetch in a restore; Produce;
                        DescribeConfigs              DescribeConfigs as above
+      of windows       Delete as well               DeleteRecords of windows that have expired
     repartition        Create, Read, Write, Delete  as above; DeleteRecords by the purge
     the ledger         Create, Write                CreateTopics, Produce
     the group          Read                         JoinGroup, SyncGroup, Heartbeat, LeaveGroup,
@@ -33,6 +34,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from streams.graph.nodes import StoreKind
 from streams.ledger import ledger_topic
 from streams.runtime.producers import PRODUCER_PER_TASK, transactional_id_prefix
 from streams.runtime.purge import cut_group_prefix
@@ -45,6 +47,8 @@ CLUSTER_NAME = "kafka-cluster"
 WRITE_IS_ENOUGH_SINCE = (2, 8)
 """The version of Kafka from which on Write on any topic allows an idempotent producer (KIP-679)."""
 _PREFIX_MARK = "*"
+_EXPIRING_KINDS = {StoreKind.WINDOW, StoreKind.SESSION}
+"""The kinds of stores whose changelogs lose what has expired, by DeleteRecords."""
 
 
 class AclResource(StrEnum):
@@ -237,6 +241,8 @@ def _add_topic_rights(acls: AclList, topology: Topology, config: StreamsConfig) 
             acls.allow_operations(
                 topic, name, do.READ, do.WRITE, do.CREATE, do.DESCRIBE_CONFIGS, purpose="changelog"
             )
+            if spec.kind in _EXPIRING_KINDS:
+                acls.allow_operations(topic, name, do.DELETE, purpose="changelog")
     if config.ledger:
         name = ledger_topic(topology.application_id)
         acls.allow_operations(topic, name, do.WRITE, do.CREATE, purpose="ledger")
@@ -254,7 +260,8 @@ def _add_group_rights(acls: AclList, topology: Topology) -> None:
     """Add the rights on the application's group, and on groups that keep its cuts."""
     group, application_id = AclResource.GROUP, topology.application_id
     acls.allow_operations(group, application_id, AclOperation.READ, purpose="membership, offsets")
-    if topology.repartition_topics:
+    kinds = {spec.kind for sub in topology.subtopologies for spec in sub.stores if spec.logged}
+    if topology.repartition_topics or kinds & _EXPIRING_KINDS:
         acls.allow_operations(
             group,
             cut_group_prefix(application_id),

@@ -30,6 +30,7 @@ from streams.membership.protocol import SubscriptionInfo
 from streams.runtime.acls import derive_acls, list_topic_operations
 from streams.runtime.assignment import StreamsPartitionAssignor, name_task_by_topic
 from streams.runtime.changelog_follower import ChangelogFollower
+from streams.runtime.changelog_purge import ChangelogPurger, PurgeTiming
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier
 from streams.runtime.commit import CommitStep
@@ -100,17 +101,20 @@ def _create_ledger_writer(worker: WorkerResources) -> LedgerWriter | None:
     )
 
 
-def _create_purger(worker: WorkerResources, admin: Admin) -> RepartitionPurger:
-    """Create the purger of the application's repartition topics."""
+def _create_purgers(
+    worker: WorkerResources, admin: Admin
+) -> tuple[RepartitionPurger, ChangelogPurger]:
+    """Create the purgers of the application's repartition topics and windowed changelogs."""
+    application_id, config = worker.topology.application_id, worker.config
+    fetch = partial(fetch_group_offsets, worker.open_connection)
+    timing = PurgeTiming(config.repartition_purge_interval_ms, config.cut_retention_ms)
+    check = partial(check_groups_listed, worker.open_connection)
     return RepartitionPurger(
-        worker.topology.application_id,
-        worker.topology.repartition_topics,
-        admin,
-        lambda group, partitions: fetch_group_offsets(worker.open_connection, group, partitions),
-        check_groups_listed=partial(check_groups_listed, worker.open_connection),
-        interval_ms=worker.config.repartition_purge_interval_ms,
+        *(application_id, worker.topology.repartition_topics, admin, fetch),
+        check_groups_listed=check,
+        interval_ms=timing.interval_ms,
         host=worker.host,
-    )
+    ), ChangelogPurger(application_id, admin, fetch, check, timing, worker.host)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,11 +279,13 @@ def create_stream_loop(
     counters = ThreadCounters()
     planner = _create_assignor(worker, own.admin)
     member = _create_member(worker, thread_number, planner, own.admin)
+    purger, changelog_purger = _create_purgers(worker, own.admin)
 
     def renew_clients() -> None:
         own.renew_clients(clients.security.value.librdkafka_settings())
         member.renew_connection()
 
+    order = RecordOrderSettings(config.max_task_idle_ms, config.buffered_records_per_partition)
     resetting = OffsetResetter(
         own.admin,
         worker.host,
@@ -287,6 +293,7 @@ def create_stream_loop(
         offset_out_of_range=config.offset_out_of_range,
         internal_topics=topology.repartition_topics,
     )
+    creator = _create_task_creator(worker, member, own.admin, resetting, counters, on_commit_step)
     return StreamLoop(
         ThreadDependencies(
             name=f"thread {thread_number}",
@@ -296,23 +303,20 @@ def create_stream_loop(
             restorer=_create_restorer(worker, thread_number, own, on_commit_step),
             offset_resetter=resetting,
             admin=own.admin,
-            task_creator=_create_task_creator(
-                worker, member, own.admin, resetting, counters, on_commit_step
-            ),
+            task_creator=creator,
             producers=_create_task_producers(worker, member),
             stop=worker.stop,
             host=worker.host,
             commit_interval_ms=config.commit_every_ms,
             poll_records_max=config.max_poll_records,
-            order_settings=RecordOrderSettings(
-                config.max_task_idle_ms, config.buffered_records_per_partition
-            ),
+            order_settings=order,
             uncommitted_bytes_max=_uncommitted_bytes_per_thread(config),
             task_timeout_ms=config.task_timeout_ms,
             on_state_change=on_state_change,
             on_commit_step=on_commit_step,
             ledger=_create_ledger_writer(worker),
-            on_commit=_create_purger(worker, own.admin).purge_if_due,
+            on_commit=purger.purge_if_due,
+            on_expired=changelog_purger.purge_if_due,
             directory_id=worker.directory_id,
             task_offsets=worker.task_offsets,
             process_id=worker.process_id,

@@ -67,21 +67,25 @@ class ChangelogExpiry(NamedTuple):
 
     `is_declared`: the application declares settings of the topic by which records are removed.
     `is_windowed`: the store is one of windows or sessions. `stream_time_ms` is that of the task at
-    the commit; -1 if unknown.
+    the commit; -1 if unknown. `expired_offset` is what the commit names (`WindowExpiry`); None for
+    one of an earlier release, which let the wall clock cut the changelog.
     """
 
     is_declared: bool = False
     is_windowed: bool = False
     stream_time_ms: int = -1
+    expired_offset: int | None = None
 
     def may_begin_at(self, start_offset: int, now_ms: int) -> bool:
         """Return whether a changelog may begin at this offset without a loss.
 
-        The wall clock removes what is a day older than the store's retention. All of it had expired
-        in stream time too if that is within a day of the wall clock.
+        The wall clock removed what was a day older than the store's retention. All of it had
+        expired in stream time too if that is within a day of the wall clock.
         """
         if start_offset <= 0 or self.is_declared:
             return True
+        if self.expired_offset is not None:
+            return start_offset <= self.expired_offset
         is_current = self.stream_time_ms >= 0 and now_ms - self.stream_time_ms <= _DAY_MS
         return self.is_windowed and is_current
 

@@ -214,6 +214,7 @@ class StoreChangelogReader(Generic[T]):
                 expiry=logged_store.expiry,
                 accepts_loss=self._accepts_loss,
             )
+        logged_store.note_changelog_start(changelog, is_accepted=bool(start.loss))
         if start.loss:
             log.error("%s. It goes on without them (changelog_out_of_range)", start.loss)
         if start.rebuild_reason is not None:

@@ -23,6 +23,7 @@ from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.producers import TaskProducers
 from streams.runtime.task import Task
+from streams.runtime.window_expiry import ExpiredRecords
 
 
 class CommitStep(Enum):
@@ -68,6 +69,7 @@ class TaskCommitter:
         on_commit: Callable[[PartitionOffsets], None],
         on_step: Callable[[CommitStep], None],
         now_ms: Callable[[], int],
+        on_expired: Callable[[list[ExpiredRecords]], None] = lambda expired: None,
     ) -> None:
         self._consumer = consumer
         self._admin = admin
@@ -78,6 +80,7 @@ class TaskCommitter:
         self._on_commit = on_commit
         self._on_step = on_step
         self._now_ms = now_ms
+        self._on_expired = on_expired
 
     def commit_tasks(self, tasks: Collection[Task]) -> int:
         """Commit what `tasks` did since the last commit, and return how many were committed.
@@ -127,6 +130,7 @@ class TaskCommitter:
                 offsets = self._commit_at_least_once(together)
             self._on_step(CommitStep.COMMITTED)
             self._on_commit(offsets)
+            self._on_expired([each for task in together for each in task.take_expired_records()])
             _commit_stores(together, now_ms)
             self._on_step(CommitStep.STORED)
         return len(dirty)

@@ -7,16 +7,17 @@ topic, nothing is logged, and the store's position is the task's offset of the t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from state.store import StateStore, StoreCheckpoint, StoreDisk
 from streams.common.topic_partitions import Partition
-from streams.runtime.changelog import NO_EXPIRY, ChangelogExpiry
+from streams.runtime.changelog import NO_EXPIRY, ChangelogExpiry, ChangelogRange
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.clients.delivered_offsets import add_offset_tracking
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.partition_group import NO_TIME
+from streams.runtime.window_expiry import WindowExpiry
 
 
 @dataclass(slots=True)
@@ -39,6 +40,16 @@ class LoggedStore:
     """The committed offset of the table's topic, up to which such a store is restored."""
     expiry: ChangelogExpiry = NO_EXPIRY
     """Which first records of the changelog may be gone, by the committed offsets."""
+    window_expiry: WindowExpiry = field(default_factory=WindowExpiry)
+    """How far the changelog of a window or session store has expired since."""
+
+    def note_changelog_start(self, changelog: ChangelogRange, *, is_accepted: bool) -> None:
+        """Note where the changelog begins: what is gone without a loss has expired."""
+        start_offset = changelog.start_offset
+        if is_accepted or self.expiry.may_begin_at(start_offset, changelog.fetched_at_ms):
+            expired = self.window_expiry.expired_offset or 0
+            self.window_expiry.expired_offset = max(expired, start_offset)
+
     committed_end: int = 0
     """The end of the committed records of `changelog` that the store is known to hold.
 

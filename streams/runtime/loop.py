@@ -76,6 +76,7 @@ class StreamLoop:
             get_group_metadata=self._group_metadata,
             commit_as_member=dependencies.member.commit_offsets,
             on_commit=dependencies.on_commit,
+            on_expired=dependencies.on_expired,
             on_step=dependencies.on_commit_step,
             now_ms=dependencies.host.now_ms,
         )

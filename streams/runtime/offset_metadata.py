@@ -80,6 +80,10 @@ class OffsetMetadata:
         """Return the first changelog offset not in the store at the commit; None if unknown."""
         return self._positions.get(_hash_name(store))
 
+    def find_entry(self, name: str) -> int | None:
+        """Return the value of an entry by its name; None if there is none."""
+        return self._positions.get(_hash_name(name))
+
     def time_of_step(self, step: str) -> int:
         """Return the stream time in ms of a step that has its own; -1 if unknown."""
         return self._positions.get(_hash_name(_step_time_name(step)), _NO_TIME)
@@ -130,13 +134,15 @@ def encode_metadata(
     topic_ids: Mapping[str, int] | None = None,
     *,
     is_at_least_once: bool = False,
+    entries: Mapping[str, int] | None = None,
 ) -> str:
     """Encode positions, times, commit number and topic ids as the metadata of an offset.
 
     `positions` has for each store the first changelog offset that is not in it, `step_times` the
     stream time in ms of each step that has its own, `input_topics` the other inputs of the task,
     `topic_ids` the hash of the id of each input (`hash_topic_id`). `is_at_least_once`: it was
-    committed without a transaction, so that changelogs may be ahead. That, the number, the inputs
+    committed without a transaction, so that changelogs may be ahead. `entries` are other values by
+    name, for which there has to be room (`fit_entries`). The guarantee, the number, the inputs
     and the ids are left out where the text with its NUL would be longer than `bytes_max`.
     """
     data = bytearray(partition_time_ms.to_bytes(_TIME_BYTES, "big", signed=True))
@@ -144,6 +150,8 @@ def encode_metadata(
         data += _HASHED_POSITION.pack(_hash_name(store), position)
     for step, step_ms in (step_times or {}).items():
         data += _HASHED_POSITION.pack(_hash_name(_step_time_name(step)), step_ms)
+    for name, value in (entries or {}).items():
+        data += _HASHED_POSITION.pack(_hash_name(name), value)
     if is_at_least_once and _has_room(data, bytes_max):
         data += _HASHED_POSITION.pack(_AT_LEAST_ONCE_HASH, 1)
     if commit_number is not None and _has_room(data, bytes_max):
@@ -236,6 +244,11 @@ def check_metadata_sizes(topology: Topology, limit_bytes: int) -> None:
             )
     if problems:
         raise ConfigError("; ".join(problems))
+
+
+def fit_entries(count: int, bytes_max: int) -> bool:
+    """Return whether metadata with so many positions, times and other entries fit the limit."""
+    return _encoded_size(_TIME_BYTES + _HASHED_POSITION.size * count) <= bytes_max
 
 
 def _encoded_size(data_bytes: int) -> int:

@@ -46,10 +46,11 @@ from streams.runtime.context import TaskContext
 from streams.runtime.early_serialization import EarlySerialization
 from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
 from streams.runtime.interfaces import ProducerClient
-from streams.runtime.offset_metadata import METADATA_BYTES_MAX, encode_metadata
+from streams.runtime.offset_metadata import METADATA_BYTES_MAX, encode_metadata, fit_entries
 from streams.runtime.offset_proof import UNCHECKED, OffsetProof
 from streams.runtime.partition_group import NO_TIME, FlowControl, RecordOrderSettings
 from streams.runtime.task_stores import TaskStores
+from streams.runtime.window_expiry import ExpiredRecords
 from streams.topology.build import Subtopology, expiry_time_name
 
 _INITIAL_SLICE_SIZE, _SLICE_SIZE_MAX = 16, 256
@@ -139,6 +140,7 @@ class Task:
         topics = tuple(sorted({partition.topic for partition in partitions}))
         # Of several inputs one may lose its offset: those of the others name it.
         self._input_topics = topics if len(topics) > 1 else ()
+        self._names_expired = False
         self._lock = lock
         self.early_serialization = EarlySerialization(stores.all_stores, self._is_processing_record)
 
@@ -293,9 +295,7 @@ class Task:
     def _find_next_position(self, partition: Partition, positions: Mapping[Partition, int]) -> int:
         """Return the offset that a commit would have of an input partition."""
         head = self.steps.buffered_records.next_offset(partition)
-        if head is None:
-            head = positions.get(partition, self.positions[partition])
-        return head
+        return positions.get(partition, self.positions[partition]) if head is None else head
 
     def committable_offsets(self) -> list[tuple[Partition, OffsetAndMetadata]]:
         """Return the offset to commit of each input partition, with store positions as metadata.
@@ -315,6 +315,11 @@ class Task:
             expiry.ms = store.stream_time_ms
         times = steps.buffered_records.partition_times_ms(steps.context.stream_time_ms)
         step_times = {step: time.ms for step, time in steps.context.step_times.items()}
+        expired = self.stores.advance_window_expiry()
+        # Without room nothing proves that records have expired: then none are deleted.
+        self._names_expired = fit_entries(
+            len(stores) + len(step_times) + len(expired), self._metadata_bytes_max
+        )
         encode = partial(
             encode_metadata,
             stores,
@@ -324,6 +329,7 @@ class Task:
             input_topics=self._input_topics,
             topic_ids=self.topic_ids,
             is_at_least_once=not self._is_transactional,
+            entries=expired if self._names_expired else {},
         )
         return [
             (p, OffsetAndMetadata(o, encode(times.get(p, NO_TIME))))
@@ -359,6 +365,12 @@ class Task:
         self.steps.context.commit_requested = False
         if self.early_serialization.is_on:
             self.early_serialization.stop_when_quiet(now_ms)
+
+    def take_expired_records(self) -> list[ExpiredRecords]:
+        """Return what has expired of the stores' changelogs, by the last commit."""
+        if not self._names_expired:
+            return []
+        return self.stores.take_expired_records(self.partitions)
 
     def _is_processing_record(self) -> bool:
         """Return whether a record is being processed."""

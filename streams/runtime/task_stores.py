@@ -7,12 +7,13 @@ committed the transaction; or rolled back. See `streams.runtime.commit` for the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from state.errors import StoreCorrupted
 from state.expiring import ExpiringStore
+from state.segmented import SegmentedStore
 from state.store import StateStore, StoreCheckpoint
 from state.write_behind import WriteBehindDisk
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
@@ -20,6 +21,13 @@ from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import decode_metadata
+from streams.runtime.window_expiry import (
+    ExpiredRecords,
+    WindowExpiry,
+    name_expiry_entries,
+    read_window_expiry,
+    to_metadata_entries,
+)
 
 log = logging.getLogger(__name__)
 
@@ -71,11 +79,49 @@ class TaskStores:
         return positions
 
     def note_committed_times(self, committed: Mapping[Partition, OffsetAndMetadata]) -> None:
-        """Note the stream time at the commit, by which records of changelogs may have expired."""
-        times = [decode_metadata(held.metadata).partition_time_ms for held in committed.values()]
-        stream_time_ms = max(times, default=-1)
-        for logged in self.logged.values():
-            logged.expiry = logged.expiry._replace(stream_time_ms=stream_time_ms)
+        """Note by the metadata of a commit which records of changelogs may have expired."""
+        decoded = [decode_metadata(held.metadata) for held in committed.values()]
+        stream_time_ms = max((each.partition_time_ms for each in decoded), default=-1)
+        for store, logged in self.logged.items():
+            expiries = [
+                read_window_expiry(
+                    store, {name: each.find_entry(name) for name in name_expiry_entries(store)}
+                )
+                for each in decoded
+            ]
+            # Partitions of a task are committed together; one may be left of an earlier commit.
+            known = [each for each in expiries if each.expired_offset is not None]
+            latest = max(known, key=lambda each: each.expired_offset or 0, default=WindowExpiry())
+            logged.window_expiry = latest
+            logged.expiry = logged.expiry._replace(
+                stream_time_ms=stream_time_ms, expired_offset=latest.expired_offset
+            )
+
+    def list_windowed_stores(self) -> Iterator[tuple[str, LoggedStore, SegmentedStore[Any]]]:
+        """Yield name, changelog and store of windows and sessions with a changelog."""
+        for name, logged in self.logged.items():
+            if logged.expiry.is_windowed and isinstance(logged.store, SegmentedStore):
+                yield name, logged, logged.store
+
+    def advance_window_expiry(self) -> dict[str, int]:
+        """Advance what has expired of windowed changelogs; return it as entries of the metadata."""
+        entries: dict[str, int] = {}
+        for name, logged, store in self.list_windowed_stores():
+            expiry = logged.window_expiry
+            expiry.advance(store.stream_time_ms, store.deleted_before_ms, logged.changelog_position)
+            entries |= to_metadata_entries(name, expiry)
+        return entries
+
+    def take_expired_records(self, inputs: Iterable[Partition]) -> list[ExpiredRecords]:
+        """Return what has expired of changelogs since the last call, as it was committed."""
+        expired: list[ExpiredRecords] = []
+        for name, logged, _ in self.list_windowed_stores():
+            expiry = logged.window_expiry
+            offset = expiry.expired_offset or 0
+            if offset > expiry.purged_offset:
+                expiry.purged_offset = offset
+                expired.append(ExpiredRecords(logged.changelog, offset, name, tuple(inputs)))
+        return expired
 
     @property
     def uncommitted_bytes(self) -> int:

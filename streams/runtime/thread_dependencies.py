@@ -22,6 +22,7 @@ from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
 from streams.runtime.task_offsets import TaskOffsets
 from streams.runtime.thread_state import ThreadState
+from streams.runtime.window_expiry import ExpiredRecords
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class ThreadDependencies:
     on_commit_step: Callable[[CommitStep], None]
     ledger: LedgerWriter | None = None
     on_commit: Callable[[PartitionOffsets], None] = lambda offsets: None
+    on_expired: Callable[[list[ExpiredRecords]], None] = lambda expired: None
     """Is called with the offsets of each commit."""
     directory_id: str = ""
     """The id of the state directory, which workers of one machine may share."""
