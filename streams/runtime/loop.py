@@ -30,6 +30,7 @@ from streams.runtime.task import Task, TaskState
 from streams.runtime.thread_dependencies import ThreadDependencies
 from streams.runtime.thread_recovery import ThreadRecovery
 from streams.runtime.thread_tasks import ThreadTasks
+from streams.runtime.topic_ids import TopicIdCheck
 
 _POLL_WAIT_S = 0.05
 _POLLED_WAIT_SHARE, _POLLED_WAIT_S_MAX = 0.25, 0.05
@@ -62,6 +63,12 @@ class StreamLoop:
         )
         self._polled_wait_s = min(
             dependencies.commit_interval_ms / 1_000 * _POLLED_WAIT_SHARE, _POLLED_WAIT_S_MAX
+        )
+        self._topic_id_check = TopicIdCheck(
+            lambda topics: dependencies.offset_resetter.fetch_topic_ids(topics),
+            dependencies.host.monotonic_s,
+            interval_s=dependencies.input_check_interval_ms / 1_000,
+            on_change=lambda topics: dependencies.offset_resetter.note_topics_made_again(topics),
         )
         self._is_to_be_replaced = False
         self._is_stopped_cleanly = False
@@ -201,7 +208,10 @@ class StreamLoop:
             at_first_record=not is_commit_needed,
         )
         if strayed := parts.consumer.take_out_of_range_positions():
+            self._topic_id_check.check_now(task.topic_ids for task in self.tasks.values())
             self._reset_out_of_range(strayed)
+        else:
+            self._topic_id_check.check_if_due(task.topic_ids for task in self.tasks.values())
         self._executor.process_slices(self._continue_after_slice)
         parts.producers.poll_delivery_reports()
         if self._is_commit_due(overdue_s=0.0):

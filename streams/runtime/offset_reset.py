@@ -24,6 +24,9 @@ from streams.settings.offset_reset import (
 
 log = logging.getLogger(__name__)
 
+_DELETED = -1
+"""The committed offset of a topic with which the brokers have deleted it."""
+
 
 class OffsetResetter:
     """Finds the offsets at which partitions are read, by the application's reset policies.
@@ -53,6 +56,8 @@ class OffsetResetter:
         """How often an offset was out of range."""
         self.records_out_of_range = 0
         """The number of offsets that were skipped by that and never will be read."""
+        self._made_again: set[str] = set()
+        """The topics that were made again while they were read."""
         self._initial_offsets: dict[Partition, int] = {}
         """The offset at which each partition began, by a policy that may select another one next
         time."""
@@ -89,6 +94,10 @@ class OffsetResetter:
             )
         if self._uncommitted_policy.strategy is ResetStrategy.EARLIEST:
             return self._admin.fetch_earliest_offsets(internal + inputs)
+        again = [p for p in inputs if p.topic in self._made_again]
+        self._initial_offsets |= self.find_offsets_in_new_topics(
+            {p: _DELETED for p in again if p not in self._initial_offsets}
+        )
         self._initial_offsets |= self._fetch_policy_offsets(
             self._uncommitted_policy, [p for p in inputs if p not in self._initial_offsets]
         )
@@ -142,10 +151,21 @@ class OffsetResetter:
         """Fetch the hash of the id of each topic; those without an id are left out."""
         return fetch_topic_id_hashes(self._admin, topics)
 
+    def note_topics_made_again(self, topics: Collection[str]) -> None:
+        """Note inputs that were made again while they were read.
+
+        Where they began is of other topics. Brokers delete a topic's committed offsets with it, so
+        none may be left to tell this by.
+        """
+        self._made_again |= set(topics)
+        for partition in [p for p in self._initial_offsets if p.topic in topics]:
+            del self._initial_offsets[partition]
+
     def find_offsets_in_new_topics(self, former: Mapping[Partition, int]) -> dict[Partition, int]:
         """Return where to go on with partitions of topics that were deleted and made again.
 
-        `former` are the committed offsets, which belong to the topics before. Counts and logs them.
+        `former` are the committed offsets, which belong to the topics before; -1 where they are
+        gone with these. Counts and logs them.
         Raises: StreamsError where `offset_out_of_range` is `fail`, and for internal topics.
         """
         if not former:

@@ -9,16 +9,21 @@ says zero, and nothing is compared there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
 from hashlib import blake2b
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.errors import OutcomeUnknown
 from streams.runtime.interfaces import AdminClient
 from streams.runtime.offset_metadata import decode_metadata
+
+log = logging.getLogger(__name__)
 
 _ZERO_ID = "A" * 22
 """The base64 text of the id zero, which a broker without topic ids gives."""
 _HASH_BYTES, _HASH_MASK = 8, 2**63 - 1
+_RETRY_S = 1.0
 
 
 def fetch_topic_id_hashes(admin: AdminClient, topics: Iterable[str]) -> dict[str, int]:
@@ -48,3 +53,64 @@ def find_offsets_of_former_topics(
         if None not in (now, then) and now != then:
             former[partition] = held.offset
     return former
+
+
+class TopicIdCheck:
+    """Finds, while tasks run, that an input was deleted and made again under them.
+
+    A consumer goes on in the new topic at the position that it had in the one before, and brokers
+    say nothing of it while that is within the range. So the ids are fetched every `interval_s`, for
+    all tasks of a thread in one request. `fetch_topic_ids` fetches the hashes of ids,
+    `on_change` is called with the topics that were made again.
+    """
+
+    def __init__(
+        self,
+        fetch_topic_ids: Callable[[Collection[str]], Mapping[str, int]],
+        monotonic_s: Callable[[], float],
+        *,
+        interval_s: float,
+        on_change: Callable[[Collection[str]], None],
+    ) -> None:
+        self._fetch_topic_ids = fetch_topic_ids
+        self._monotonic_s = monotonic_s
+        self._interval_s = interval_s
+        self._on_change = on_change
+        self._check_at_s = monotonic_s() + interval_s
+
+    def check_if_due(self, task_topic_ids: Iterable[Mapping[str, int]]) -> None:
+        """Check the ids if an interval has passed. Raises OutcomeUnknown as `check_now` does.
+
+        Where no broker answers, or a topic is gone, they are looked at again soon.
+        """
+        now_s = self._monotonic_s()
+        if now_s < self._check_at_s:
+            return
+        self._check_at_s = now_s + self._interval_s
+        known = list(task_topic_ids)
+        try:
+            topic_ids = self._fetch_known(known)
+        except OutcomeUnknown as error:
+            self._check_at_s = now_s + min(self._interval_s, _RETRY_S)
+            log.info("ids of inputs are looked at another time: %s", error)
+            return
+        self._compare(known, topic_ids)
+
+    def check_now(self, task_topic_ids: Iterable[Mapping[str, int]]) -> None:
+        """Fetch the ids of all inputs and compare them with those at which the tasks started.
+
+        Raises: OutcomeUnknown where one has changed, so that the tasks start over from what is
+        committed, and `offset_out_of_range` decides; or where no broker answers.
+        """
+        known = list(task_topic_ids)
+        self._compare(known, self._fetch_known(known))
+
+    def _fetch_known(self, known: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+        return self._fetch_topic_ids({topic for ids in known for topic in ids})
+
+    def _compare(self, known: Iterable[Mapping[str, int]], now: Mapping[str, int]) -> None:
+        changed = {t for ids in known for t, then in ids.items() if now.get(t, then) != then}
+        if changed:
+            self._on_change(changed)
+            names = ", ".join(map(repr, sorted(changed)))
+            raise OutcomeUnknown(f"input {names} was deleted and created again")

@@ -224,3 +224,64 @@ def test_a_broker_without_topic_ids_has_nothing_compared(tmp_path: Path) -> None
     assert written(world) == [b"C", b"D", b"E"]
     said = decode_metadata(world.kafka.committed_offsets[INPUT].metadata)
     assert said.topic_id_hash("in") is None
+
+
+def make_again(world: World, *values: str) -> None:
+    """Delete topic `in` and create it again, with these records."""
+    log = world.kafka.logs[INPUT]
+    world.kafka.logs[INPUT] = type(log)()
+    world.kafka.topic_ids["in"] = "another"
+    world.load(*values)
+
+
+def test_a_topic_made_again_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    world = World(build_mapping_topology(str.upper), tmp_path, offset_out_of_range="fail")
+    world.load("a", "b")
+    world.turn()
+    make_again(world, "c", "d", "e")
+    with pytest.raises(StreamsError, match="another topic of the same name than its committed"):
+        world.run_until(lambda: False)
+
+
+def test_a_topic_made_again_with_fewer_records_is_told_as_another_topic(tmp_path: Path) -> None:
+    world = World(build_mapping_topology(str.upper), tmp_path, offset_out_of_range="earliest")
+    world.load("a", "b")
+    world.turn()
+    make_again(world, "c")
+    world.run_until(lambda: world.loop.counters.offsets_out_of_range == 1 and world.consumed())
+    assert written(world) == [b"A", b"B", b"C"]
+
+
+def test_where_no_broker_tells_the_ids_they_are_looked_at_again(tmp_path: Path) -> None:
+    world = World(build_mapping_topology(str.upper), tmp_path, offset_out_of_range="fail")
+    world.load("a", "b")
+    world.turn()
+    world.script.fail("admin.fetch_topic_ids", OutcomeUnknown("no answer"))
+    make_again(world, "c", "d", "e")
+    with pytest.raises(StreamsError, match="another topic of the same name than its committed"):
+        world.run_until(lambda: False)
+    assert world.loop.counters.recoveries == 1
+
+
+@pytest.mark.parametrize("policy", ["fail", "earliest"])
+def test_a_topic_made_again_whose_offsets_went_with_it_does_not_begin_at_latest(
+    tmp_path: Path, policy: str
+) -> None:
+    world = World(
+        build_mapping_topology(str.upper),
+        tmp_path,
+        auto_offset_reset="latest",
+        offset_out_of_range=policy,
+    )
+    world.turn()
+    world.load("a", "b")
+    world.turn()
+    make_again(world, "c", "d", "e")
+    del world.kafka.committed_offsets[INPUT]
+    if policy == "fail":
+        with pytest.raises(StreamsError, match="another topic of the same name"):
+            world.run_until(lambda: False)
+        return
+    world.run_until(lambda: world.loop.counters.offsets_out_of_range == 1 and world.consumed())
+    read_before_the_check = [b"E"]
+    assert written(world) == [b"A", b"B", *read_before_the_check, b"C", b"D", b"E"]
