@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -172,11 +173,18 @@ def _abort_hanging(
             f"no open transaction of {place} begins at offset {start_offset}: "
             f"`millrace txn list --topic {topic}` shows those that are open"
         )
-    owner = _find_owners(clients).get(found[0].producer_id)
+    owners, undescribed = _find_owners(clients)
+    owner = owners.get(found[0].producer_id)
     if owner is not None:
         raise ConfigError(
             f"the transaction at offset {start_offset} of {place} does not hang: abort it by its "
             f"transactional id, {owner!r}"
+        )
+    if undescribed:
+        raise ConfigError(
+            f"the owner of the transaction at offset {start_offset} of {place} is unknown: it may "
+            f"be one of {', '.join(undescribed)}, which can't be described, and be at work. Try "
+            "again when their coordinators answer, or with the right Describe on these ids"
         )
     confirm(
         f"Abort the transaction of producer {found[0].producer_id} that begins at offset "
@@ -197,8 +205,16 @@ def _abort_hanging(
         print_message(f"aborted the transaction at offset {start_offset} of {place}")
 
 
-def _describe_all(clients: ClusterClients, *, show_ended: bool) -> list[dict[str, Any]]:
-    """Return the rows of all transactions, or of the open ones, of all brokers."""
+def _describe_all(
+    clients: ClusterClients,
+    *,
+    show_ended: bool,
+    on_undescribed: Callable[[str, str], object] = lambda transactional_id, error: None,
+) -> list[dict[str, Any]]:
+    """Return the rows of all transactions, or of the open ones, of all brokers.
+
+    `on_undescribed` is called with each id that can't be described, and the name of the error.
+    """
     from contextlib import closing
 
     from streams.commands.records import format_time
@@ -209,7 +225,9 @@ def _describe_all(clients: ClusterClients, *, show_ended: bool) -> list[dict[str
         with closing(clients.open_connection(address)) as broker:
             states = () if show_ended else transactions.OPEN_STATES
             listed = [*transactions.list_transactional_ids(broker, states)]
-            described = transactions.describe_transactions(broker, listed) if listed else ()
+            described = (
+                transactions.describe_transactions(broker, listed, on_undescribed) if listed else ()
+            )
             rows += [
                 {
                     "transactional_id": each.transactional_id,
@@ -225,12 +243,19 @@ def _describe_all(clients: ClusterClients, *, show_ended: bool) -> list[dict[str
     return rows
 
 
-def _find_owners(clients: ClusterClients) -> dict[int, str]:
-    """Return the transactional id of each producer that a coordinator has a transaction of."""
-    return {
-        row["producer_id"]: row["transactional_id"]
-        for row in _describe_all(clients, show_ended=False)
-    }
+def _find_owners(clients: ClusterClients) -> tuple[dict[int, str], list[str]]:
+    """Return the transactional id of each producer that a coordinator has a transaction of.
+
+    Returns besides the ids that can't be described, each with the name of the error: a producer
+    that none of the others belongs to may be theirs.
+    """
+    undescribed: list[str] = []
+    rows = _describe_all(
+        clients,
+        show_ended=False,
+        on_undescribed=lambda each, error: undescribed.append(f"{each!r} ({error})"),
+    )
+    return {row["producer_id"]: row["transactional_id"] for row in rows}, undescribed
 
 
 def _list_open_in(clients: ClusterClients, topic: str) -> list[dict[str, Any]]:
@@ -240,7 +265,8 @@ def _list_open_in(clients: ClusterClients, topic: str) -> list[dict[str, Any]]:
 
     partitions = clients.list_partitions(topic)
     opened = list_open_producers(clients.open_connection, partitions)
-    owners = _find_owners(clients)
+    owners, undescribed = _find_owners(clients)
+    is_unknown = None if undescribed else True
     return [
         {
             "topic": each.partition.topic,
@@ -250,7 +276,7 @@ def _list_open_in(clients: ClusterClients, topic: str) -> list[dict[str, Any]]:
             "epoch": each.producer_epoch,
             "last_write": format_time(each.last_timestamp_ms),
             "transactional_id": owners.get(each.producer_id),
-            "hanging": each.producer_id not in owners,
+            "hanging": False if each.producer_id in owners else is_unknown,
         }
         for each in opened
     ]

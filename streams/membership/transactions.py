@@ -8,7 +8,7 @@ described.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import timedelta
 from typing import NamedTuple
@@ -99,11 +99,14 @@ def list_transactional_ids(
 
 
 def describe_transactions(
-    connection: BrokerConnection, transactional_ids: Sequence[str]
+    connection: BrokerConnection,
+    transactional_ids: Sequence[str],
+    on_undescribed: Callable[[str, str], object] = lambda transactional_id, error: None,
 ) -> Iterator[DescribedTransactionState]:
     """Yield the transactions of these ids, as the broker that coordinates them describes them.
 
-    One whose coordinator has forgotten it meanwhile is left out.
+    One whose coordinator has forgotten it meanwhile is left out. `on_undescribed` is called with
+    each id that may have a transaction all the same, and the name of the error.
     """
     classes = load_request_classes(connection, DESCRIBE_TRANSACTIONS_API_KEY, 0)
     request = build_entity(
@@ -111,6 +114,8 @@ def describe_transactions(
     )
     for each in connection.send_request(request).transaction_states:
         if each.error_code is not ErrorCode.none:
+            if each.error_code is not ErrorCode.transactional_id_not_found:
+                on_undescribed(str(each.transactional_id), each.error_code.name.upper())
             continue
         yield DescribedTransactionState(
             str(each.transactional_id),

@@ -15,7 +15,9 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from typer.testing import CliRunner, Result
 
+from coordinator.embedded import EmbeddedBroker
 from coordinator.errors import Code
+from coordinator.faults import RequestFault
 from streams.commands.root import cli
 from streams.processes.embedded import ensure_embedded_broker
 from tests import brokers
@@ -150,6 +152,27 @@ def test_an_open_transaction_is_listed_and_aborted_by_its_id(
     refused = commands.refusal("txn", "abort", name, "--yes")
     assert "has no open transaction: its state is " in refused
     assert "there is no transactional id 'nobody'" in commands.refusal("txn", "abort", "nobody")
+
+
+def test_a_transaction_whose_owner_cannot_be_described_is_not_taken_for_a_hanging_one() -> None:
+    with EmbeddedBroker(topics={"in": 1}) as broker:
+        producer = Producer(
+            {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "at-work"}
+        )
+        producer.init_transactions(HANG_LIMIT_S)
+        producer.begin_transaction()
+        producer.produce("in", "open", "k", partition=0)
+        assert producer.flush(HANG_LIMIT_S) == 0
+        broker.faults.add(
+            RequestFault("error", api="DescribeTransactions", error="COORDINATOR_LOAD_IN_PROGRESS")
+        )
+        commands = Commands("--bootstrap-servers", broker.bootstrap_servers)
+        (opened,) = commands.rows("txn", "list", "--topic", "in")
+        assert opened["hanging"] is None
+        place = ("--topic", "in", "--partition", "0", "--start-offset", "0")
+        refused = commands.refusal("txn", "abort", *place, "--yes")
+        assert "is unknown: it may be one of 'at-work' (COORDINATOR_LOAD_IN_PROGRESS)" in refused
+        producer.commit_transaction(HANG_LIMIT_S)
 
 
 def test_a_hanging_transaction_is_found_and_aborted_in_its_partition(broker: Broker) -> None:
