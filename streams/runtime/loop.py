@@ -158,7 +158,7 @@ class StreamLoop:
         does nothing once the group has left the member's generation.
         """
         if not self._dependencies.member.is_generation_over:
-            self.recovery.run_with_recovery(lambda: self._commit_at_once(with_positions=True))
+            self.recovery.run_with_recovery(lambda: self._commit_at_once(commit_positions=True))
 
     def _mark_progress(self) -> None:
         """Count a turn of the loop, and tell the group membership that the thread is not stuck."""
@@ -295,21 +295,23 @@ class StreamLoop:
     def _commit_before_rebalance(self, with_positions: bool) -> None:
         """Commit all tasks before a join or a revocation, unless a join allows no commit."""
         if self._rebalance.can_commit:
-            self._commit_at_once(with_positions=with_positions)
+            self._commit_at_once(commit_positions=with_positions)
 
-    def _commit_at_once(self, *, with_positions: bool = False) -> None:
+    def _commit_at_once(self, *, commit_positions: bool | None = None) -> None:
         """Commit all tasks, schedule the next commit and count this one.
 
-        A position that has moved over no record is committed now and then, or `with_positions`.
+        Positions that have moved over no record are committed too or not, as `commit_positions`
+        says; now and then if it is None.
         """
         self._thread_tasks.schedule_commit()
         try:
-            self._moved_positions.request_commits(
-                self.tasks.values(),
-                at_once=with_positions,
-                # The next generation may have given an idle task away already.
-                is_joining=self._dependencies.member.is_joining,
-            )
+            if commit_positions is not False:
+                self._moved_positions.request_commits(
+                    self.tasks.values(),
+                    at_once=commit_positions is True,
+                    # The next generation may have given an idle task away already.
+                    is_joining=self._dependencies.member.is_joining,
+                )
             committed = self._committer.commit_tasks(self.tasks.values())
             for task in self.tasks.values():
                 if task.state is TaskState.RUNNING:

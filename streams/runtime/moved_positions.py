@@ -41,8 +41,8 @@ class MovedPositions:
         """Let each task whose positions differ from the committed offsets take part in a commit.
 
         They are compared every five seconds unless the member joins, or `at_once`; no broker is
-        asked. An idle task costs
-        that comparison and no more. Raises what beginning a transaction raises.
+        asked. An idle task costs that comparison and no more. Raises what beginning a transaction
+        raises.
         """
         running = [t for t in tasks if t.state is TaskState.RUNNING and not t.commit_needed]
         moved = [task for task in running if task.must_commit_positions]

@@ -13,6 +13,7 @@ from streams.errors import GenerationOver, OutcomeUnknown, TaskMigrated
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.clients import encode_group_metadata
+from streams.testing.cluster import InMemoryTransaction
 from tests.unit.streams.runtime.fakes import FakeProducer
 from tests.unit.streams.runtime.world import (
     World,
@@ -232,6 +233,35 @@ def test_a_task_that_is_gone_without_being_revoked_is_closed_without_a_commit(
     assert outputs(world) == ["A"]
     assert not world.consumed(1)
     assert len(world.member.subscribed) == 2, "there is nothing to join again for"
+
+
+def test_a_moved_position_of_a_task_that_is_gone_without_being_revoked_is_not_committed(
+    tmp_path: Path,
+) -> None:
+    """Test that a position is not set back which another member has committed meanwhile."""
+    world = two_tasks(tmp_path, commit_every_ms=3_600_000)
+
+    def move_position() -> bool:
+        aborted = InMemoryTransaction()
+        world.kafka.append_record(Partition("in", 1), b"k", b"x", 1, transaction=aborted)
+        world.kafka.end_transaction(aborted, committed=False)
+        return True
+
+    def is_read_for_long() -> bool:
+        moved = world.consumer.next_offsets([Partition("in", 1)]) == {Partition("in", 1): 2}
+        if moved:
+            world.clock.elapsed_s += 60
+        return moved and answer_join(world, partition=0)
+
+    run_steps(
+        world,
+        lambda: bool(world.consumer.assigned) and commit_positions(world),
+        lambda: start_rebalance(world, assign_partitions(0)),
+        lambda: world.member.is_joining and move_position(),
+        is_read_for_long,
+        lambda: not world.member.is_joining,
+    )
+    assert world.kafka.committed_offsets[Partition("in", 1)].offset == 0
 
 
 def test_a_missed_generation_rolls_back_before_anything_is_committed(tmp_path: Path) -> None:
