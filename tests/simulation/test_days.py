@@ -23,7 +23,8 @@ BUG_SEEDS = 40
 TRANSACTION_SEEDS = 8
 TOLD = (
     *(("idle for weeks", kind) for kind in TABLES),
-    *(("lost unread", kind) for kind in ("copy", "collect", "regroup")),
+    *(("lost unread", kind) for kind in ("copy", "count", "collect", "regroup")),
+    *(("topic made again", kind) for kind in ("copy", "count", "collect", "regroup")),
     *(("idle after aborted", kind) for kind in ("copy", "collect", "closing")),
     *(("windows that stand", kind) for kind in ("closing", "suppress")),
     *(("partition added", kind) for kind in ("copy", "collect", "regroup")),

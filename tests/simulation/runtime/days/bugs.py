@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 
 from coordinator.groups import offset_expiry
 from coordinator.log.producer_state import ProducerStateManager
-from streams.runtime import assignment, task_creator
+from streams.runtime import assignment, offset_reset, task_creator
 from streams.runtime.changelog import ChangelogExpiry
 from streams.runtime.clients import errors
 from streams.runtime.moved_positions import MovedPositions
@@ -123,6 +123,15 @@ def moved_positions_not_committed(world: World) -> AbstractContextManager[None]:
     return replaced(MovedPositions, "request_commits", lambda original: lambda *_, **__: None)
 
 
+def topics_made_again_taken_for_the_former(world: World) -> AbstractContextManager[None]:
+    """Make an application go on in another topic of the same name, at the offset of the former."""
+
+    def make(original: Any) -> Any:
+        return lambda *_: {}
+
+    return replaced(offset_reset, "fetch_topic_id_hashes", make)
+
+
 def producers_forgotten_at_once(world: World) -> AbstractContextManager[None]:
     """Make the broker forget each producer with the next check: a retry is written twice."""
 
@@ -150,5 +159,8 @@ DAYS_BUGS = (
     PlantedDays(settings_left_as_they_are, ("refusal", *WRONG), "changelog that deletes", _COUNT),
     PlantedDays(offsets_taken_as_they_are, WRONG, "stopped beyond offsets", _COUNT),
     PlantedDays(offsets_taken_as_they_are, WRONG, "offsets set back", _COUNT),
+    PlantedDays(
+        topics_made_again_taken_for_the_former, ("refusal", *WRONG), "topic made again", _COUNT
+    ),
     PlantedDays(expired_producers_end_their_worker, ("refusal", "progress"), "idle for weeks"),
 )
