@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from streams import App, Processor, Record, Store, StreamsError, serdes
 from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics
-from tests.processes import HANG_LIMIT_S
+from tests.processes import HANG_LIMIT_S, wait_until
 
 pytestmark = IN_CI
 
@@ -107,3 +107,49 @@ def test_an_input_that_is_deleted_while_it_runs_ends_the_application_by_name(
         running.wait_for("NOT_RUNNING", HANG_LIMIT_S)
     with pytest.raises(StreamsError, match=topics.source):
         running.close()
+
+
+def make_again(topics: Topics, records: int) -> None:
+    """Delete the input and create it again, with so many records in each partition."""
+    admin = AdminClient({"bootstrap.servers": topics.servers})
+    admin.delete_topics([topics.source])[topics.source].result(HANG_LIMIT_S)
+
+    def is_made() -> bool:
+        try:
+            topics.create(topics.source)
+        except KafkaException:  # the deletion is still under way
+            return False
+        return True
+
+    wait_until(is_made, what="the input again")
+    plain = Producer({"bootstrap.servers": topics.servers})
+    for number in range(records * PARTITIONS):
+        plain.produce(topics.source, f"new {number}", "key", number % PARTITIONS)
+    assert plain.flush(HANG_LIMIT_S) == 0
+
+
+@pytest.mark.parametrize("is_running", [True, False], ids=["running", "stopped"])
+def test_no_record_of_an_input_that_is_made_again_is_skipped_silently(
+    topics: Topics, tmp_path: Path, is_running: bool
+) -> None:
+    topics.load(30)
+    expected = {f"new {number}".encode() for number in range(50 * PARTITIONS)}
+
+    def all_there() -> bool:
+        return expected <= {pair.value for pair in topics.committed()}
+
+    refusal = ""
+    try:
+        with copying(topics, tmp_path).start() as running:
+            topics.wait_for_records(30)
+            if is_running:
+                make_again(topics, 50)
+                wait_until(lambda: all_there() or running.state == "ERROR", what="an end")
+        if not is_running:
+            make_again(topics, 50)
+            with copying(topics, tmp_path).start() as running:
+                wait_until(lambda: all_there() or running.state == "ERROR", what="an end")
+    except StreamsError as error:
+        refusal = str(error)
+    found = {pair.value for pair in topics.committed()}
+    assert expected <= found or topics.source in refusal
