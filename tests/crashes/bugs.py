@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.runtime import assembly, changelog_reader, commit, loop
+from streams.runtime import assembly, changelog_reader, commit, loop, task_creator
 from streams.runtime.clients import Admin
+from streams.runtime.offset_proof import UNCHECKED
 from streams.runtime.standby_tasks import StandbyTasks
 
 
@@ -53,6 +54,25 @@ def restore_stops_at_the_last_stable_offset() -> None:
     replace(changelog_reader, "find_restore_start", begin)
 
 
+def departed_transactions_and_offsets_left_alone() -> None:
+    """Leave open transactions of departed threads, and take offsets whatever the stores hold.
+
+    A worker refuses to start on what a zombie without offsets has committed.
+    """
+    departed_transactions_left_open()
+    _take_offsets_as_they_are()
+
+
+def unproven_restore_stops_at_the_last_stable_offset() -> None:
+    """Restore stores up to the last stable offset, and take offsets whatever the stores hold."""
+    restore_stops_at_the_last_stable_offset()
+    _take_offsets_as_they_are()
+
+
+def _take_offsets_as_they_are() -> None:
+    replace(task_creator, "prove_offsets", lambda _: lambda *_, **__: UNCHECKED)
+
+
 def promotions_begin_with_nothing() -> None:
     """Empty the stores of each standby that becomes active, and restore them from scratch."""
 
@@ -76,6 +96,8 @@ BUGS: dict[str, Callable[[], None]] = {
         punctuation_commits_no_offsets,
         departed_transactions_left_open,
         restore_stops_at_the_last_stable_offset,
+        departed_transactions_and_offsets_left_alone,
+        unproven_restore_stops_at_the_last_stable_offset,
         promotions_begin_with_nothing,
     )
 }

@@ -13,10 +13,12 @@ import pytest
 
 from tests.brokers import Broker
 from tests.crashes.bugs import (
+    departed_transactions_and_offsets_left_alone,
     departed_transactions_left_open,
     generation_not_sent,
     punctuation_commits_no_offsets,
     restore_stops_at_the_last_stable_offset,
+    unproven_restore_stops_at_the_last_stable_offset,
 )
 from tests.crashes.checks import check_changelogs, check_not_wiped, check_output, check_state
 from tests.crashes.test_crash_matrix import load, warm_up
@@ -65,9 +67,17 @@ def test_a_record_that_is_lost_or_doubled_and_a_store_that_was_wiped_are_seen(
     ("point", "zombie_bug", "heir_bug"),
     [
         (PROCESSED, generation_not_sent, departed_transactions_left_open),
-        (PROCESSED, punctuation_commits_no_offsets, departed_transactions_left_open),
+        (
+            PROCESSED,
+            punctuation_commits_no_offsets,
+            departed_transactions_and_offsets_left_alone,
+        ),
         (PRODUCED, generation_not_sent, restore_stops_at_the_last_stable_offset),
-        (PRODUCED, punctuation_commits_no_offsets, restore_stops_at_the_last_stable_offset),
+        (
+            PRODUCED,
+            punctuation_commits_no_offsets,
+            unproven_restore_stops_at_the_last_stable_offset,
+        ),
     ],
 )
 def test_a_zombie_that_nobody_refuses_is_seen_by_its_ticks(
