@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient
 
 from streams import App, serdes
+from streams.runtime.offset_metadata import replace_positions
 from streams.spark import Cut, read_cut
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
@@ -89,6 +90,19 @@ class Counting:
         assert self._producer.flush(HANG_LIMIT_S) == 0
         return where[0]
 
+    def change_state(self, word: str, count: int, partition: int) -> int:
+        """Write another count of a word into the changelog, and return the record's offset.
+
+        The application is down. Its committed offsets name the end of the changelog after that, as
+        if they had been committed with the record: it would refuse to start on a record of which
+        they don't know.
+        """
+        at = self.write(self.changelog, word.encode(), serdes.int64.serialize(count), partition)
+        held = self._read_committed(self.repartition, partition)
+        metadata = replace_positions(held.metadata.rstrip("\0"), {"counts": at + 1})
+        self._commit(TopicPartition(self.repartition, partition, held.offset, metadata=metadata))
+        return at
+
     def run(self) -> Cut:
         """Run until all lines are counted, stop, and return the cut after it."""
         with self.app.start():
@@ -133,25 +147,32 @@ class Counting:
 
         The application is down; what was committed beside it stays.
         """
-        assert self._commit(partition, offset + 1) == offset
+        assert self._move(partition, offset + 1) == offset
 
     def read_again(self, partition: int, offset: int) -> None:
         """Commit an offset of `lines` from which on they are read again."""
-        assert self._commit(partition, offset) > offset
+        assert self._move(partition, offset) > offset
 
-    def _commit(self, partition: int, offset: int) -> int:
-        """Commit an offset and return what was committed before."""
+    def _move(self, partition: int, offset: int) -> int:
+        """Commit an offset of `lines` and return what was committed before."""
+        held = self._read_committed(self.lines, partition)
+        self._commit(TopicPartition(self.lines, partition, offset, metadata=held.metadata))
+        return int(held.offset)
+
+    def _read_committed(self, topic: str, partition: int) -> TopicPartition:
+        group, asked = self.app.application_id, [TopicPartition(topic, partition)]
         admin = AdminClient({"bootstrap.servers": self.servers})
-        group = self.app.application_id
-        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(self.lines, partition)])
-        (answer,) = admin.list_consumer_group_offsets([asked]).values()
+        request = [ConsumerGroupTopicPartitions(group, asked)]
+        (answer,) = admin.list_consumer_group_offsets(request).values()
         (held,) = answer.result(HANG_LIMIT_S).topic_partitions
-        to = TopicPartition(self.lines, partition, offset, metadata=held.metadata)
-        moved = ConsumerGroupTopicPartitions(group, [to])
+        return held
+
+    def _commit(self, offset: TopicPartition) -> None:
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        moved = ConsumerGroupTopicPartitions(self.app.application_id, [offset])
         (answer,) = admin.alter_consumer_group_offsets([moved]).values()
         (done,) = answer.result(HANG_LIMIT_S).topic_partitions
         assert done.error is None, done.error
-        return int(held.offset)
 
     def end_of(self, topic: str, partition: int) -> int:
         reader = Consumer({"bootstrap.servers": self.servers, "group.id": "reader"})

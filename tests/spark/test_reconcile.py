@@ -11,7 +11,6 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 from rich.console import Console
 
-from streams import serdes
 from streams.spark import reconcile
 from streams.spark.reconciliation.inputs import Inputs
 from streams.spark.reconciliation.report import Report
@@ -64,8 +63,7 @@ def test_a_word_count_balances_and_each_planted_error_is_named(
         assert (turns.expected, turns.found) == (3, 3)
 
     changed = books.last(books.changelog, "mill")
-    wrong = serdes.int64.serialize(1)
-    planted = books.write(books.changelog, b"mill", wrong, changed.partition())
+    planted = books.change_state("mill", 1, changed.partition())
     was = books.last(books.out, "and")
     doubled = books.write(books.out, b"and", was.value(), was.partition(), at_ms=was.timestamp()[1])
     skipped = books.end_of(books.lines, 0)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from streams import serdes
 from streams.commands.cli import cli
 from tests.brokers import SETTINGS, EmbeddedProcess
 from tests.spark.books import LINES, Counting
@@ -110,7 +109,7 @@ def test_its_status_says_whether_the_books_balance(
         assert (done.exit_code, said in done.output) == (2, True), done.output
 
     last = books.last(books.changelog, "mill")
-    books.write(books.changelog, b"mill", serdes.int64.serialize(9), last.partition())
+    books.change_state("mill", 9, last.partition())
     books.feed(*LINES)
     books.run()
     # A record more of each word has come since, which the old cut has not.
