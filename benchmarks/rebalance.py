@@ -25,6 +25,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.filled_changelog import commit_beginnings
 from benchmarks.fleet import MILLRACE, SYSTEMS, Fleet, FleetSettings
 from benchmarks.pauses import ResultWatch, SteadyLoad, key_of
 from benchmarks.rebalance_worker import COUNT_BYTES
@@ -243,6 +244,7 @@ def fill_topics(servers: str, application: str, keys: int) -> None:
         producer.poll(0)
     if producer.flush(_WAIT_S):
         raise RuntimeError("the changelog was not written")
+    commit_beginnings(servers, application, f"{application}-in", "sums", PARTITIONS)
 
 
 def print_table(title: str, found: dict[str, dict[str, Pauses]]) -> None:

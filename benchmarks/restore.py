@@ -33,6 +33,7 @@ from rich.console import Console
 from rich.table import Table
 from rocksdict import Options, Rdict, WriteBatch
 
+from benchmarks.filled_changelog import commit_beginnings
 from benchmarks.recorded import RATE, record
 from benchmarks.runs import broker_at
 from state.rocksdb import RocksDisk
@@ -102,6 +103,7 @@ class Bench:
                 producer.poll(0)
         if producer.flush(120):
             raise RuntimeError("the changelog was not written")
+        commit_beginnings(self._servers, application, f"{application}-in", STORE, PARTITIONS)
         return application
 
     def run_millrace(self, application: str, records: int) -> float:

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from benchmarks.filled_changelog import commit_beginnings
 from streams.processes.running import RunningApp
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.commit import CommitStep
@@ -41,6 +42,7 @@ def fill_changelog(topics: Topics) -> None:
     for number in range(RECORDS):
         producer.produce(changelog, (1).to_bytes(8, "big"), f"old-{number}", number % PARTITIONS)
     assert producer.flush(HANG_LIMIT_S) == 0
+    commit_beginnings(topics.servers, topics.application, topics.source, "counts", PARTITIONS)
 
 
 def until_restored(running: RunningApp, records: int) -> None:
