@@ -42,6 +42,8 @@ from zlib import crc32
 import orjson
 
 from streams.errors import ConfigError
+from streams.graph.nodes import StoreKind
+from streams.runtime.window_expiry import name_expiry_entries
 from streams.topology.build import Subtopology, Topology
 
 _VERSION_2_PREFIX = "M2."
@@ -53,8 +55,12 @@ _NO_TIME = -1
 _COMMIT_NUMBER_NAME = "number of the commit"
 """The name under which the number of the commit is stored; names of stores have no blanks."""
 _COMMIT_HASH = crc32(_COMMIT_NUMBER_NAME.encode())
-_AT_LEAST_ONCE_HASH = crc32(b"at least once")
-_RESET_BEGUN_HASH, _RESET_DONE_HASH = crc32(b"reset was begun"), crc32(b"reset is done")
+_MARK_NAMES = ("at least once", "reset was begun", "reset is done")
+"""The names of entries that say how, or by whom, an offset was committed."""
+_AT_LEAST_ONCE_HASH, _RESET_BEGUN_HASH, _RESET_DONE_HASH = (
+    crc32(name.encode()) for name in _MARK_NAMES
+)
+_WINDOWED_KINDS = {StoreKind.WINDOW, StoreKind.SESSION}
 METADATA_BYTES_MAX = 4_096
 """The brokers' default limit in bytes, which includes the NUL that librdkafka adds."""
 _KAFKA_STREAMS = struct.Struct(">bq")
@@ -234,6 +240,8 @@ def check_metadata_sizes(topology: Topology, limit_bytes: int) -> None:
                 *names,
                 *map(_step_time_name, steps),
                 _COMMIT_NUMBER_NAME,
+                *_list_expiry_names(sub),
+                *_MARK_NAMES,
                 *map(_input_name, sub.sources),
                 *map(_topic_id_name, sub.sources),
             ]
@@ -325,6 +333,12 @@ def _changelog_store_names(sub: Subtopology) -> list[str]:
     return [spec.name for spec in sub.stores if spec.logged and spec.source_topic is None]
 
 
+def _list_expiry_names(sub: Subtopology) -> list[str]:
+    """Return the names of the entries that say what has expired of windowed changelogs."""
+    windowed = (s.name for s in sub.stores if s.logged and s.kind in _WINDOWED_KINDS)
+    return [name for store in windowed for name in name_expiry_entries(store)]
+
+
 def _format_first_names(names: list[str]) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
@@ -338,6 +352,5 @@ def _find_hash_collision(names: Iterable[str]) -> tuple[str, str] | None:
     return None
 
 
-RESET_BEGUN = encode_metadata({"reset was begun": 0})
-RESET_DONE = encode_metadata({"reset is done": 0})
+RESET_BEGUN, RESET_DONE = (encode_metadata({name: 0}) for name in _MARK_NAMES[1:])
 """The metadata of offsets that `millrace group reset` commits, before it deletes and at its end."""

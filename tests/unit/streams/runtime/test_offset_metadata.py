@@ -196,3 +196,13 @@ def test_an_id_of_an_input_with_the_hash_of_a_store_is_refused() -> None:
     app.stream(topic, key=serdes.string, value=serdes.string).group_by_key().count(store=store)
     with pytest.raises(ConfigError, match=f"'{store}' and 'id of {topic}'"):
         check_metadata_sizes(app.topology(), KAFKAS_DEFAULT)
+
+
+def test_what_has_expired_of_windows_with_the_hash_of_a_store_is_refused() -> None:
+    app = App("a")
+    windowed, store = "windows-1205995", "a-store-named-104a0"
+    words = app.stream("in", key=serdes.string, value=serdes.string).group_by_key()
+    words.windowed_by(windows.tumbling(1_000, grace=0)).count(store=windowed)
+    words.count(store=store)
+    with pytest.raises(ConfigError, match=f"'{store}' and 'expired offset of {windowed}'"):
+        check_metadata_sizes(app.topology(), KAFKAS_DEFAULT)
