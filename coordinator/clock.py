@@ -48,7 +48,7 @@ class ShiftedClock:
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock: Clock = clock or SystemClock()
         self.shift_ms = 0
-        """How many ms the wall clock is ahead of the other one's."""
+        """The number of ms that the wall clock is ahead of the other one's."""
 
     def now_ms(self) -> int:
         return self._clock.now_ms() + self.shift_ms

@@ -28,7 +28,7 @@ _SUFFIX = re.compile(
     r"(-changelog|-repartition|-subscription-registration-topic|-subscription-response-topic"
     r"|KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic)"
 )
-"""How the names of internal topics end, as in Kafka Streams' StreamsResetter."""
+"""The end of an internal topic's name, as in Kafka Streams' StreamsResetter."""
 _GENERATED_NAME = re.compile(r"K(STREAM|TABLE)-.*-\d{10}.*")
 """A name that a step without one gets; no application id has such a part."""
 

@@ -74,8 +74,7 @@ class ClassicProtocolMember(GroupMember):
     `topics` are the topics read, `topology` is declared to whoever leads, and `assign` is called if
     this member leads, `abort_departed` after it has. `fencing` counts how often the member was
     fenced (`instance_fencing`). `fetch_record_bytes_max` is called by the leader (`group_record`).
-    Kafka's counterparts are AbstractCoordinator
-    and ConsumerCoordinator.
+    Kafka's counterparts are AbstractCoordinator and ConsumerCoordinator.
     """
 
     def __init__(

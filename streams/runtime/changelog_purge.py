@@ -55,7 +55,7 @@ class ChangelogPurger:
         self._cut_retention_s = timing.cut_retention_ms / 1000
         self._host = host
         self._waiting: list[tuple[float, ExpiredRecords]] = []
-        """What has expired, each with the monotonic time from which on it may be deleted."""
+        """Expired records, each with the monotonic time from which on they may be deleted."""
         self._due_at_s = host.monotonic_s()
         self._purge_thread: SpawnedThread | None = None
         self._is_refused = False

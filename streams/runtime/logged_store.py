@@ -39,9 +39,9 @@ class LoggedStore:
     committed_source_offset: int = 0
     """The committed offset of the table's topic, up to which such a store is restored."""
     expiry: ChangelogExpiry = NO_EXPIRY
-    """Which first records of the changelog may be gone, by the committed offsets."""
+    """The first records of the changelog that may be gone, by the committed offsets."""
     window_expiry: WindowExpiry = field(default_factory=WindowExpiry)
-    """How far the changelog of a window or session store has expired since."""
+    """The progress of expiry in the changelog of a window or session store."""
 
     def note_changelog_start(self, changelog: ChangelogRange, *, is_accepted: bool) -> None:
         """Note where the changelog begins: what is gone without a loss has expired."""

@@ -113,7 +113,7 @@ class Task:
         """The position of each changelog when the offsets were committed: a restore goes up to
         it."""
         self.offset_proof = UNCHECKED
-        """Which committed records of the stores the committed offsets account for."""
+        """The committed records of the stores that the committed offsets account for."""
         self.uncommitted_inputs: list[Partition] = []
         """The input partitions for which no offset had been committed."""
         self.topic_ids: Mapping[str, int] = {}
