@@ -47,6 +47,11 @@ class Topics:
         new = [NewTopic(topic, PARTITIONS, 1) for topic in topics]
         for answer in admin.create_topics(new).values():
             answer.result(HANG_LIMIT_S)
+        # With KRaft a busy broker lists them a moment after the controller has answered.
+        wait_until(
+            lambda: admin.list_topics(timeout=HANG_LIMIT_S).topics.keys() >= {*topics},
+            what=f"{topics} to be listed",
+        )
 
     def load(self, records: int) -> None:
         """Write as many `records` with known keys and different values."""

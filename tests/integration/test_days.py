@@ -30,6 +30,8 @@ from tests.kafka.server import RealKafka
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
 
+pytestmark = pytest.mark.sampled(1, by="broker")
+
 DAY_MS = 86_400_000
 CHECKS = {
     **SETTINGS,

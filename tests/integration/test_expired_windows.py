@@ -14,9 +14,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from streams import App, serdes, windows
 from streams.errors import StreamsError
 from streams.processes.running import RunningApp
-from tests.brokers import Broker
+from tests.brokers import IN_CI, Broker
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
+
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 FRIDAY_MS = 1_600_000_020_000  # a whole minute
 MINUTE_MS = 60_000  # the least time of a segment on disk

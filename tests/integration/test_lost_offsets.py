@@ -14,6 +14,8 @@ from tests.integration.cluster import PARTITIONS, Topics, Worker
 from tests.integration.worker import build
 from tests.processes import HANG_LIMIT_S, wait_until
 
+pytestmark = pytest.mark.sampled(1, by="broker")
+
 
 def build_app(topics: Topics, state: Path, kind: str = "count") -> App:
     """Build the application that the workers of `new_worker` run."""

@@ -12,6 +12,8 @@ from tests.integration.cluster import PARTITIONS, Topics
 from tests.integration.worker import build
 from tests.processes import HANG_LIMIT_S, wait_until
 
+pytestmark = pytest.mark.sampled(1, by="broker")
+
 
 def list_lags(topics: Topics) -> list[int]:
     """Return how far the committed offset of each input partition is from its end."""

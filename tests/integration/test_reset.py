@@ -16,9 +16,12 @@ from streams import StreamsError
 from streams.commands.root import cli
 from streams.errors import OutcomeUnknown
 from streams.runtime.clients.cluster_admin import ClusterAdmin
+from tests.brokers import IN_CI
 from tests.integration.cluster import Topics, Worker
 from tests.integration.worker import build
 from tests.processes import HANG_LIMIT_S
+
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 PROGRAM = """
 from tests.integration.worker import build

@@ -12,10 +12,13 @@ from typer.testing import CliRunner, Result
 
 from streams import App, StreamsError
 from streams.commands.root import cli
+from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics
 from tests.integration.test_lost_offsets import delete_group, set_offsets
 from tests.integration.worker import build
 from tests.processes import HANG_LIMIT_S
+
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 PROGRAM = """
 from tests.integration.worker import build
