@@ -25,7 +25,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.filled_changelog import commit_beginnings
 from benchmarks.fleet import MILLRACE, SYSTEMS, Fleet, FleetSettings
 from benchmarks.pauses import ResultWatch, SteadyLoad, key_of
 from benchmarks.rebalance_worker import COUNT_BYTES
@@ -33,6 +32,7 @@ from benchmarks.recorded import record
 from benchmarks.restore_log import count_restored, read_restores
 from state.rocksdb import RocksDisk
 from tests.brokers import EmbeddedProcess
+from tests.changelog_offsets import account_for_changelogs
 from tests.kafka.server import RealKafka
 
 PARTITIONS = 16
@@ -244,7 +244,7 @@ def fill_topics(servers: str, application: str, keys: int) -> None:
         producer.poll(0)
     if producer.flush(_WAIT_S):
         raise RuntimeError("the changelog was not written")
-    commit_beginnings(servers, application, f"{application}-in", "sums", PARTITIONS)
+    account_for_changelogs(servers, application, f"{application}-in", {"sums": changelog})
 
 
 def print_table(title: str, found: dict[str, dict[str, Pauses]]) -> None:

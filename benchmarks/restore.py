@@ -33,11 +33,11 @@ from rich.console import Console
 from rich.table import Table
 from rocksdict import Options, Rdict, WriteBatch
 
-from benchmarks.filled_changelog import commit_beginnings
 from benchmarks.recorded import RATE, record
 from benchmarks.runs import broker_at
 from state.rocksdb import RocksDisk
 from streams import App, Processor, Record, Store, serdes
+from tests.changelog_offsets import account_for_changelogs
 
 PARTITIONS = 4
 VALUE_BYTES = 100
@@ -103,7 +103,8 @@ class Bench:
                 producer.poll(0)
         if producer.flush(120):
             raise RuntimeError("the changelog was not written")
-        commit_beginnings(self._servers, application, f"{application}-in", STORE, PARTITIONS)
+        source = f"{application}-in"
+        account_for_changelogs(self._servers, application, source, {STORE: changelog})
         return application
 
     def run_millrace(self, application: str, records: int) -> float:

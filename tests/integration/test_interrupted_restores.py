@@ -10,12 +10,12 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks.filled_changelog import commit_beginnings
 from streams.processes.running import RunningApp
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.commit import CommitStep
 from streams.testing.commit_steps import start_observed_app
 from tests.brokers import IN_CI
+from tests.changelog_offsets import account_for_changelogs
 from tests.integration.cluster import PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build
 from tests.processes import HANG_LIMIT_S, wait_until
@@ -42,7 +42,8 @@ def fill_changelog(topics: Topics) -> None:
     for number in range(RECORDS):
         producer.produce(changelog, (1).to_bytes(8, "big"), f"old-{number}", number % PARTITIONS)
     assert producer.flush(HANG_LIMIT_S) == 0
-    commit_beginnings(topics.servers, topics.application, topics.source, "counts", PARTITIONS)
+    changelogs = {"counts": changelog}
+    account_for_changelogs(topics.servers, topics.application, topics.source, changelogs)
 
 
 def until_restored(running: RunningApp, records: int) -> None:

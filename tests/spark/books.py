@@ -12,8 +12,8 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient
 
 from streams import App, serdes
-from streams.runtime.offset_metadata import replace_positions
 from streams.spark import Cut, read_cut
+from tests.changelog_offsets import account_for_state
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
 from tests.processes import HANG_LIMIT_S, wait_until
@@ -98,9 +98,7 @@ class Counting:
         they don't know.
         """
         at = self.write(self.changelog, word.encode(), serdes.int64.serialize(count), partition)
-        held = self._read_committed(self.repartition, partition)
-        metadata = replace_positions(held.metadata.rstrip("\0"), {"counts": at + 1})
-        self._commit(TopicPartition(self.repartition, partition, held.offset, metadata=metadata))
+        account_for_state(self.servers, self.app.topology())
         return at
 
     def run(self) -> Cut:
@@ -147,32 +145,25 @@ class Counting:
 
         The application is down; what was committed beside it stays.
         """
-        assert self._move(partition, offset + 1) == offset
+        assert self._commit(partition, offset + 1) == offset
 
     def read_again(self, partition: int, offset: int) -> None:
         """Commit an offset of `lines` from which on they are read again."""
-        assert self._move(partition, offset) > offset
+        assert self._commit(partition, offset) > offset
 
-    def _move(self, partition: int, offset: int) -> int:
-        """Commit an offset of `lines` and return what was committed before."""
-        held = self._read_committed(self.lines, partition)
-        self._commit(TopicPartition(self.lines, partition, offset, metadata=held.metadata))
-        return int(held.offset)
-
-    def _read_committed(self, topic: str, partition: int) -> TopicPartition:
-        group, asked = self.app.application_id, [TopicPartition(topic, partition)]
+    def _commit(self, partition: int, offset: int) -> int:
+        """Commit an offset and return what was committed before."""
         admin = AdminClient({"bootstrap.servers": self.servers})
-        request = [ConsumerGroupTopicPartitions(group, asked)]
-        (answer,) = admin.list_consumer_group_offsets(request).values()
+        group = self.app.application_id
+        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(self.lines, partition)])
+        (answer,) = admin.list_consumer_group_offsets([asked]).values()
         (held,) = answer.result(HANG_LIMIT_S).topic_partitions
-        return held
-
-    def _commit(self, offset: TopicPartition) -> None:
-        admin = AdminClient({"bootstrap.servers": self.servers})
-        moved = ConsumerGroupTopicPartitions(self.app.application_id, [offset])
+        to = TopicPartition(self.lines, partition, offset, metadata=held.metadata)
+        moved = ConsumerGroupTopicPartitions(group, [to])
         (answer,) = admin.alter_consumer_group_offsets([moved]).values()
         (done,) = answer.result(HANG_LIMIT_S).topic_partitions
         assert done.error is None, done.error
+        return int(held.offset)
 
     def end_of(self, topic: str, partition: int) -> int:
         reader = Consumer({"bootstrap.servers": self.servers, "group.id": "reader"})

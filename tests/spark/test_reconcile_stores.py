@@ -19,6 +19,7 @@ from streams.spark.reconciliation.comparing import RowVerdict
 from streams.spark.reconciliation.inputs import Inputs
 from streams.spark.reconciliation.report import Report
 from tests.brokers import SETTINGS, EmbeddedProcess
+from tests.changelog_offsets import account_for_state
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
 from tests.processes import HANG_LIMIT_S, wait_until
@@ -75,6 +76,7 @@ class Kinds:
         partition = partition_for_key(of, PARTITIONS)
         self._producer.produce(topic, value, key, partition, timestamp=START_MS + 20_200)
         assert self._producer.flush(HANG_LIMIT_S) == 0
+        account_for_state(self.servers, self.app.topology())
 
     def run(self) -> Cut:
         assert self._producer.flush(HANG_LIMIT_S) == 0

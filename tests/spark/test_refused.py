@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from streams import App, serdes
 from streams.errors import ConfigError
-from streams.runtime.offset_metadata import replace_positions
 from streams.spark import read_cut, reconcile
 from streams.spark.reconciliation.comparing import RowVerdict
 from streams.spark.reconciliation.inputs import Inputs
 from tests.brokers import Broker
+from tests.changelog_offsets import account_for_state
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
 from tests.processes import HANG_LIMIT_S, wait_until
@@ -51,7 +51,6 @@ class Two:
         rows = self.app.stream(self.rows, key=text, value=text)
         rows.group_by_key().count(store="of_rows", name="counted")
         self.changelog = f"{name}-{self.same}-changelog"
-        self._servers = servers
         self._producer = Producer({"bootstrap.servers": servers})
         self._fed = 0
 
@@ -66,21 +65,6 @@ class Two:
     def write(self, topic: str, key: str, value: bytes = b"x") -> None:
         self._producer.produce(topic, value, key)
         assert self._producer.flush(HANG_LIMIT_S) == 0
-
-    def accept_state(self) -> None:
-        """Let the committed offset of `read` name the end of the changelog, with the record."""
-        group, admin = self.app.application_id, AdminClient({"bootstrap.servers": self._servers})
-        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(self.read, 0)])
-        (answer,) = admin.list_consumer_group_offsets([asked]).values()
-        (held,) = answer.result(HANG_LIMIT_S).topic_partitions
-        changelog = TopicPartition(self.changelog, 0)
-        (end,) = admin.list_offsets({changelog: OffsetSpec.latest()}).values()
-        positions = {self.same: end.result(HANG_LIMIT_S).offset}
-        metadata = replace_positions(held.metadata.rstrip("\0"), positions)
-        offset = TopicPartition(self.read, 0, held.offset, metadata=metadata)
-        moved = ConsumerGroupTopicPartitions(group, [offset])
-        (done,) = admin.alter_consumer_group_offsets([moved]).values()
-        done.result(HANG_LIMIT_S)
 
     def _is_drained(self) -> bool:
         try:
@@ -106,7 +90,7 @@ def test_what_is_not_there_any_more_is_refused_and_two_of_one_name_are_two_accou
     deleted.
     """
     two.write(two.changelog, "strange", serdes.int64.serialize(9))
-    two.accept_state()
+    account_for_state(two.app.config.bootstrap_servers, two.app.topology())
     two.run()
     admin = AdminClient({"bootstrap.servers": two.app.config.bootstrap_servers})
     for deleted in admin.delete_records([TopicPartition(two.copied, 0, 2)]).values():

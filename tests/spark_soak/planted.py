@@ -16,6 +16,7 @@ from streams.common.partitioning import partition_for_key
 from streams.common.topic_partitions import Partition
 from streams.spark import read_cut
 from streams.spark.reconciliation.report import Report
+from tests.changelog_offsets import account_for_state
 from tests.reading import records
 from tests.spark_soak.fire import Fire
 from tests.spark_soak.topology import CHANGELOG, COPIED, EVENTS, KEYS, PARTITIONS, app
@@ -58,6 +59,7 @@ def changed_in_a_changelog(fire: Fire) -> Planted:
     key, other = _keys_of_one_partition()
     value = serdes.int64.serialize(123_456_789)
     partition, offset = _produce(fire, CHANGELOG, key, value, _partition(key))
+    account_for_state(fire.servers, app.topology())
     fire.load.write(other)
     fire.process()
     return Planted("one record changed in a changelog", "counts", key, CHANGELOG, partition, offset)

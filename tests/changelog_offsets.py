@@ -1,0 +1,63 @@
+"""Let an application's committed offsets account for what another program wrote into changelogs.
+
+An application refuses to start on a changelog with committed records of which its offsets know
+nothing. Tests and benchmarks that fill a changelog, or plant an error in it, commit offsets as if
+they had been committed with these records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from streams.runtime.offset_metadata import replace_positions
+from streams.topology.build import Topology
+
+_TIMEOUT_S = 60.0
+
+
+def account_for_state(servers: str, topology: Topology) -> None:
+    """Commit the offsets of all inputs anew, as of the ends of their tasks' changelogs."""
+    for sub in topology.subtopologies:
+        changelogs = {
+            spec.name: topology.restore_topic_of(spec.name)
+            for spec in sub.stores
+            if spec.logged and spec.source_topic is None
+        }
+        for source in sub.sources if changelogs else ():
+            account_for_changelogs(servers, topology.application_id, source, changelogs)
+
+
+def account_for_changelogs(
+    servers: str, group: str, source: str, changelogs: Mapping[str, str]
+) -> None:
+    """Commit the group's offsets of `source` anew, as of the ends of `changelogs`, by store.
+
+    The offset of a partition that has none is 0. The group has no members.
+    """
+    admin = AdminClient({"bootstrap.servers": servers})
+    inputs = [
+        TopicPartition(source, number)
+        for number in admin.list_topics(source, _TIMEOUT_S).topics[source].partitions
+    ]
+    (answer,) = admin.list_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(group, inputs)]
+    ).values()
+    offsets = []
+    for held in answer.result(_TIMEOUT_S).topic_partitions:
+        places = {TopicPartition(each, held.partition): s for s, each in changelogs.items()}
+        ends = admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()))
+        positions = {places[p]: end.result(_TIMEOUT_S).offset for p, end in ends.items()}
+        # librdkafka has added a NUL to what it committed.
+        metadata = replace_positions((held.metadata or "").rstrip("\0"), positions)
+        offsets.append(
+            TopicPartition(source, held.partition, max(held.offset, 0), metadata=metadata)
+        )
+    (done,) = admin.alter_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(group, offsets)]
+    ).values()
+    for each in done.result(_TIMEOUT_S).topic_partitions:
+        if each.error is not None:
+            raise RuntimeError(f"offsets of {group} were not committed: {each.error}")
