@@ -81,7 +81,10 @@ class OffsetResetter:
         records that came in and were rolled back meanwhile would be skipped if `latest` were
         fetched again.
 
-        Raises: StreamsError where `auto_offset_reset` is `none`.
+        Where a topic was made again while it was read, `offset_out_of_range` decides.
+
+        Raises: StreamsError where `auto_offset_reset` is `none`, and as
+        `find_offsets_in_new_topics` does.
         """
         # A repartition topic is internal: its records are never skipped.
         internal = [p for p in partitions if p.topic in self._internal_topics]
@@ -92,12 +95,15 @@ class OffsetResetter:
                 "auto_offset_reset=none: commit "
                 "an offset for the group, or let auto_offset_reset say where to begin"
             )
-        if self._uncommitted_policy.strategy is ResetStrategy.EARLIEST:
-            return self._admin.fetch_earliest_offsets(internal + inputs)
-        again = [p for p in inputs if p.topic in self._made_again]
+        again = [p for p in partitions if p.topic in self._made_again]
         self._initial_offsets |= self.find_offsets_in_new_topics(
             {p: _DELETED for p in again if p not in self._initial_offsets}
         )
+        if self._uncommitted_policy.strategy is ResetStrategy.EARLIEST:
+            fresh = [p for p in partitions if p not in self._initial_offsets]
+            return self._admin.fetch_earliest_offsets(fresh) | {
+                p: self._initial_offsets[p] for p in inputs if p in self._initial_offsets
+            }
         self._initial_offsets |= self._fetch_policy_offsets(
             self._uncommitted_policy, [p for p in inputs if p not in self._initial_offsets]
         )

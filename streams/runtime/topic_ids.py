@@ -59,7 +59,9 @@ class TopicIdCheck:
     """Finds, while tasks run, that an input was deleted and made again under them.
 
     A consumer goes on in the new topic at the position that it had in the one before, and brokers
-    say nothing of it while that is within the range. So the ids are fetched every `interval_s`, for
+    say nothing of it while that is within the range. But it fetches by the topic's id (since Kafka
+    3.1), and notes the id that it sees before the first record is polled (`check_seen`). For older
+    brokers, and a topic of which nothing comes, the ids are also fetched every `interval_s`, for
     all tasks of a thread in one request. `fetch_topic_ids` fetches the hashes of ids,
     `on_change` is called with the topics that were made again.
     """
@@ -104,6 +106,16 @@ class TopicIdCheck:
         """
         known = list(task_topic_ids)
         self._compare(known, self._fetch_known(known))
+
+    def check_seen(
+        self, task_topic_ids: Iterable[Mapping[str, int]], seen: Mapping[str, str]
+    ) -> None:
+        """Compare the ids that the consumer has seen with those at which the tasks started.
+
+        `seen` are ids by topic. Raises OutcomeUnknown as `check_now` does; no broker is asked.
+        """
+        now = {topic: hash_topic_id(text) for topic, text in seen.items() if text != _ZERO_ID}
+        self._compare(list(task_topic_ids), now)
 
     def _fetch_known(self, known: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
         return self._fetch_topic_ids({topic for ids in known for topic in ids})

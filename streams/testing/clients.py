@@ -88,6 +88,10 @@ class InMemoryConsumer:
         strayed, self._out_of_range = self._out_of_range, {}
         return strayed
 
+    def take_seen_topic_ids(self) -> dict[str, str]:
+        """Return nothing: a topic in memory keeps its id."""
+        return {}
+
     def next_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Return the positions of those partitions of which something was read."""
         return {

@@ -12,6 +12,7 @@ from streams.errors import StreamsError
 from streams.runtime.clients.errors import (
     OUT_OF_RANGE_ERRORS,
     PERMANENT_ERRORS,
+    TOPIC_ID_DEBUG_CONTEXT,
     LibrdkafkaLogger,
     check_authorized,
     create_client,
@@ -25,12 +26,20 @@ _WATERMARK_TIMEOUT_S = 1.0
 class DataConsumer:
     """Reads committed records of assigned partitions, each from the position that it is given.
 
-    `on_error` is called at each error of its connections, from within its other methods.
+    `on_error` is called at each error of its connections, from within its other methods. With
+    `watch_topic_ids` it notes the ids that topics get.
     """
 
     def __init__(
-        self, settings: Mapping[str, Any], on_error: Callable[[], None] = lambda: None
+        self,
+        settings: Mapping[str, Any],
+        on_error: Callable[[], None] = lambda: None,
+        *,
+        watch_topic_ids: bool = False,
     ) -> None:
+        if watch_topic_ids:
+            contexts = filter(None, (settings.get("debug"), TOPIC_ID_DEBUG_CONTEXT))
+            settings = {**settings, "debug": ",".join(contexts)}
         self._settings = settings
         self._group = str(settings.get("group.id"))
         self._librdkafka_logger = LibrdkafkaLogger(on_error)
@@ -170,6 +179,15 @@ class DataConsumer:
         """
         out_of_range, self._out_of_range = self._out_of_range, {}
         return out_of_range
+
+    def take_seen_topic_ids(self) -> dict[str, str]:
+        """Return the ids that topics were seen to have got since the last call, by topic.
+
+        librdkafka fetches by a topic's id, and tells none to its user but in a line of its log.
+        That waits in the queue of the records, before those that were fetched by the id: so the id
+        is here at the latest when the first of them has been polled.
+        """
+        return self._librdkafka_logger.take_seen_topic_ids()
 
     def next_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Return the next offset of each partition, past transaction markers.

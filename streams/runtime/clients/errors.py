@@ -24,6 +24,7 @@ tasks instead.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -43,6 +44,11 @@ log = logging.getLogger("streams.runtime.clients")
 librdkafka_log = logging.getLogger("streams.runtime.clients.librdkafka")
 """The logger of librdkafka's own lines: each client logs each broker that comes and goes."""
 _TRANSACTION_ERROR_FACILITY = "TXNERR"
+_METADATA_FACILITY = "METADATA"
+TOPIC_ID_DEBUG_CONTEXT = "metadata"
+"""The value of `debug` with which librdkafka logs the ids of topics: a line for each partition each
+time that it fetches metadata, and none for records."""
+_TOPIC_ID_LINE = re.compile(r"Topic (\S+) changed id from \S+ to (\S+)$")
 
 _FENCED_ERRORS = {
     KafkaError._FENCED,
@@ -147,13 +153,22 @@ class LibrdkafkaLogger:
 
     They wait until the client is polled: for a client that nobody polls they would come at its
     close, minutes late and with that time. `is_muted` drops them. `on_error` is called at each
-    error of the client's connections.
+    error of the client's connections. With `TOPIC_ID_DEBUG_CONTEXT` the ids of topics are read from
+    the lines.
     """
 
     def __init__(self, on_error: Callable[[], None] = lambda: None) -> None:
         self._on_error = on_error
         self.is_muted = False
         """Whether further lines are dropped."""
+        self._seen_topic_ids: dict[str, str] = {}
+
+    def take_seen_topic_ids(self) -> dict[str, str]:
+        """Return the ids that topics were seen to have got since the last call, by topic."""
+        if not self._seen_topic_ids:
+            return self._seen_topic_ids
+        seen, self._seen_topic_ids = self._seen_topic_ids, {}
+        return seen
 
     def log(self, level: int, form: str, *what: object) -> None:
         """Log a line, unless they are muted; at most as INFO that a transaction has failed.
@@ -161,6 +176,8 @@ class LibrdkafkaLogger:
         The transaction's next call raises that error, and its recovery is logged. A commit that a
         rebalance has overtaken is aborted and done again, which is nothing to look at.
         """
+        if what[:1] == (_METADATA_FACILITY,) and (found := _TOPIC_ID_LINE.search(str(what[-1]))):
+            self._seen_topic_ids[found[1]] = found[2]
         if not self.is_muted:
             is_raised_by_call = what[:1] == (_TRANSACTION_ERROR_FACILITY,)
             librdkafka_log.log(logging.INFO if is_raised_by_call else level, form, *what)

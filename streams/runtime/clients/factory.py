@@ -107,6 +107,7 @@ class KafkaClientSupplier:
                 **self._read_committed_settings(),
             },
             self.security.note_client_error,
+            watch_topic_ids=True,
         )
 
     def create_restore_consumer(self, name: str) -> DataConsumer:

@@ -128,6 +128,8 @@ class FakeConsumer(InMemoryConsumer):
         super().__init__(kafka)
         self._clock = clock
         self.taken: list[Message] = []
+        self.seen_topic_ids: dict[str, str] = {}
+        """The ids that topics are seen to have got, until they are taken."""
         script.record_calls(
             self,
             name,
@@ -144,6 +146,10 @@ class FakeConsumer(InMemoryConsumer):
             self._clock.advance_monotonic_clock(timeout_s)
         self.taken += taken
         return taken
+
+    def take_seen_topic_ids(self) -> dict[str, str]:
+        seen, self.seen_topic_ids = self.seen_topic_ids, {}
+        return seen
 
 
 def create_follower(

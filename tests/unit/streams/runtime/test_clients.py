@@ -107,6 +107,18 @@ def test_an_error_from_produce_is_named_and_any_other_is_left_to_the_caller() ->
     assert translate_produce_error(ValueError("a user's"), "record in[0]@1", "out") is None
 
 
+def test_the_id_that_a_topic_got_is_read_from_librdkafkas_line_once() -> None:
+    logger = LibrdkafkaLogger()
+    for line in (
+        "[thrd:main]: Topic in [0] Leader 1 Epoch 0",
+        f"[thrd:main]: Topic in changed id from {'A' * 22} to SLEbkyQIQxOrEW4MKjrszQ",
+        "[thrd:main]: Topic in changed id from SLEbkyQIQxOrEW4MKjrszQ to Cqw47Ca8TByHsbb16TbMJg",
+    ):
+        logger.log(logging.DEBUG, "%s [%s] %s", "METADATA", "consumer-1", line)
+    assert logger.take_seen_topic_ids() == {"in": "Cqw47Ca8TByHsbb16TbMJg"}
+    assert logger.take_seen_topic_ids() == {}
+
+
 @pytest.mark.parametrize(
     ("facility", "level"), [("TXNERR", logging.INFO), ("FATAL", logging.ERROR)]
 )

@@ -5,6 +5,7 @@ Internal topics have no such policy: there they are an error.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -243,6 +244,38 @@ def test_a_topic_made_again_while_it_is_read_is_refused(tmp_path: Path) -> None:
         world.run_until(lambda: False)
 
 
+@pytest.mark.parametrize("policy", ["fail", "earliest"])
+def test_nothing_is_processed_of_a_topic_that_the_consumer_sees_made_again(
+    tmp_path: Path, policy: str
+) -> None:
+    """Test that what was polled from the new topic is dropped before an interval has passed."""
+    world = World(build_mapping_topology(str.upper), tmp_path, offset_out_of_range=policy)
+    world.load("a", "b")
+    world.turn()
+    make_again(world, "c", "d", "e")
+    world.consumer.seen_topic_ids = {"in": "another"}
+    asked = world.script.filter_calls("admin.fetch_topic_ids")
+    with suppress(StreamsError):
+        world.loop.run_once()
+    assert written(world) == [b"A", b"B"]
+    assert world.loop.counters.recoveries == 1
+    assert world.script.filter_calls("admin.fetch_topic_ids") == asked, "no broker is asked"
+    if policy == "fail":
+        with pytest.raises(StreamsError, match="another topic of the same name"):
+            world.run_until(lambda: False)
+        return
+    world.run_until(lambda: world.loop.counters.offsets_out_of_range == 1 and world.consumed())
+    assert written(world) == [b"A", b"B", b"C", b"D", b"E"]
+
+
+def test_the_id_that_an_input_has_had_from_the_start_changes_nothing(tmp_path: Path) -> None:
+    world = World(build_mapping_topology(str.upper), tmp_path, offset_out_of_range="fail")
+    world.load("a", "b")
+    world.consumer.seen_topic_ids = {"in": world.kafka.topic_ids["in"], "another": "A" * 22}
+    world.run_until(world.consumed)
+    assert world.loop.counters.recoveries == 0
+
+
 def test_a_topic_made_again_with_fewer_records_is_told_as_another_topic(tmp_path: Path) -> None:
     world = World(build_mapping_topology(str.upper), tmp_path, offset_out_of_range="earliest")
     world.load("a", "b")
@@ -261,6 +294,20 @@ def test_where_no_broker_tells_the_ids_they_are_looked_at_again(tmp_path: Path) 
     with pytest.raises(StreamsError, match="another topic of the same name than its committed"):
         world.run_until(lambda: False)
     assert world.loop.counters.recoveries == 1
+
+
+def test_a_topic_made_again_whose_offsets_went_with_it_is_refused_although_it_begins_at_earliest(
+    tmp_path: Path,
+) -> None:
+    world = World(build_mapping_topology(str.upper), tmp_path, offset_out_of_range="fail")
+    world.load("a", "b")
+    world.turn()
+    make_again(world, "c", "d", "e")
+    del world.kafka.committed_offsets[INPUT]
+    world.consumer.seen_topic_ids = {"in": "another"}
+    with pytest.raises(StreamsError, match="another topic of the same name"):
+        world.run_until(lambda: False)
+    assert written(world) == [b"A", b"B"]
 
 
 @pytest.mark.parametrize("policy", ["fail", "earliest"])

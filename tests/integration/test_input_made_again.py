@@ -1,0 +1,100 @@
+"""Test an input that is deleted and created again while an application reads it.
+
+Nothing of the new topic is processed from the position in the former one, whether that is in the
+new topic's range or not.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from streams import App, StreamsError, serdes
+from tests.brokers import IN_CI
+from tests.integration.cluster import Topics
+from tests.processes import HANG_LIMIT_S, wait_until
+
+pytestmark = IN_CI
+
+OLD_COUNT = 10
+
+
+def copying(topics: Topics, state: Path, **settings: Any) -> App:
+    """Build an application that looks at ids by itself every five minutes (the default)."""
+    app = App(
+        topics.application,
+        bootstrap_servers=topics.servers,
+        state_dir=state,
+        commit_interval_ms=50,
+        session_timeout_ms=10_000,
+        **settings,
+    )
+    stream = app.stream(topics.source, key=serdes.string, value=serdes.string)
+    stream.to(topics.target)
+    return app
+
+
+def write(topics: Topics, kind: str, count: int) -> None:
+    """Write so many records into partition 0 of the input."""
+    producer = Producer({"bootstrap.servers": topics.servers})
+    for number in range(count):
+        producer.produce(topics.source, f"{kind} {number}", "key", 0)
+    assert producer.flush(HANG_LIMIT_S) == 0
+
+
+def make_again(topics: Topics) -> None:
+    """Delete the input and create it again at once, as soon as the broker lets."""
+    admin = AdminClient({"bootstrap.servers": topics.servers})
+    (deleted,) = admin.delete_topics([topics.source]).values()
+    deleted.result(HANG_LIMIT_S)
+
+    def is_created() -> bool:
+        try:
+            topics.create(topics.source)
+        except KafkaException:  # the deletion goes on
+            return False
+        return True
+
+    wait_until(is_created, what="the topic can't be created again")
+
+
+def new_values(topics: Topics) -> list[bytes]:
+    """Return what the output has of the new topic."""
+    return [pair.value for pair in topics.committed() if pair.value.startswith(b"new")]
+
+
+@pytest.mark.parametrize("new_count", [3, 30], ids=["fewer records", "more records"])
+def test_an_input_made_again_under_the_application_is_refused_by_name(
+    topics: Topics, tmp_path: Path, new_count: int
+) -> None:
+    refusal = rf"{topics.source}\[\d\] is of another topic of the same name"
+    running = copying(topics, tmp_path).start()
+    try:
+        write(topics, "old", OLD_COUNT)
+        topics.wait_for_records(OLD_COUNT)
+        make_again(topics)
+        write(topics, "new", new_count)
+        with pytest.raises(StreamsError, match=refusal):
+            running.wait_for("NOT_RUNNING", HANG_LIMIT_S)
+    finally:
+        with suppress(StreamsError):  # the same, once more
+            running.close()
+    assert new_values(topics) == []
+
+
+@pytest.mark.parametrize("new_count", [3, 30], ids=["fewer records", "more records"])
+def test_an_input_made_again_under_the_application_is_read_once_where_the_policy_says_so(
+    topics: Topics, tmp_path: Path, new_count: int
+) -> None:
+    with copying(topics, tmp_path, offset_out_of_range="earliest").start():
+        write(topics, "old", OLD_COUNT)
+        topics.wait_for_records(OLD_COUNT)
+        make_again(topics)
+        write(topics, "new", new_count)
+        topics.wait_for_records(OLD_COUNT + new_count)
+    assert new_values(topics) == [b"new %d" % number for number in range(new_count)]
