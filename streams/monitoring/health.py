@@ -51,13 +51,25 @@ class StandbyStore:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingTask:
+    """Reports a task that waits for a producer of its own (`processing_guarantee=exactly_once`).
+
+    `failure` says with what the last attempt has failed; it is empty if none has.
+    """
+
+    task: str
+    seconds: float
+    failure: str
+
+
+@dataclass(frozen=True, slots=True)
 class ThreadHealth:
     """Reports the health of one stream thread.
 
     `doing` is where it is (see `streams.runtime.watchdog`), `what` names the function and `seconds`
     how long that has been so; `stack` is there if it is stuck. `tasks` are states by name,
     `trouble` what went wrong since the last commit, `silent_s` for how long the group's coordinator
-    has not answered.
+    has not answered. `waiting` has the tasks that wait for their transaction coordinators.
     """
 
     name: str
@@ -75,6 +87,7 @@ class ThreadHealth:
     trouble: str
     trouble_s: float
     silent_s: float
+    waiting: Sequence[WaitingTask] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +132,10 @@ def report_thread_health(
         trouble=loop.recovery.last_failure,
         trouble_s=0.0 if since_s is None else round(now_s - since_s, 1),
         silent_s=0.0 if silent_since_s is None else round(now_s - silent_since_s, 1),
+        waiting=[
+            WaitingTask(each.task, round(now_s - each.since_s, 1), each.failure)
+            for each in loop.producer_waits
+        ],
     )
 
 
@@ -162,3 +179,10 @@ def _unhealthy_reasons(
         yield f"{thread.name} has not committed for {thread.trouble_s:.0f} s: {thread.trouble}"
     if thread.silent_s >= stuck_after_s:
         yield f"{thread.name} has had no answer from its group for {thread.silent_s:.0f} s"
+    for each in thread.waiting:
+        if each.seconds >= stuck_after_s:
+            why = each.failure or "no answer"
+            yield (
+                f"{thread.name}: task {each.task} has waited {each.seconds:.0f} s for its "
+                f"producer: {why}"
+            )

@@ -43,6 +43,7 @@ from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.partition_group import RecordOrderSettings
+from streams.runtime.producer_creation import RequireWanted
 from streams.runtime.producers import TaskProducers
 from streams.runtime.progress import RestoreListener
 from streams.runtime.purge import RepartitionPurger
@@ -94,9 +95,8 @@ def _create_ledger_writer(worker: WorkerResources) -> LedgerWriter | None:
     """Create the writer of the ledger, None where the setting is off."""
     if not worker.config.ledger:
         return None
-    topic = ledger_topic(worker.topology.application_id)
     return LedgerWriter(
-        topic,
+        ledger_topic(worker.topology.application_id),
         lambda transactional_id: fetch_producer_identity(worker.open_connection, transactional_id),
     )
 
@@ -225,11 +225,11 @@ def _create_task_creator(
 def _create_task_producers(worker: WorkerResources, member: GroupMember) -> TaskProducers:
     """Create what creates the producers of a thread's tasks."""
 
-    def create_producer(name: str) -> ProducerClient:
+    def create_producer(name: str, require_wanted: RequireWanted = None) -> ProducerClient:
         if worker.config.exactly_once and worker.clients.security.value.is_secured:
             # librdkafka waits for a coordinator that refuses, and does not tell it from others.
             check_transaction_coordinator(worker.open_connection, name)
-        return worker.clients.create_producer(name)
+        return worker.clients.create_producer(name, require_wanted)
 
     return TaskProducers(
         create_producer,
@@ -237,6 +237,8 @@ def _create_task_producers(worker: WorkerResources, member: GroupMember) -> Task
         application_id=worker.topology.application_id,
         thread_id=member.instance_id,
         is_member=member.confirm_membership,
+        host=worker.host,
+        creation_timeout_ms=worker.config.task_timeout_ms,
         name_task=partial(name_task_by_topic, worker.topology),
     )
 

@@ -23,6 +23,7 @@ from streams.runtime.context import COMMIT_ORIGIN
 from streams.runtime.failures import RECOVERY_ERRORS
 from streams.runtime.measurements import ThreadMeasurements
 from streams.runtime.moved_positions import MovedPositions
+from streams.runtime.producer_creation import ProducerWait
 from streams.runtime.progress import RestoreProgress, StandbyProgress
 from streams.runtime.rebalance import ThreadRebalance
 from streams.runtime.recovery import to_recovery_error
@@ -128,6 +129,11 @@ class StreamLoop:
         """Return the monotonic time since when no coordinator answers; None if one answers."""
         return self._dependencies.member.silent_since_s
 
+    @property
+    def producer_waits(self) -> tuple[ProducerWait, ...]:
+        """Return the tasks that wait for producers of their own, and since when."""
+        return self._dependencies.producers.creations.waits
+
     def run_until_stopped(self) -> None:
         """Run until `stop` is set; then commit, leave the group and close. Raises StreamsError."""
         try:
@@ -189,7 +195,11 @@ class StreamLoop:
         parts.counters.standby_records = parts.restorer.follower.followed_records
         if not self._executor:
             self.recovery.clear_failure_if_idle()
-            if not self._thread_tasks.in_state(TaskState.RESTORING) and not parts.member.is_joining:
+            if not (
+                parts.member.is_joining
+                or parts.producers.creations.is_waiting
+                or self._thread_tasks.in_state(TaskState.RESTORING)
+            ):
                 parts.stop.wait(_POLL_WAIT_S)
             return
         if self._is_uncommitted_memory_full() and not self._rebalance.can_commit:
@@ -362,6 +372,7 @@ class StreamLoop:
             steps.callback(self._thread_tasks.close_all_tasks)
             if self._is_stopped_cleanly:
                 steps.callback(leave)
+            steps.callback(self._dependencies.producers.stop_creating)
 
     def _group_metadata(self) -> bytes:
         """Return the consumer group metadata of the present generation, for a transaction."""

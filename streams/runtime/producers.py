@@ -18,9 +18,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
+from streams.common.host import Host
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.runtime.interfaces import ProducerClient
+from streams.runtime.producer_creation import CreateProducer, ProducerCreations
 from streams.runtime.task import Task
 
 log = logging.getLogger(__name__)
@@ -43,17 +45,20 @@ class TaskProducers:
 
     `create_producer` is given the name that tells a producer from others: the transactional id,
     where there is one. `is_member` asks the group whether it still has this member. `name_task`
-    names a task as every version of the topology does.
+    names a task as every version of the topology does. For `creation_timeout_ms` the creation of a
+    task's own producer may fail.
     """
 
     def __init__(
         self,
-        create_producer: Callable[[str], ProducerClient],
+        create_producer: CreateProducer,
         *,
         guarantee: str,
         application_id: str,
         thread_id: str,
         is_member: Callable[[], bool],
+        host: Host,
+        creation_timeout_ms: int,
         name_task: Callable[[str], str] = str,
     ) -> None:
         self._create_producer = create_producer
@@ -66,24 +71,46 @@ class TaskProducers:
         self._thread_id = thread_id
         self._producers: dict[str, ProducerClient] = {}
         self._is_closing_in_order = True
+        self.creations = ProducerCreations(
+            create_producer,
+            self._check_task_membership,
+            host,
+            timeout_ms=creation_timeout_ms,
+        )
+        """The producers of single tasks that are being created."""
 
-    def get_producer(self, task_name: str) -> ProducerClient:
-        """Return the producer of a task, which is created at the first call.
+    def prepare_producer(self, task_name: str) -> bool:
+        """Return whether a task has a producer, which is created if it has not.
 
-        A new transactional one has fenced its predecessor when this returns: offsets that are read
-        from now on are not changed by the predecessor any more. Raises what creating a producer
-        raises.
+        A new transactional one has fenced its predecessor when this returns True: offsets that are
+        read from then on are not changed by the predecessor any more. The producer of a single task
+        is created beside the thread: see `streams.runtime.producer_creation`. Raises what creating
+        a producer raises.
         """
         name = self._producer_name(task_name)
-        producer = self._producers.get(name)
+        if name in self._producers:
+            return True
+        if self._is_one_per_task:
+            producer = self.creations.take_producer(task_name, name)
+        else:
+            producer = self._create_producer(name)
         if producer is None:
-            if self._is_one_per_task:
-                # A new producer fences whoever has the task's transactional id. A zombie, whose own
-                # producer was fenced, would fence its successor.
-                self.check_membership(f"task {task_name} moved")
-            producer = self._producers[name] = self._create_producer(name)
-            self._is_closing_in_order = True
-        return producer
+            return False
+        self._producers[name] = producer
+        self._is_closing_in_order = True
+        return True
+
+    def get_producer(self, task_name: str) -> ProducerClient:
+        """Return the producer of a task, for which `prepare_producer` has returned True."""
+        return self._producers[self._producer_name(task_name)]
+
+    def _check_task_membership(self, task_name: str) -> None:
+        """Raise TaskMigrated if a task may be another member's, and OutcomeUnknown.
+
+        A new producer fences whoever has the task's transactional id. A zombie, whose own producer
+        was fenced, would fence its successor.
+        """
+        self.check_membership(f"task {task_name} moved")
 
     def check_membership(self, consequence: str) -> None:
         """Ask the group whether it still has this member, and raise TaskMigrated if not.
@@ -114,9 +141,14 @@ class TaskProducers:
         return list(groups.items())
 
     def release_producer(self, task_name: str) -> None:
-        """Close the producer of a task that was closed, if the task has one of its own."""
+        """Close the producer of a task that was closed, if the task has one of its own.
+
+        One that is being created is not wanted any more, and nobody waits for it.
+        """
         if self._is_one_per_task:
-            producer = self._producers.pop(self._producer_name(task_name), None)
+            name = self._producer_name(task_name)
+            self.creations.cancel_creation(task_name)
+            producer = self._producers.pop(name, None)
             if producer is not None:
                 self._close_producer(producer)
 
@@ -134,6 +166,7 @@ class TaskProducers:
         member has missed a generation: another may have had the task then, and fenced its producer.
         """
         if has_missed_generation and self._is_one_per_task:
+            self.creations.cancel_all()
             self.discard_producers()
             return
         try:
@@ -147,13 +180,25 @@ class TaskProducers:
             self.discard_producers()
 
     def discard_producers(self) -> None:
-        """Discard all producers without a commit; their successors fence them."""
+        """Discard all producers without a commit; their successors fence them.
+
+        Those that are being created have nothing to commit, and go on.
+        """
         producers, self._producers = self._producers, {}
         for producer in producers.values():
             producer.discard()
 
+    def stop_creating(self) -> None:
+        """End the creation of producers, before other members get the tasks.
+
+        Waits for what is under way, at most two seconds.
+        """
+        self.creations.cancel_all()
+        self.creations.wait_until_cancelled()
+
     def close_producers(self) -> None:
         """Close all producers, and abort open transactions so that nobody waits for them."""
+        self.stop_creating()
         producers, self._producers = self._producers, {}
         for producer in producers.values():
             self._close_producer(producer)

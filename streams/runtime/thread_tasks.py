@@ -115,12 +115,16 @@ class ThreadTasks:
             if (created := opener.create_task(name, partitions)) is not None:
                 self.by_name[name] = created
                 parts.task_offsets.note_opened(created)
+        # A task's producer fences its predecessor before offsets are read.
         waiting = self.in_state(TaskState.CREATED)
-        for task in waiting:
-            producers.get_producer(task.name)  # fences its predecessor, before offsets are read
+        waiting = [task for task in waiting if producers.prepare_producer(task.name)]
         restorer.add_tasks(opener.start_restoring_from_committed(waiting))
-        # While no task runs there is nothing else to do than to wait for the restorer.
-        ready = restorer.take_restored_tasks(0.0 if self.executor else self._restored_wait_s)
+        # While no task runs there is nothing else to do than to wait for one that can.
+        wait_s = 0.0 if self.executor else self._restored_wait_s
+        if wait_s and producers.creations.is_waiting and not self.in_state(TaskState.RESTORING):
+            producers.creations.wait_for_producer(wait_s)
+            wait_s = 0.0
+        ready = restorer.take_restored_tasks(wait_s)
         if ready and not self.executor:
             self.schedule_commit()
         for task in ready:

@@ -33,6 +33,7 @@ from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.partition_group import NEVER_WAIT
 from streams.runtime.partition_group import RecordOrderSettings as TaskOrder
+from streams.runtime.producer_creation import RequireWanted
 from streams.runtime.producers import TaskProducers
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
@@ -213,6 +214,8 @@ class SimulatedProcess:
                 application_id=application,
                 thread_id=self._member.instance_id,
                 is_member=self._member.confirm_membership,
+                host=machine,
+                creation_timeout_ms=config.task_timeout_ms,
             ),
             stop=machine.create_event(),
             host=machine,
@@ -231,8 +234,8 @@ class SimulatedProcess:
             counters=world.counters,
         )
 
-    def _create_producer(self, name: str) -> InMemoryProducer:
-        """Create a producer on the cluster in memory."""
+    def _create_producer(self, name: str, require_wanted: RequireWanted = None) -> InMemoryProducer:
+        """Create a producer on the cluster in memory, which waits for nobody."""
         world = self._environment
         return InMemoryProducer(
             name,

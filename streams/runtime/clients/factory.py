@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -150,8 +151,13 @@ class KafkaClientSupplier:
             "isolation.level": "read_committed",
         }
 
-    def create_producer(self, transactional_id: str) -> StreamsProducer:
-        """Create a producer; a transactional one has fenced its predecessor when this returns."""
+    def create_producer(
+        self, transactional_id: str, require_wanted: Callable[[], None] | None = None
+    ) -> StreamsProducer:
+        """Create a producer; a transactional one has fenced its predecessor when this returns.
+
+        `require_wanted` is called several times a second until then; what it raises ends the call.
+        """
         security = self.security
         # Read before the settings, so that these are of this version or a later one.
         require_usable = partial(security.require_usable, security.version)
@@ -164,6 +170,7 @@ class KafkaClientSupplier:
             on_error=security.note_client_error,
             # Without settings of a connection there is nothing that brokers could refuse.
             require_usable=require_usable if security.value.settings else None,
+            require_wanted=require_wanted,
         )
 
     def check_user_settings(self) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -33,6 +35,9 @@ _WAITING_METHODS = {
     "flush",
     "list_topics",
 }
+_INIT_CALL_S = 0.2
+"""How long a call may take that initialises transactions, and is given up where nobody wants the
+producer any more. librdkafka goes on with the next call."""
 _METADATA_MAGIC = b"CGMDv2:"
 _GROUP_AT = len(_METADATA_MAGIC) + struct.calcsize("=i")
 
@@ -56,7 +61,8 @@ class StreamsProducer:
     went (`delivered_offsets`), at a price for each record; `identity` is set by who needs it. After
     any error but StreamsError the producer has to be discarded. `on_error` is called at each error
     of its connections, from within its other methods. `require_usable` is called while a method
-    waits for a broker; what it raises ends the method, and any outcome is unknown.
+    waits for a broker; what it raises ends the method, and any outcome is unknown. `require_wanted`
+    does the same while the producer is created.
     """
 
     def __init__(
@@ -70,6 +76,7 @@ class StreamsProducer:
         producer_class: type[Producer] | None = None,
         on_error: Callable[[], None] = lambda: None,
         require_usable: Callable[[], None] | None = None,
+        require_wanted: Callable[[], None] | None = None,
     ) -> None:
         self.name = name
         self.transactional = transactional
@@ -83,16 +90,46 @@ class StreamsProducer:
             reports["on_delivery"] = self.delivered_offsets.note_delivery
         elif not transactional:
             reports["on_delivery"] = _create_failure_report(self._undelivered)
+        self._logger = LibrdkafkaLogger(on_error)
         self._producer = create_client(
-            "producer",
-            producer_class or Producer,
-            {**settings, **reports},
-            LibrdkafkaLogger(on_error),
+            "producer", producer_class or Producer, {**settings, **reports}, self._logger
         )
         self.produce: Callable[..., None] = self._producer.produce
         self._is_transaction_open = False
         if transactional:
-            self._call_producer("init_transactions", self._timeout_s)
+            self._init_transactions(require_wanted)
+
+    def _init_transactions(self, require_wanted: Callable[[], None] | None) -> None:
+        """Get the producer's id and epoch, which fences its predecessor.
+
+        Raises also what `require_wanted` raises, and destroys the client in any case.
+        """
+        try:
+            if require_wanted is None:
+                self._call_producer("init_transactions", self._timeout_s)
+            else:
+                self._init_while_wanted(require_wanted)
+        except Exception as error:
+            # A client that goes on in the background fences whoever has its transactional id next.
+            # The error may be kept for long, and with it all that its frames hold.
+            _release_frames(error)
+            self._logger.is_muted = True  # a line for each of its tries
+            self.discard()
+            raise
+
+    def _init_while_wanted(self, require_wanted: Callable[[], None]) -> None:
+        """Get the producer's id and epoch by short calls, each of which goes on with the last."""
+        for calls_left in reversed(range(max(math.ceil(self._timeout_s / _INIT_CALL_S), 1))):
+            require_wanted()
+            if self._require_usable is not None:
+                self._require_usable()
+            try:
+                self._call_translated("init_transactions", _INIT_CALL_S)
+            except OutcomeUnknown:
+                if not calls_left:
+                    raise
+            else:
+                return
 
     def fetch_partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has.
@@ -202,11 +239,18 @@ class StreamsProducer:
 
         Raises also what `require_usable` raises while a method waits.
         """
+        require_usable = self._require_usable if name in _WAITING_METHODS else None
+        return self._call_translated(name, *arguments, require_usable=require_usable)
+
+    def _call_translated(
+        self, name: str, *arguments: Any, require_usable: Callable[[], None] | None = None
+    ) -> Any:
+        """Call a method of the client while it is usable, and translate its error."""
         method = getattr(self._producer, name)
         try:
-            if self._require_usable is None or name not in _WAITING_METHODS:
+            if require_usable is None:
                 return method(*arguments)
-            return call_while_usable(method, arguments, self._require_usable)
+            return call_while_usable(method, arguments, require_usable)
         except KafkaException as error:
             self._check_authorized(error.args[0], arguments)
             raise translate_client_error(error, name) from error
@@ -230,6 +274,14 @@ class StreamsProducer:
             case KafkaError.GROUP_AUTHORIZATION_FAILED:
                 groups = [_group_of_metadata(each) for each in arguments if type(each) is bytes]
                 check_authorized(error, "Read", "".join(groups))
+
+
+def _release_frames(error: BaseException) -> None:
+    """Release what the frames hold that an error, and its causes, came through."""
+    raised: BaseException | None = error
+    while raised is not None:
+        clear_frames(raised.__traceback__)
+        raised = raised.__cause__ or raised.__context__
 
 
 def _group_of_metadata(group_metadata: bytes) -> str:

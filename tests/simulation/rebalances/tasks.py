@@ -197,8 +197,13 @@ class LightRestorer:
 class LightProducers:
     """Stands in for producers, which these tasks don't have."""
 
+    creations = SimpleNamespace(is_waiting=False)
+
     def __init__(self, *, is_transactional: bool) -> None:
         self.is_transactional = is_transactional
+
+    def prepare_producer(self, task: str) -> bool:
+        return True
 
     def get_producer(self, task: str) -> Any:
         return None

@@ -256,17 +256,17 @@ def nobody_is_fenced_before_the_offsets_are_read(world: World) -> AbstractContex
     """Make a worker claim its transactional id only when the first transaction begins."""
 
     def call(original: Any) -> Any:
-        def called(self: StreamsProducer, name: str, *arguments: Any) -> Any:
+        def called(self: StreamsProducer, name: str, *arguments: Any, **how: Any) -> Any:
             if name == "init_transactions":
                 self.__dict__["unclaimed"] = arguments
                 return None
             if name == "begin_transaction" and (claim := self.__dict__.pop("unclaimed", None)):
                 original(self, "init_transactions", *claim)
-            return original(self, name, *arguments)
+            return original(self, name, *arguments, **how)
 
         return called
 
-    return replaced(StreamsProducer, "_call_producer", call)
+    return replaced(StreamsProducer, "_call_translated", call)
 
 
 def positions_taken_before_delivery(world: World) -> AbstractContextManager[None]:

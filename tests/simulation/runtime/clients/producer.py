@@ -9,7 +9,8 @@
     any         a fatal error           FATAL       nothing is left
 
 Which error is which is in the table of `sender`. What was begun goes on in the background when a
-call's time is up, until the producer is given up (`purge`).
+call's time is up, until the producer is given up (`purge`). Another call of `init_transactions`
+waits for what the first has begun.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ QUEUE_MAX = 2_000
 
 class SimProducer(Sender):
     """Stands in for confluent-kafka's Producer on the simulated network."""
+
+    _initialisation: Any = None
 
     def produce(
         self,
@@ -89,7 +92,9 @@ class SimProducer(Sender):
 
     def init_transactions(self, timeout: float = -1) -> None:
         self._process.yield_turn()
-        self._call(self._init(-1, -1), timeout)
+        if self._initialisation is None:
+            self._initialisation = self._begin(self._init(-1, -1))
+        self._await(self._initialisation, timeout)
         self._state = State.READY
 
     def begin_transaction(self) -> None:
@@ -125,7 +130,9 @@ class SimProducer(Sender):
         self._serve()
 
     def _call(self, work: Coroutine[Any, Any, None], timeout_s: float) -> None:
-        task = self._begin(work)
+        self._await(self._begin(work), timeout_s)
+
+    def _await(self, task: Any, timeout_s: float) -> None:
         if not self._process.wait_for(task, None if timeout_s < 0 else max(timeout_s, 0)):
             raise raised(KafkaError._TIMED_OUT, "no answer in time", retriable=True)
         try:

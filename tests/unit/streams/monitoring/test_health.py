@@ -15,6 +15,7 @@ from streams.monitoring.health import (
     RestoringStore,
     StandbyStore,
     ThreadHealth,
+    WaitingTask,
     judge_health,
 )
 from streams.monitoring.http_endpoint import HttpEndpoint, HttpResponse
@@ -100,6 +101,13 @@ def test_a_thread_that_waits_to_be_replaced_is_unhealthy_and_live_and_says_why()
     )
     assert (health.healthy, health.live) == (False, True)
     assert health.why == ["thread 0 has been waiting to be replaced for 3.0 s, after: disk is full"]
+
+
+def test_a_task_that_waits_for_its_transaction_coordinator_is_named_and_leaves_it_live() -> None:
+    waiting = replace(THREAD, waiting=(WaitingTask("0_1", 31.4, ""), WaitingTask("0_2", 29.0, "")))
+    health = judged(waiting, state="REBALANCING")
+    assert (health.healthy, health.live) == (False, True)
+    assert health.why == ["thread 0: task 0_1 has waited 31 s for its producer: no answer"]
 
 
 def test_a_short_trouble_is_none() -> None:

@@ -13,6 +13,7 @@ from streams.runtime.producers import TaskProducers
 from streams.runtime.purge import is_cut_group
 from streams.spark.acls import derive_reader_acls
 from streams.spark.cuts.application_topics import list_app_topics
+from streams.testing.simulated_host import SimulatedHost
 
 TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 
@@ -202,8 +203,9 @@ def test_the_prefix_is_that_of_the_transactional_ids_in_use(guarantee: str) -> N
     app = count(processing_guarantee=guarantee)
     created: list[str] = []
 
-    def create_producer(name: str) -> Any:
+    def create_producer(name: str, require_wanted: Any = None) -> Any:
         created.append(name)
+        return name
 
     producers = TaskProducers(
         create_producer,
@@ -211,8 +213,10 @@ def test_the_prefix_is_that_of_the_transactional_ids_in_use(guarantee: str) -> N
         application_id="a",
         thread_id="a-0d9c-0",
         is_member=lambda: True,
+        host=SimulatedHost(0),
+        creation_timeout_ms=1_000,
     )
-    producers.get_producer("0_0")
+    producers.prepare_producer("0_0")
     (prefix,) = (
         resource.removeprefix("transactional-id ").removesuffix("*")
         for resource in rights_of(app)

@@ -101,7 +101,7 @@ class Thread:
         self.consumer = FakeConsumer(self.kafka, self.script, Clock())
         self.member = FakeMember(self.kafka, self.script)
         self.producers = TaskProducers(
-            lambda name: FakeProducer(
+            lambda name, _=None: FakeProducer(
                 self.kafka,
                 self.script,
                 name=name,
@@ -112,6 +112,8 @@ class Thread:
             application_id="a",
             thread_id="id",
             is_member=self.member.confirm_membership,
+            host=Clock(),
+            creation_timeout_ms=1_000,
         )
         self.disks: dict[tuple[int, str], MemoryDisk] = {}
         self.subtopology = build_subtopology_of_two_stores()
@@ -186,7 +188,8 @@ class Thread:
             lock=self.directory.lock_task(f"0_{number}"),
         )
         task.start_restoring(positions, required_changelog_positions={}, partition_times_ms={})
-        producer = self.producers.get_producer(f"0_{number}")
+        self.producers.prepare_producer(task.name)
+        producer = self.producers.get_producer(task.name)
         task.start_processing(producer, self.consumer, RecordOrderSettings(NEVER_WAIT), lambda: 0)
         return task
 

@@ -35,6 +35,12 @@ class WaitingClient:
     def produce(self) -> None:
         pass
 
+    def purge(self) -> None:
+        pass
+
+    def poll(self, timeout: float) -> int:
+        return 0
+
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[WaitingClient]:

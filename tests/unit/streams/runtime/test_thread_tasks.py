@@ -60,6 +60,19 @@ class Creating:
         return True
 
 
+class PreparedProducers:
+    """Stands in for the producers of a thread, which are all there."""
+
+    is_transactional = True
+    creations = SimpleNamespace(is_waiting=False)
+
+    def prepare_producer(self, task_name: str) -> bool:
+        return True
+
+    def get_producer(self, task_name: str) -> None:
+        return None
+
+
 def test_tasks_that_start_one_after_the_other_are_logged_once_when_all_run(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -69,7 +82,7 @@ def test_tasks_that_start_one_after_the_other_are_logged_once_when_all_run(
     dependencies: Any = SimpleNamespace(
         name="thread 0",
         consumer=None,
-        producers=SimpleNamespace(is_transactional=True, get_producer=lambda name: None),
+        producers=PreparedProducers(),
         host=SimpleNamespace(monotonic_s=lambda: 1.0, now_ms=lambda: 0),
         counters=ThreadCounters(),
         restorer=restorer,

@@ -22,6 +22,7 @@ from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX
 from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.partition_group import RecordOrderSettings
+from streams.runtime.producer_creation import RequireWanted
 from streams.runtime.producers import TaskProducers
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
@@ -199,6 +200,8 @@ class World:
                     application_id="a",
                     thread_id=thread_id,
                     is_member=self.member.confirm_membership,
+                    host=self.clock,
+                    creation_timeout_ms=task_timeout_ms,
                 ),
                 stop=self.stop,
                 host=self.clock,
@@ -265,7 +268,7 @@ class World:
             raise OutcomeUnknown("no broker answers")
         self.renewals += 1
 
-    def _new_producer(self, name: str) -> FakeProducer:
+    def _new_producer(self, name: str, require_wanted: RequireWanted = None) -> FakeProducer:
         transactional = self._guarantee != "at_least_once"
         self.producers.append(
             FakeProducer(self.kafka, self.script, name=name, transactional=transactional)
