@@ -251,7 +251,8 @@ def _create_assignor(worker: WorkerResources, admin: Admin) -> StreamsPartitionA
         worker.topology.application_id,
         require_stable=False,  # a transaction that is open is no reason to wait
     )
-    return StreamsPartitionAssignor(worker.topology, worker.config, admin, fetch_committed_offsets)
+    application = (worker.topology, worker.config, admin, fetch_committed_offsets)
+    return StreamsPartitionAssignor(*application, worker.clients.bootstrap_servers)
 
 
 def _create_rights_check(worker: WorkerResources, admin: Admin) -> Callable[[], None]:

@@ -21,15 +21,8 @@ from streams.membership.connection import ConnectionLost
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.runtime.group_assignment import build_assignments, describe_group
 from streams.runtime.interfaces import AdminClient
-from streams.runtime.internal_topic_settings import (
-    mend_topic_settings,
-    warn_of_compaction_lags,
-)
-from streams.runtime.internal_topics import (
-    REPARTITION_SETTINGS,
-    changelog_settings,
-    find_needed_lags,
-)
+from streams.runtime.internal_topic_check import InternalTopicCheck
+from streams.runtime.internal_topics import list_topic_settings
 from streams.runtime.leftover_stores import (
     find_leftovers,
     format_leftover_warning,
@@ -125,7 +118,8 @@ class StreamsPartitionAssignor:
     """Creates the internal topics of an application and assigns its tasks to the group's members.
 
     `fetch_committed_offsets` returns those of the group, for tables that their input restores.
-    Kafka Streams' counterpart is StreamsPartitionAssignor.
+    `bootstrap_servers` are the brokers' addresses for messages, where those of the settings name an
+    embedded broker. Kafka Streams' counterpart is StreamsPartitionAssignor.
     """
 
     def __init__(
@@ -134,6 +128,7 @@ class StreamsPartitionAssignor:
         config: StreamsConfig,
         admin: AdminClient,
         fetch_committed_offsets: FetchCommittedOffsets = lambda _: CommittedOffsets({}, []),
+        bootstrap_servers: str = "",
     ) -> None:
         self._topology = topology
         self._config = config
@@ -141,8 +136,9 @@ class StreamsPartitionAssignor:
         self._fetch_committed_offsets = fetch_committed_offsets
         self.declared = declare_topology(describe_topology(topology))
         self._logged_notice = ""
-        self._mended_topics: set[str] = set()
-        self._needed_lags = find_needed_lags(topology)
+        self._topic_check = InternalTopicCheck(
+            topology, config, admin, bootstrap_servers or config.bootstrap_servers
+        )
         self._assigned_input_counts: dict[str, int] | None = None
         """The partition counts of the inputs when tasks were last assigned."""
 
@@ -283,13 +279,15 @@ class StreamsPartitionAssignor:
         """Return whether input partitions have changed since tasks were assigned; for the leader.
 
         A leader that took over without assigning takes the partitions as it finds them at the first
-        call.
+        call. Internal topics whose settings were not read before are checked.
 
-        Raises: StreamsError where an input does not exist any more. Source: KafkaConsumer's leader,
+        Raises: StreamsError where an input does not exist any more, or an internal topic would lose
+        records. Source: KafkaConsumer's leader,
         which joins again when its metadata have changed (ConsumerCoordinator.java).
         """
         existing = self._admin.fetch_partition_counts()
         own = self._require_input_counts(existing)
+        self._topic_check.check_topics(existing)
         if self._assigned_input_counts is None:
             self._assigned_input_counts = own
         return {
@@ -336,12 +334,10 @@ class StreamsPartitionAssignor:
         """
         topology = self._topology
         wanted = {topic: source_counts[topic] for topic in topology.repartition_topics}
-        settings = dict.fromkeys(wanted, REPARTITION_SETTINGS)
         for sub in topology.subtopologies:
             for store in (s for s in sub.stores if s.logged and s.source_topic is None):
                 changelog = topology.restore_topic_of(store.name)
                 wanted[changelog] = max(source_counts[topic] for topic in sub.sources)
-                settings[changelog] = changelog_settings(store, self._config.cut_retention_ms)
         for topic, partitions in wanted.items():
             if existing_counts.get(topic, partitions) != partitions:
                 raise StreamsError(
@@ -355,8 +351,9 @@ class StreamsPartitionAssignor:
         new = {topic: count for topic, count in wanted.items() if topic not in existing_counts}
         if is_only_version:
             self._warn_of_leftovers(new, existing_counts)
+        settings = list_topic_settings(topology, cut_retention_ms=self._config.cut_retention_ms)
         self._admin.create_topics(new, settings, self._config.replication_factor)
-        self._mend_existing_topics({t: e for t, e in settings.items() if t in existing_counts})
+        self._topic_check.check_topics(existing_counts)
 
     def _warn_of_leftovers(
         self, new_topics: Collection[str], existing_topics: Collection[str]
@@ -375,16 +372,3 @@ class StreamsPartitionAssignor:
         )
         if left:
             log.warning("%s", format_leftover_warning(begun, left))
-
-    def _mend_existing_topics(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
-        """Alter what would lose records of internal topics that exist, once for each topic.
-
-        What cuts alone need is not altered: a warning says it.
-        """
-        config = self._config
-        new = {t: each for t, each in wanted.items() if t not in self._mended_topics}
-        if new:
-            mend_topic_settings(self._admin, new, self._needed_lags, config.bootstrap_servers)
-        self._mended_topics |= new.keys()
-        if config.cut_retention_ms:
-            warn_of_compaction_lags(self._admin, wanted)

@@ -13,6 +13,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
 from streams.runtime.partition_group import FlowControl
+from streams.runtime.replication import Replication
 
 
 class ConsumerClient(FlowControl, Protocol):
@@ -91,6 +92,8 @@ class AdminClient(Protocol):
     def fetch_topic_ids(self, topics: Sequence[str]) -> dict[str, str]: ...
 
     def fetch_topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]: ...
+
+    def fetch_replication(self, topics: Sequence[str]) -> Replication: ...
 
     def alter_topic_settings(self, topic: str, settings: Mapping[str, str]) -> None: ...
 

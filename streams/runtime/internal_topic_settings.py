@@ -1,14 +1,24 @@
 """Compare the settings of internal topics that exist with those that they are to have.
 
 Topics are made by hand, by the brokers' automatic creation, or by an earlier release, and declared
-retentions grow. What would lose records of an application is altered:
+retentions grow. What would lose records of an application is **losing**, and is altered:
 
     setting                  would lose records if
     cleanup.policy           it deletes or compacts, and the topic is created without that
     retention.ms and         the policy deletes, and it is less than the topic is created with
       retention.bytes
-    min.compaction.lag.ms    the policy compacts, and it is less than the topic is created with
+    min.compaction.lag.ms    the policy compacts, and it is less than a versioned store needs
     message.timestamp.type   it is LogAppendTime: windows get other times in a restore
+
+What loses records only if a broker is lost as well, or what concerns cuts alone, is **unwise**, and
+is told (`streams.runtime.internal_topic_check`):
+
+    setting                         is unwise if
+    replicas                        there are fewer than `replication_factor` says; where that is
+                                    -1, fewer than three on three or more brokers
+    min.insync.replicas             it is 1, with three replicas or more
+    unclean.leader.election.enable  it is true, with two replicas or more
+    min.compaction.lag.ms           it is less than `cut_retention_ms`
 
 Settings that are declared with a store are what its topic is to have. Anything else is left as it
 is. Kafka Streams checks the settings only where a user asks it to (KIP-698).
@@ -16,19 +26,27 @@ is. Kafka Streams checks the settings only where a user asks it to (KIP-698).
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError
-from streams.runtime.interfaces import AdminClient
 from streams.runtime.internal_topics import COMPACTION_LAG_SETTING
-from streams.topology.compatibility import list_names
-
-log = logging.getLogger(__name__)
+from streams.runtime.replication import Replication
 
 _POLICY, _TIMESTAMP_TYPE = "cleanup.policy", "message.timestamp.type"
 _RETENTIONS = ("retention.ms", "retention.bytes")
+_IN_SYNC, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 _UNLIMITED = -1
+_REPLICAS_WISE = 3
+"""The replicas with which one broker may be lost while another is being restarted."""
+ADMIN_FILE = "admin.properties"
+"""The file in printed commands that has the connection of an administrator."""
+
+
+class UnwiseSetting(NamedTuple):
+    """Says what is unwise about a topic, and by which settings it is altered, if by settings."""
+
+    description: str
+    changes: Mapping[str, str]
 
 
 def find_losing_settings(wanted: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str]:
@@ -57,81 +75,76 @@ def find_losing_settings(wanted: Mapping[str, str], found: Mapping[str, str]) ->
     return changes
 
 
-def mend_topic_settings(
-    admin: AdminClient,
-    wanted: Mapping[str, Mapping[str, str]],
-    needed_lags: Mapping[str, str],
-    bootstrap_servers: str,
-) -> None:
-    """Alter the settings by which existing topics would lose records, and log what was altered.
+def find_unwise_settings(
+    topic: str,
+    found: Mapping[str, str],
+    replication: Replication,
+    *,
+    replication_factor: int,
+    cut_retention_ms: int,
+) -> Iterator[UnwiseSetting]:
+    """Yield what is unwise about the settings in force of a topic, and about its replicas.
 
-    `wanted` are the settings that each topic would be created with, `needed_lags` the part of their
-    compaction lags that stores need themselves, by topic. Topics whose settings can't be read are
-    left as they are. Raises: StreamsError with the command where settings can't be altered.
+    `replication_factor` and `cut_retention_ms` are the application's settings; the second is 0
+    where it is none of this topic. Nothing is said about replicas where there is one broker.
     """
-    for topic, settings in _fetch_settings(admin, wanted).items():
-        needed = {**wanted[topic], COMPACTION_LAG_SETTING: needed_lags.get(topic, "0")}
-        changes = find_losing_settings(needed, settings)
-        if not changes:
-            continue
-        what = ", ".join(f"{name}={settings[name]} (now {to})" for name, to in changes.items())
-        try:
-            admin.alter_topic_settings(topic, changes)
-        except StreamsError as error:
-            former = ", ".join(f"{name}={settings[name]}" for name in changes)
-            raise StreamsError(
-                f"internal topic {topic!r} has {former}, by which it would lose records, and that "
-                f"can't be altered ({error}): {format_alter_command(topic, changes)}"
-                f" --bootstrap-server {bootstrap_servers}"
-            ) from error
-        log.warning("internal topic %r would have lost records: altered %s", topic, what)
+    replicas = replication.replica_counts.get(topic, 1)
+    brokers = replication.broker_count
+    if replicas < min(replication_factor, brokers):
+        yield UnwiseSetting(
+            f"replication factor {replicas}, and replication_factor asks for {replication_factor}",
+            {},
+        )
+    elif replicas < _REPLICAS_WISE <= brokers and replication_factor < 0:
+        yield UnwiseSetting(
+            f"replication factor {replicas} on {brokers} brokers, so that its records are lost "
+            f"with {'that broker' if replicas == 1 else 'those brokers'}",
+            {},
+        )
+    if replicas >= _REPLICAS_WISE and found.get(_IN_SYNC) == "1":
+        yield UnwiseSetting(
+            f"{_IN_SYNC}=1 with {replicas} replicas, so that a record which one broker alone has "
+            "counts as written",
+            {_IN_SYNC: "2"},
+        )
+    if replicas > 1 and found.get(_UNCLEAN) == "true":
+        yield UnwiseSetting(
+            f"{_UNCLEAN}=true, by which a broker that lacks committed records may become leader",
+            {_UNCLEAN: "false"},
+        )
+    lag_ms = int(found.get(COMPACTION_LAG_SETTING, 0))
+    if lag_ms < cut_retention_ms:
+        yield UnwiseSetting(
+            f"{COMPACTION_LAG_SETTING}={lag_ms}, and cut_retention_ms asks for {cut_retention_ms}: "
+            "what a cut needs may be compacted away",
+            {COMPACTION_LAG_SETTING: str(cut_retention_ms)},
+        )
 
 
-def warn_of_compaction_lags(admin: AdminClient, wanted: Mapping[str, Mapping[str, str]]) -> None:
-    """Warn of existing changelogs that compact earlier than `cut_retention_ms` asks for.
-
-    Where their settings can't be read tasks are assigned all the same.
-    """
-    lags = {topic: int(each.get(COMPACTION_LAG_SETTING, 0)) for topic, each in wanted.items()}
-    topics = [topic for topic, lag_ms in lags.items() if lag_ms]
-    try:
-        settings = admin.fetch_topic_settings(topics) if topics else {}
-    except (OutcomeUnknown, StreamsError) as error:
-        log.info("it is not known when %s are compacted: %s", list_names(topics), error)
-        return
-    for topic, topic_settings in settings.items():
-        lag_ms = int(topic_settings.get(COMPACTION_LAG_SETTING, 0))
-        if lag_ms < lags[topic]:
-            log.warning(
-                "%s has %s=%s, and cut_retention_ms asks for %d: alter it (kafka-configs), or what "
-                "a cut needs may be compacted away",
-                *(topic, COMPACTION_LAG_SETTING, lag_ms, lags[topic]),
-            )
+def describe_losing_settings(found: Mapping[str, str], changes: Mapping[str, str]) -> str:
+    """Return the settings in force that are to be changed, as name=value with commas between."""
+    return ", ".join(f"{name}={found.get(name, '?')}" for name in changes)
 
 
-def format_alter_command(topic: str, changes: Mapping[str, str]) -> str:
-    """Return the command of Kafka that alters settings of a topic, without the brokers' address."""
+def format_alter_command(
+    topic: str, changes: Mapping[str, str], bootstrap_servers: str, *, is_secured: bool = False
+) -> str:
+    """Return the command of Kafka's tools that alters settings of a topic, for an administrator."""
     pairs = ",".join(f"{n}=[{v}]" if "," in v else f"{n}={v}" for n, v in changes.items())
-    what = f"--entity-type topics --entity-name {topic}"
-    return f"kafka-configs.sh --alter {what} --add-config '{pairs}'"
+    connection = f" --command-config {ADMIN_FILE}" if is_secured else ""
+    return (
+        f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config "
+        f"'{pairs}' --bootstrap-server {bootstrap_servers}{connection}"
+    )
 
 
-def _fetch_settings(
-    admin: AdminClient, topics: Mapping[str, Mapping[str, str]]
-) -> dict[str, dict[str, str]]:
-    """Fetch the settings in force of topics; those that can't be read are left out and logged."""
-    found: dict[str, dict[str, str]] = {}
-    try:
-        found = admin.fetch_topic_settings(sorted(topics))
-    except AuthorizationError:  # of one of them
-        for topic in sorted(topics):
-            try:
-                found |= admin.fetch_topic_settings([topic])
-            except (AuthorizationError, OutcomeUnknown, StreamsError) as error:
-                log.info("the settings of %s are not checked: %s", topic, error)
-    except (OutcomeUnknown, StreamsError) as error:
-        log.warning("the settings of internal topics are not checked: %s", error)
-    return found
+def format_remedy(
+    topic: str, unwise: UnwiseSetting, bootstrap_servers: str, *, is_secured: bool = False
+) -> str:
+    """Return how an administrator mends what is unwise about a topic."""
+    if not unwise.changes:
+        return "add replicas with kafka-reassign-partitions.sh"
+    return format_alter_command(topic, unwise.changes, bootstrap_servers, is_secured=is_secured)
 
 
 def _split_policy(text: str) -> set[str]:

@@ -11,6 +11,9 @@
     ledger                  delete            retention.ms -1: for as long as outputs may be asked
                                               about
 
+Where the policy deletes, retention.bytes is -1, too: the brokers' default (`log.retention.bytes`)
+may be a limit.
+
 With `cut_retention_ms` changelogs keep for so long what a newer record of the same key would let be
 compacted away, so that cuts can be read: min.compaction.lag.ms is the larger of the two.
 
@@ -22,20 +25,22 @@ VersionedChangelogTopicConfig, RepartitionTopicConfig.
 from __future__ import annotations
 
 from streams.graph.nodes import StoreKind, StoreSpec
+from streams.ledger import ledger_topic
 from streams.runtime.changelog import ChangelogExpiry
 from streams.topology.build import Topology
 
 _DAY_MS = 86_400_000
 _INT64_MAX = 2**63 - 1
 _CREATE_TIME = {"message.timestamp.type": "CreateTime"}
+_FOR_EVER = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 REPARTITION_SETTINGS = {
     "cleanup.policy": "delete",
     "segment.bytes": "52428800",
-    "retention.ms": "-1",
+    **_FOR_EVER,
     **_CREATE_TIME,
 }
-LEDGER_SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", **_CREATE_TIME}
+LEDGER_SETTINGS = {"cleanup.policy": "delete", **_FOR_EVER, **_CREATE_TIME}
 
 
 COMPACTION_LAG_SETTING = "min.compaction.lag.ms"
@@ -45,10 +50,7 @@ def changelog_settings(store: StoreSpec, cut_retention_ms: int = 0) -> dict[str,
     """Return the settings that the changelog of a store is created with."""
     match store.kind:
         case StoreKind.WINDOW | StoreKind.SESSION:
-            settings = {
-                "cleanup.policy": "compact,delete",
-                "retention.ms": "-1",
-            }
+            settings = {"cleanup.policy": "compact,delete", **_FOR_EVER}
         case StoreKind.VERSIONED:
             settings = {
                 "cleanup.policy": "compact",
@@ -61,12 +63,38 @@ def changelog_settings(store: StoreSpec, cut_retention_ms: int = 0) -> dict[str,
     return {**settings, **lag, **_CREATE_TIME, **store.topic_settings}
 
 
-def find_needed_lags(topology: Topology) -> dict[str, str]:
-    """Return the `min.compaction.lag.ms` that changelogs need for their stores, not for cuts."""
-    stores = (store for sub in topology.subtopologies for store in sub.stores if store.logged)
-    settings = {topology.restore_topic_of(each.name): changelog_settings(each) for each in stores}
+def list_changelogs(topology: Topology) -> dict[str, StoreSpec]:
+    """Return each changelog that an application writes, with its store; no reused source topics."""
     return {
-        t: e[COMPACTION_LAG_SETTING] for t, e in settings.items() if COMPACTION_LAG_SETTING in e
+        topology.restore_topic_of(store.name): store
+        for sub in topology.subtopologies
+        for store in sub.stores
+        if store.logged and store.source_topic is None
+    }
+
+
+def list_topic_settings(
+    topology: Topology, *, cut_retention_ms: int = 0, has_ledger: bool = False
+) -> dict[str, dict[str, str]]:
+    """Return the settings that each internal topic of an application is created with."""
+    settings = {topic: dict(REPARTITION_SETTINGS) for topic in sorted(topology.repartition_topics)}
+    for changelog, store in list_changelogs(topology).items():
+        settings[changelog] = changelog_settings(store, cut_retention_ms)
+    if has_ledger:
+        settings[ledger_topic(topology.application_id)] = dict(LEDGER_SETTINGS)
+    return settings
+
+
+def find_cut_lags(topology: Topology, cut_retention_ms: int) -> dict[str, int]:
+    """Return for each changelog the `min.compaction.lag.ms` in ms that cuts of it need.
+
+    A lag that is declared with the store goes over it. Empty where no cuts are to be kept.
+    """
+    if not cut_retention_ms:
+        return {}
+    return {
+        changelog: int(changelog_settings(store, cut_retention_ms)[COMPACTION_LAG_SETTING])
+        for changelog, store in list_changelogs(topology).items()
     }
 
 

@@ -12,6 +12,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import TaskMigrated
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
+from streams.runtime.replication import Replication
 from streams.testing.cluster import InMemoryCluster, InMemoryTransaction, Message
 from streams.testing.record_order import RecordOrder
 
@@ -331,6 +332,10 @@ class InMemoryAdmin:
 
     def fetch_topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
         return {topic: dict(self._cluster.topic_settings[topic]) for topic in topics}
+
+    def fetch_replication(self, topics: Sequence[str]) -> Replication:
+        """Return one broker, which keeps each topic once."""
+        return Replication(1, dict.fromkeys(topics, 1))
 
     def alter_topic_settings(self, topic: str, settings: Mapping[str, str]) -> None:
         """Set settings of a topic, and leave the others as they are."""

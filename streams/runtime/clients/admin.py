@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import (
     IsolationLevel,
@@ -18,7 +18,9 @@ from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, New
 from streams.common.topic_partitions import Partition
 from streams.errors import AuthorizationError, ConfigError, OutcomeUnknown
 from streams.runtime.clients.admin_requests import (
+    Right,
     count_partitions,
+    count_replicas,
     create_settings_change,
     to_constant_name,
 )
@@ -31,17 +33,11 @@ from streams.runtime.clients.errors import (
     translate_client_error,
 )
 from streams.runtime.clients.retrying import call_with_retries
+from streams.runtime.replication import Replication
 
 T = TypeVar("T")
 DEFAULT_METADATA_BYTES_MAX = 4_096
 """Kafka's default of offset.metadata.max.bytes."""
-
-
-class Right(NamedTuple):
-    """Represents the right to an operation on the resource of a name, which implies Describe."""
-
-    operation: str
-    name: str
 
 
 class Admin:
@@ -81,11 +77,7 @@ class Admin:
 
     def fetch_partition_counts(self) -> dict[str, int]:
         """Return the number of partitions of every topic."""
-        try:
-            metadata = self._admin.list_topics(timeout=self._timeout_s)
-        except KafkaException as error:
-            raise translate_client_error(error, "list topics") from error
-        return count_partitions(metadata)
+        return count_partitions(self._list_topics())
 
     def fetch_metadata_bytes_max(self) -> int:
         """Return the limit in bytes for the metadata of an offset, by the strictest broker.
@@ -166,6 +158,10 @@ class Admin:
             topic: {name: entry.value for name, entry in entries.items() if entry.value is not None}
             for topic, entries in settings.items()
         }
+
+    def fetch_replication(self, topics: Sequence[str]) -> Replication:
+        """Return how many brokers there are, and how often they keep each topic that is listed."""
+        return count_replicas(self._list_topics(), topics)
 
     def alter_topic_settings(self, topic: str, settings: Mapping[str, str]) -> None:
         """Set settings of a topic, and leave its others as they are (KIP-339)."""
@@ -338,10 +334,7 @@ class Admin:
 
     def _require_topics_listed(self, topics: Collection[str]) -> None:
         """Raise NotReady unless the brokers list the topics with a leader of each partition."""
-        try:
-            listed = self._admin.list_topics(timeout=self._timeout_s).topics
-        except KafkaException as error:
-            raise translate_client_error(error, "list topics") from error
+        listed = self._list_topics().topics
         unlisted = [topic for topic in topics if topic not in listed]
         self.check_topic_rights(dict.fromkeys(unlisted, ("Describe",)))
         for topic in topics:
@@ -349,6 +342,13 @@ class Admin:
                 raise NotReady(f"create topic {topic}: the brokers don't list it yet")
             if any(each.leader < 0 for each in listed[topic].partitions.values()):
                 raise NotReady(f"create topic {topic}: a partition has no leader yet")
+
+    def _list_topics(self) -> Any:
+        """Return the metadata of all brokers and topics."""
+        try:
+            return self._admin.list_topics(timeout=self._timeout_s)
+        except KafkaException as error:
+            raise translate_client_error(error, "list topics") from error
 
     def _call_with_retries(self, request: Callable[[], T]) -> T:
         return call_with_retries(lambda _: request(), self._retry_s, NotReady)

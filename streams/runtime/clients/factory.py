@@ -59,7 +59,7 @@ class KafkaClientSupplier:
         self.security = security or CurrentSecurity(PLAINTEXT)
         self._application_id = application_id
         self._config = config
-        self._bootstrap_servers = bootstrap_servers
+        self.bootstrap_servers = bootstrap_servers
         self._timeout_s = config.request_timeout_ms / 1000
         # Bounds a fetch that nobody answers: with librdkafka's default no input comes for a minute.
         self._socket_timeout_ms = min(
@@ -73,7 +73,7 @@ class KafkaClientSupplier:
         is retried for `retry_s`.
         """
         timeout_s = min(timeout_s, self._timeout_s)
-        return Admin(self._common_settings("admin"), self._bootstrap_servers, timeout_s, retry_s)
+        return Admin(self._common_settings("admin"), self.bootstrap_servers, timeout_s, retry_s)
 
     def create_cluster_admin(self, timeout_s: float) -> ClusterAdmin:
         """Create a client that administers topics and groups."""
@@ -199,7 +199,7 @@ class KafkaClientSupplier:
     def _common_settings(self, name: str) -> dict[str, Any]:
         """Return the settings that all clients have, with `name` in the client id."""
         return {
-            "bootstrap.servers": self._bootstrap_servers,
+            "bootstrap.servers": self.bootstrap_servers,
             "client.id": f"{self._application_id}-{name}",
             # See docs/decisions/0001: with librdkafka's default a transaction hangs when all
             # brokers were away for a moment.

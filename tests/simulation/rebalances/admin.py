@@ -8,6 +8,7 @@ from typing import Any, cast
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
 from streams.runtime.interfaces import AdminClient
+from streams.runtime.replication import Replication
 from tests.simulation.rebalances.topologies import STORES, list_tasks
 from tests.simulation.runtime.process import Process
 from tests.simulation.runtime.topologies import changelog_of
@@ -46,7 +47,10 @@ class LightAdmin:
         return []
 
     def fetch_topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-        return {}
+        return {topic: {} for topic in topics}
+
+    def fetch_replication(self, topics: Sequence[str]) -> Replication:
+        return Replication(1, dict.fromkeys(topics, 1))
 
     def _ask(self) -> None:
         """Wait for an answer. Raises OutcomeUnknown if there is none."""

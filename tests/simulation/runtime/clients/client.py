@@ -49,7 +49,12 @@ def as_metadata(found: dict[str, Any]) -> Any:
         name: SimpleNamespace(
             topic=name,
             error=None,
-            partitions={part.partition_index: part for part in each.partitions},
+            partitions={
+                part.partition_index: SimpleNamespace(
+                    id=part.partition_index, leader=part.leader_id, replicas=part.replica_nodes
+                )
+                for part in each.partitions
+            },
         )
         for name, each in found.items()
     }

@@ -10,9 +10,10 @@ from confluent_kafka import KafkaError
 
 from coordinator.groups import offset_expiry
 from coordinator.log.producer_state import ProducerStateManager
-from streams.runtime import assignment, offset_reset, task_creator
+from streams.runtime import internal_topics, offset_reset, task_creator
 from streams.runtime.changelog import ChangelogExpiry
 from streams.runtime.clients import errors
+from streams.runtime.internal_topic_check import InternalTopicCheck
 from streams.runtime.moved_positions import MovedPositions
 from streams.runtime.offset_proof import UNCHECKED
 from streams.runtime.offset_reset import OffsetResetter
@@ -57,7 +58,7 @@ def changelogs_cut_by_the_clock(world: World) -> AbstractContextManager[None]:
 
         return settings
 
-    return replaced(assignment, "changelog_settings", make)
+    return replaced(internal_topics, "changelog_settings", make)
 
 
 def offsets_of_living_groups_expire(world: World) -> AbstractContextManager[None]:
@@ -102,7 +103,7 @@ def windows_cut_by_the_clock(world: World) -> AbstractContextManager[None]:
 
         return settings
 
-    return replaced(assignment, "changelog_settings", make)
+    return replaced(internal_topics, "changelog_settings", make)
 
 
 def lost_windows_left_out(world: World) -> AbstractContextManager[None]:
@@ -115,7 +116,7 @@ def lost_windows_left_out(world: World) -> AbstractContextManager[None]:
 
 def settings_left_as_they_are(world: World) -> AbstractContextManager[None]:
     """Make an application start on changelogs whose settings lose records."""
-    return replaced(assignment, "mend_topic_settings", lambda original: lambda *_: None)
+    return replaced(InternalTopicCheck, "check_topics", lambda original: lambda *_: None)
 
 
 def moved_positions_not_committed(world: World) -> AbstractContextManager[None]:

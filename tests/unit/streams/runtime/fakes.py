@@ -6,7 +6,7 @@ attributes are set or read by the tests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from streams.errors import TaskMigrated
 from streams.membership.group_member import Membership, MembershipSignal
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.runtime.changelog_follower import ChangelogFollower
+from streams.runtime.replication import Replication
 from streams.testing.clients import InMemoryAdmin, InMemoryConsumer, InMemoryProducer
 from streams.testing.cluster import Message
 from streams.testing.member import OnlyMember
@@ -263,9 +264,11 @@ class FakeAdmin(InMemoryAdmin):
         self.created: dict[str, tuple[int, dict[str, str], int]] = {}
         self.group_ids: list[str] = []
         """Ids of the groups that `list_groups` returns."""
+        self.replication: Replication | None = None
+        """What `fetch_replication` returns in place of one broker."""
         asked = (
             "fetch_partition_counts fetch_topic_ids fetch_topic_settings "
-            "list_groups alter_topic_settings "
+            "fetch_replication list_groups alter_topic_settings "
             "fetch_earliest_offsets fetch_offsets_for_time fetch_latest_offsets"
         )
         script.record_calls(self, "admin", f"{asked} create_topics delete_records renew_client")
@@ -279,6 +282,9 @@ class FakeAdmin(InMemoryAdmin):
         super().create_topics(partition_counts, settings, replication_factor)
         for topic, number in partition_counts.items():
             self.created[topic] = (number, settings[topic], replication_factor)
+
+    def fetch_replication(self, topics: Sequence[str]) -> Replication:
+        return self.replication or super().fetch_replication(topics)
 
     def list_groups(self) -> list[str]:
         return list(self.group_ids)

@@ -70,15 +70,15 @@ def test_a_changelog_is_compacted_and_keeps_the_records_times() -> None:
         ({}, {"cleanup.policy": "compact"}),
         (
             {"kind": StoreKind.WINDOW, "retention_ms": 3_600_000},
-            {"cleanup.policy": "compact,delete", "retention.ms": "-1"},
+            {"cleanup.policy": "compact,delete", "retention.ms": "-1", "retention.bytes": "-1"},
         ),
         (
             {"kind": StoreKind.SESSION, "retention_ms": 0},
-            {"cleanup.policy": "compact,delete", "retention.ms": "-1"},
+            {"cleanup.policy": "compact,delete", "retention.ms": "-1", "retention.bytes": "-1"},
         ),
         (
             {"kind": StoreKind.WINDOW, "retention_ms": 2**63 - 1},
-            {"cleanup.policy": "compact,delete", "retention.ms": "-1"},
+            {"cleanup.policy": "compact,delete", "retention.ms": "-1", "retention.bytes": "-1"},
         ),
         (
             {"kind": StoreKind.VERSIONED, "history_ms": 1_000},
@@ -90,7 +90,12 @@ def test_a_changelog_is_compacted_and_keeps_the_records_times() -> None:
                 "retention_ms": 1,
                 "topic_settings": {"retention.ms": "5", "segment.ms": "6"},
             },
-            {"cleanup.policy": "compact,delete", "retention.ms": "5", "segment.ms": "6"},
+            {
+                "cleanup.policy": "compact,delete",
+                "retention.ms": "5",
+                "retention.bytes": "-1",
+                "segment.ms": "6",
+            },
         ),
     ],
     ids=["key-value", "window", "session", "window for ever", "versioned", "the user's over ours"],
@@ -134,7 +139,7 @@ def test_a_changelog_that_was_made_with_a_shorter_lag_is_told(
     world = Planning(topics | {"a-c-changelog": 1}, cut_retention_ms=wanted_ms)
     world.kafka.topic_settings["a-c-changelog"] = {"min.compaction.lag.ms": "50"}
     world.planner.assign_group({"m": NOBODY})
-    assert ("a-c-changelog has min.compaction.lag.ms=50" in caplog.text) is told
+    assert ("'a-c-changelog' has min.compaction.lag.ms=50" in caplog.text) is told
     fresh = Planning(topics, cut_retention_ms=wanted_ms)
     caplog.clear()
     fresh.planner.assign_group({"m": NOBODY})
@@ -161,6 +166,7 @@ def test_a_repartition_topic_keeps_all_that_was_not_read() -> None:
         "cleanup.policy": "delete",
         "segment.bytes": "52428800",
         "retention.ms": "-1",
+        "retention.bytes": "-1",
         "message.timestamp.type": "CreateTime",
     }
 

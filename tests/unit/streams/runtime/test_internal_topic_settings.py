@@ -1,15 +1,16 @@
-"""Test which settings of internal topics are altered since they would lose records."""
+"""Test which settings of internal topics would lose records, and which are unwise."""
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 
-from streams.errors import AuthorizationError, StreamsError
-from streams.runtime.internal_topic_settings import find_losing_settings, mend_topic_settings
-from tests.unit.streams.runtime.fakes import FakeAdmin, Script
-from tests.unit.streams.runtime.kafka import Kafka
+from streams.runtime.internal_topic_settings import (
+    find_losing_settings,
+    find_unwise_settings,
+    format_alter_command,
+)
+from streams.runtime.internal_topics import LEDGER_SETTINGS, REPARTITION_SETTINGS
+from streams.runtime.replication import Replication
 
 COMPACT = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 WINDOWS = COMPACT | {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
@@ -34,6 +35,9 @@ DECLARED = WINDOWS | {"retention.ms": "50"}
         (QUEUE, {"retention.ms": "604800000"}, {"retention.ms": "-1"}),
         (VERSIONS, {"min.compaction.lag.ms": "499"}, {"min.compaction.lag.ms": "500"}),
         (VERSIONS, {"min.compaction.lag.ms": "501"}, {}),
+        (REPARTITION_SETTINGS, {"retention.bytes": "9"}, {"retention.bytes": "-1"}),
+        (LEDGER_SETTINGS, {"retention.ms": "604800000"}, {"retention.ms": "-1"}),
+        (LEDGER_SETTINGS, {"cleanup.policy": "compact"}, {"cleanup.policy": "delete"}),
         (DECLARED, {"retention.ms": "49"}, {"retention.ms": "50"}),
         (DECLARED, {"retention.ms": "50"}, {}),
         (DECLARED, {"retention.ms": "51"}, {}),
@@ -48,50 +52,68 @@ def test_what_would_lose_records_is_set_to_what_the_topic_is_created_with(
     assert find_losing_settings(wanted, {**wanted, **found}) == expected
 
 
-def create_admin(**settings: str) -> FakeAdmin:
-    kafka = Kafka({"a-c-changelog": 1})
-    kafka.topic_settings["a-c-changelog"] = {
-        name.replace("_", "."): value for name, value in settings.items()
-    }
-    return FakeAdmin(kafka, Script())
-
-
-def test_a_topic_that_would_lose_records_is_altered_and_the_log_says_from_what(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(
+    ("replicas", "brokers", "asked", "said"),
+    [
+        (1, 1, -1, []),
+        (1, 2, -1, []),
+        (1, 3, -1, ["replication factor 1 on 3 brokers"]),
+        (2, 4, -1, ["replication factor 2 on 4 brokers"]),
+        (3, 3, -1, []),
+        (2, 3, 2, []),
+        (1, 3, 2, ["replication factor 1, and replication_factor asks for 2"]),
+        (2, 2, 3, []),
+    ],
+)
+def test_few_replicas_are_unwise_where_there_are_brokers_for_more(
+    replicas: int, brokers: int, asked: int, said: list[str]
 ) -> None:
-    caplog.set_level(logging.INFO)
-    admin = create_admin(cleanup_policy="delete", segment_ms="7")
-    mend_topic_settings(admin, {"a-c-changelog": COMPACT}, {}, "kafka:9092")
-    assert admin.fetch_topic_settings(["a-c-changelog"])["a-c-changelog"] == {
-        "cleanup.policy": "compact",
-        "segment.ms": "7",
-    }
-    assert "'a-c-changelog' would have lost records: altered cleanup.policy=delete" in caplog.text
-    caplog.clear()
-    mend_topic_settings(admin, {"a-c-changelog": COMPACT}, {}, "kafka:9092")
-    assert not caplog.text
+    replication = Replication(brokers, {"t": replicas})
+    found = find_unwise_settings("t", {}, replication, replication_factor=asked, cut_retention_ms=0)
+    assert [each.description.split(", so")[0] for each in found] == said
 
 
-def test_a_topic_that_may_not_be_altered_is_refused_with_the_command() -> None:
-    admin = create_admin(cleanup_policy="delete")
-    error = AuthorizationError("AlterConfigs", "topic", "a-c-changelog")
-    admin.script.fail("admin.alter_topic_settings", error)
-    with pytest.raises(StreamsError) as raised:
-        mend_topic_settings(
-            admin, {"a-c-changelog": WINDOWS | {"cleanup.policy": "compact"}}, {}, "k:9"
-        )
-    assert "has cleanup.policy=delete, by which it would lose records" in str(raised.value)
-    assert (
-        "kafka-configs.sh --alter --entity-type topics --entity-name a-c-changelog --add-config "
-        "'cleanup.policy=compact' --bootstrap-server k:9"
-    ) in str(raised.value)
+@pytest.mark.parametrize(
+    ("replicas", "found", "changes"),
+    [
+        (3, {"min.insync.replicas": "1"}, {"min.insync.replicas": "2"}),
+        (3, {"min.insync.replicas": "2"}, {}),
+        (2, {"min.insync.replicas": "1"}, {}),
+        (
+            2,
+            {"unclean.leader.election.enable": "true"},
+            {"unclean.leader.election.enable": "false"},
+        ),
+        (2, {"unclean.leader.election.enable": "false"}, {}),
+        (
+            1,
+            {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"},
+            {},
+        ),
+        (1, {"min.compaction.lag.ms": "9"}, {"min.compaction.lag.ms": "10"}),
+        (1, {"min.compaction.lag.ms": "10"}, {}),
+    ],
+)
+def test_settings_that_lose_records_with_a_broker_or_a_cut_are_unwise(
+    replicas: int, found: dict[str, str], changes: dict[str, str]
+) -> None:
+    replication = Replication(replicas, {"t": replicas})
+    unwise = find_unwise_settings(
+        "t",
+        {"min.compaction.lag.ms": "10", **found},
+        replication,
+        replication_factor=-1,
+        cut_retention_ms=10,
+    )
+    assert [each.changes for each in unwise] == ([changes] if changes else [])
 
 
-def test_a_topic_whose_settings_may_not_be_read_keeps_no_other_from_being_checked() -> None:
-    admin = create_admin(cleanup_policy="delete")
-    error = AuthorizationError("DescribeConfigs", "topic", "a-c-changelog")
-    admin.script.fail("admin.fetch_topic_settings", error)
-    mend_topic_settings(admin, {"a-c-changelog": COMPACT}, {}, "kafka:9092")
-    assert admin.fetch_topic_settings(["a-c-changelog"])["a-c-changelog"] == {
-        "cleanup.policy": "compact"
-    }
+def test_the_command_of_an_administrator_names_its_file_where_the_cluster_is_secured() -> None:
+    changes = {"cleanup.policy": "compact,delete", "retention.ms": "-1"}
+    command = format_alter_command("t", changes, "kafka:9092")
+    assert command == (
+        "kafka-configs.sh --alter --entity-type topics --entity-name t --add-config "
+        "'cleanup.policy=[compact,delete],retention.ms=-1' --bootstrap-server kafka:9092"
+    )
+    secured = format_alter_command("t", changes, "kafka:9092", is_secured=True)
+    assert secured == f"{command} --command-config admin.properties"
