@@ -7,10 +7,15 @@
     outputs, dead      Write                        AddPartitionsToTxn, Produce
       letters
     changelogs         Create, Read, Write,         CreateTopics; Fetch in a restore; Produce;
-                       DescribeConfigs              DescribeConfigs as above
+                       DescribeConfigs,             DescribeConfigs as above, and to check
+                       AlterConfigs                 settings; IncrementalAlterConfigs
       of windows       Delete as well               DeleteRecords of windows that have expired
-    repartition        Create, Read, Write, Delete  as above; DeleteRecords by the purge
-    the ledger         Create, Write                CreateTopics, Produce
+    repartition        Create, Read, Write, Delete, as above; DeleteRecords by the purge
+                       DescribeConfigs,
+                       AlterConfigs
+    the ledger         Create, Write,               CreateTopics, Produce; settings as above
+                       DescribeConfigs,
+                       AlterConfigs
     the group          Read                         JoinGroup, SyncGroup, Heartbeat, LeaveGroup,
                                                     OffsetCommit, AddOffsetsToTxn, TxnOffsetCommit
     groups of cuts     Describe, by their prefix    ListGroups, which leaves out silently what may
@@ -19,9 +24,11 @@
                                                     AddOffsetsToTxn, TxnOffsetCommit, EndTxn
     the cluster        IdempotentWrite              InitProducerId without a transactional id
 
-Read, Write, Delete and Alter imply Describe, and AlterConfigs implies DescribeConfigs; what is
-implied is not listed. So Metadata, ListOffsets, OffsetForLeaderEpoch, OffsetFetch, FindCoordinator
-and DescribeTransactions are in none of the rows: they need Describe.
+Read, Write, Delete and Alter imply Describe, which is not listed. So Metadata, ListOffsets,
+OffsetForLeaderEpoch, OffsetFetch, FindCoordinator and DescribeTransactions are in none of the rows:
+they need Describe. AlterConfigs implies DescribeConfigs; both are listed, since an administrator
+may leave out the first one: then an application refuses to start while settings of an internal
+topic would lose records.
 
 Names are literal where they are known beforehand. Transactional ids contain the id of a process,
 and groups of cuts any name, so these have prefixes. Source: Kafka's "Operations and Resources on
@@ -79,6 +86,7 @@ class AclOperation(StrEnum):
     DELETE = "Delete"
     DESCRIBE = "Describe"
     DESCRIBE_CONFIGS = "DescribeConfigs"
+    ALTER_CONFIGS = "AlterConfigs"
     IDEMPOTENT_WRITE = "IdempotentWrite"
 
 
@@ -154,7 +162,9 @@ def derive_acls(
     kafka_version: tuple[int, ...] = WRITE_IS_ENOUGH_SINCE,
     chosen_topics: Collection[str] = (),
 ) -> list[Acl]:
-    """Return the ACLs that an application needs, none of which another one implies.
+    """Return the ACLs that an application needs.
+
+    None implies another, but for AlterConfigs: it is needed only where settings would lose records.
 
     `chosen_topics`: the topics that functions of the application choose, which can't be known from
     the topology; one that ends with `*` is a prefix.
@@ -233,19 +243,26 @@ def _add_topic_rights(acls: AclList, topology: Topology, config: StreamsConfig) 
         acls.allow_operations(
             topic, name, do.READ, do.WRITE, do.CREATE, do.DELETE, purpose="repartition"
         )
+        _add_settings_rights(acls, name, "repartition")
     for spec in (s for sub in topology.subtopologies for s in sub.stores if s.logged):
         name = topology.restore_topic_of(spec.name)
         if spec.source_topic is not None:
             acls.allow_operations(topic, name, do.DESCRIBE_CONFIGS, purpose="changelog")
         else:
-            acls.allow_operations(
-                topic, name, do.READ, do.WRITE, do.CREATE, do.DESCRIBE_CONFIGS, purpose="changelog"
-            )
+            acls.allow_operations(topic, name, do.READ, do.WRITE, do.CREATE, purpose="changelog")
+            _add_settings_rights(acls, name, "changelog")
             if spec.kind in _EXPIRING_KINDS:
                 acls.allow_operations(topic, name, do.DELETE, purpose="changelog")
     if config.ledger:
         name = ledger_topic(topology.application_id)
         acls.allow_operations(topic, name, do.WRITE, do.CREATE, purpose="ledger")
+        _add_settings_rights(acls, name, "ledger")
+
+
+def _add_settings_rights(acls: AclList, internal_topic: str, purpose: str) -> None:
+    """Add the rights to check the settings of an internal topic, and to mend them."""
+    operations = (AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS)
+    acls.allow_operations(AclResource.TOPIC, internal_topic, *operations, purpose=purpose)
 
 
 def _list_outputs(topology: Topology) -> Iterator[str]:

@@ -38,6 +38,7 @@ _OPERATIONS = {
     "Delete": AclOperation.DELETE,
     "Describe": AclOperation.DESCRIBE,
     "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS,
+    "AlterConfigs": AclOperation.ALTER_CONFIGS,
 }
 _RESOURCES = {
     "topic": ResourceType.TOPIC,

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Lock
 
 import pytest
+from confluent_kafka.admin import AclBinding
 
 from streams.common.topic_partitions import Partition
 from streams.connection.security import prepare_security
@@ -20,10 +21,12 @@ from streams.connection.settings import parse_connection
 from streams.errors import AuthorizationError
 from streams.membership.connection import BrokerConnection
 from streams.membership.group_offsets import fetch_group_offsets
+from streams.runtime.clients import Admin
 from streams.spark.source.broker_access import BrokerAccess
 from tests.kafka.secured.administration import Administration
 from tests.kafka.secured.server import SecuredKafka
 from tests.kafka.server import java
+from tests.processes import HANG_LIMIT_S
 from tests.security.rights import LimitedApplication, Right, create_user, find_messages
 
 pytestmark = pytest.mark.sampled(2, by="test")
@@ -49,6 +52,10 @@ RIGHTS = [
     Right("transactional-id", "{id}-", "Write"),
 ]
 """What is printed for the application, exactly once with a producer for each thread."""
+CHECKED = ["{id}-counts-changelog", "{id}-counts-repartition", "{id}-ledger"]
+"""The topics whose settings are checked at the start, and altered where they lose records."""
+TO_ALTER = [Right("topic", name, "AlterConfigs") for name in CHECKED]
+TO_CHECK = [Right("topic", name, "DescribeConfigs") for name in CHECKED[1:]]
 AT_RUNTIME = [RIGHTS[0], RIGHTS[1], RIGHTS[6], RIGHTS[15], RIGHTS[17]]
 OTHER_GUARANTEES = [
     ("at_least_once", RIGHTS[1]),
@@ -97,7 +104,8 @@ def assert_named(application: LimitedApplication, right: Right, status: int, log
 
 def test_every_printed_right_is_taken_away_by_a_test(limited: Limited) -> None:
     application = limited()
-    assert set(application.acls) == {choose(application, right) for right in RIGHTS}
+    printed = [*RIGHTS, *TO_ALTER, *TO_CHECK]
+    assert set(application.acls) == {choose(application, right) for right in printed}
 
 
 def test_an_application_with_the_printed_rights_counts_exactly_through_kill_9(
@@ -161,7 +169,7 @@ def assert_needed_at_start(application: LimitedApplication, template: Right) -> 
     if template.name.endswith("changelog") and template.operation == "Read":
         application.count_to_the_end()  # only a restore reads it
         shutil.rmtree(application.state_dir)
-    application.administration.remove_acls(application.acls[right])
+    application.administration.remove_acls(application.acls[right], *implying(application, right))
     worker = application.start()
     try:
         log = "\n".join(application.load_until_ended(worker))
@@ -170,6 +178,70 @@ def assert_needed_at_start(application: LimitedApplication, template: Right) -> 
         worker.close()
     application.administration.add_acls(application.acls[right])
     application.count_to_the_end()
+
+
+def implying(application: LimitedApplication, right: Right) -> list[AclBinding]:
+    """Return the ACL of the application that implies another right of it, if there is one."""
+    if right.operation != "DescribeConfigs":
+        return []
+    implying = right._replace(operation="AlterConfigs")
+    return [acl for each, acl in application.acls.items() if each == implying]
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("right", TO_ALTER, ids=label)
+def test_settings_that_lose_records_are_altered_with_the_right_and_refused_without(
+    limited: Limited, secured_kafka: SecuredKafka, right: Right
+) -> None:
+    application = limited()
+    right = choose(application, right)
+    application.administration.add_acls(*application.acls.values())
+    application.load(10)
+    application.count_to_the_end()
+    admin = Admin({"bootstrap.servers": application.topics.servers}, "", HANG_LIMIT_S, HANG_LIMIT_S)
+    policy = admin.fetch_topic_settings([right.name])[right.name]["cleanup.policy"]
+    wrong = "delete" if policy == "compact" else "compact"
+    admin.alter_topic_settings(right.name, {"cleanup.policy": wrong})
+    application.administration.remove_acls(application.acls[right])
+    worker = application.start()
+    try:
+        log = "\n".join(application.load_until_ended(worker))
+        assert worker.wait_for_end() == 2, log
+        (message,) = find_messages(log.splitlines())
+    finally:
+        worker.close()
+    assert f"internal topic '{right.name}' has cleanup.policy={wrong}, by which it" in message
+    assert f"not allowed to AlterConfigs topic '{right.name}'" in message
+    command = message[message.index("kafka-configs.sh") :]
+    assert command == (
+        f"kafka-configs.sh --alter --entity-type topics --entity-name {right.name} --add-config "
+        f"'cleanup.policy={policy}' --bootstrap-server {application.servers} "
+        "--command-config admin.properties"
+    )
+    application.administration.add_acls(application.acls[right])
+    application.count_to_the_end()
+    assert admin.fetch_topic_settings([right.name])[right.name]["cleanup.policy"] == policy
+
+
+def test_settings_that_may_not_be_read_are_told_with_the_right(limited: Limited) -> None:
+    application = limited()
+    application.administration.add_acls(*application.acls.values())
+    application.load(10)
+    application.count_to_the_end()
+    rights = [choose(application, each) for each in (*TO_CHECK, *TO_ALTER)]
+    application.administration.remove_acls(
+        *(application.acls[each] for each in rights if "changelog" not in each.name)
+    )
+    application.load(10)
+    worker = application.start()
+    try:
+        application.wait_for_counts(worker, application.topics.loaded)
+        log = worker.log_since(0)
+    finally:
+        worker.close()
+    for right in rights[: len(TO_CHECK)]:
+        told = f"internal topic '{right.name}' are not checked: not allowed to DescribeConfigs"
+        assert log.count(told) == 1, log
 
 
 @pytest.mark.sampled(1)

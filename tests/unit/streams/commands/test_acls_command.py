@@ -23,14 +23,14 @@ ROWS = [
         "topic",
         "word-count-counts-changelog",
         "literal",
-        "Read, Write, Create, DescribeConfigs",
+        "Read, Write, Create, DescribeConfigs, AlterConfigs",
         "changelog",
     ],
     [
         "topic",
         "word-count-counts-repartition",
         "literal",
-        "Read, Write, Create, Delete",
+        "Read, Write, Create, Delete, DescribeConfigs, AlterConfigs",
         "repartition",
     ],
     ["group", "word-count", "literal", "Read", "membership, offsets"],
@@ -42,10 +42,12 @@ RIGHTS = [
     "--operation Read --topic lines",
     (
         "--operation Read --operation Write --operation Create --operation DescribeConfigs"
+        " --operation AlterConfigs"
         " --topic word-count-counts-changelog"
     ),
     (
         "--operation Read --operation Write --operation Create --operation Delete"
+        " --operation DescribeConfigs --operation AlterConfigs"
         " --topic word-count-counts-repartition"
     ),
     "--operation Read --group word-count",
@@ -102,7 +104,7 @@ def test_json_has_one_object_for_each_right() -> None:
     found = json.loads(run_acls("--json", "--set", "processing_guarantee=at_least_once").stdout)
     assert found["principal"] == "User:millrace"
     assert found["notes"] == []
-    assert len(found["acls"]) == 1 + 1 + 4 + 4 + 1 + 1
+    assert len(found["acls"]) == 1 + 1 + 5 + 6 + 1 + 1
     assert found["acls"][0] == {
         "resource_type": "topic",
         "name": "counts-by-word",

@@ -86,8 +86,8 @@ INPUT = {"topic in": "Read"}
 OUTPUT = {"topic out": "Write"}
 GROUP = {"group a": "Read"}
 TRANSACTIONS = {"transactional-id a-*": "Write"}
-CHANGELOG = "Read Write Create DescribeConfigs"
-REPARTITION = "Read Write Create Delete"
+CHANGELOG = "Read Write Create DescribeConfigs AlterConfigs"
+REPARTITION = "Read Write Create Delete DescribeConfigs AlterConfigs"
 CUTS = {"group a-cut*": "Describe"}
 COUNT = {"topic a-counts-changelog": CHANGELOG, **INPUT, **OUTPUT, **GROUP}
 COUNT_OF_OTHER_KEY = {"topic a-counts-repartition": REPARTITION, **COUNT, **CUTS}
@@ -124,7 +124,7 @@ COUNT_OF_OTHER_KEY = {"topic a-counts-repartition": REPARTITION, **COUNT, **CUTS
         (
             count,
             {"ledger": True},
-            COUNT | TRANSACTIONS | {"topic a-ledger": "Write Create"},
+            COUNT | TRANSACTIONS | {"topic a-ledger": "Write Create DescribeConfigs AlterConfigs"},
         ),
         (
             count,
