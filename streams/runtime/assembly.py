@@ -245,12 +245,9 @@ def _create_task_producers(worker: WorkerResources, member: GroupMember) -> Task
 
 def _create_assignor(worker: WorkerResources, admin: Admin) -> StreamsPartitionAssignor:
     """Create what assigns the group's tasks if a thread leads it."""
-    fetch_committed_offsets = partial(
-        fetch_group_offsets,
-        worker.open_connection,
-        worker.topology.application_id,
-        require_stable=False,  # a transaction that is open is no reason to wait
-    )
+    group = (worker.open_connection, worker.topology.application_id)
+    # A transaction that is open is no reason to wait.
+    fetch_committed_offsets = partial(fetch_group_offsets, *group, require_stable=False)
     application = (worker.topology, worker.config, admin, fetch_committed_offsets)
     return StreamsPartitionAssignor(*application, worker.clients.bootstrap_servers)
 
