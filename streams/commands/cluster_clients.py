@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import logging
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -65,8 +66,11 @@ class ClusterClients:
         return self._supplier.create_topic_reader(committed_only=committed_only)
 
     def create_producer(self) -> StreamsProducer:
-        """Create a producer without transactions; the config is to be at least once."""
-        return self._supplier.create_producer(f"{CLIENT_NAME}-produce")
+        """Create a producer, with transactions if the config is exactly once.
+
+        Its transactional id is new, so that no other command is fenced.
+        """
+        return self._supplier.create_producer(f"{CLIENT_NAME}-produce-{uuid.uuid4().hex}")
 
     def list_partitions(self, topic: str) -> list[Partition]:
         """Return the partitions of a topic. Raises ConfigError if there is no such topic."""

@@ -50,7 +50,7 @@ def find_serde(name: str, option: str, topic: str, field: Field) -> NamedSerde:
         case "string":
             return NamedSerde(name, str.encode, bytes.decode)
         case "bytes":
-            return NamedSerde(name, _parse_bytes, bytes)  # how they are shown, the output decides
+            return NamedSerde(name, parse_bytes, bytes)  # how they are shown, the output decides
         case "int32" | "int64":
             number: Serde[Any] = getattr(serdes, name)
             return NamedSerde(
@@ -143,7 +143,7 @@ def _import_serde(name: str, option: str) -> Serde[Any]:
     return found
 
 
-def _parse_bytes(text: str) -> bytes:
+def parse_bytes(text: str) -> bytes:
     return bytes.fromhex(text[2:]) if text.startswith("0x") else text.encode()
 
 

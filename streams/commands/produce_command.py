@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Collection, Iterable, Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,12 +23,15 @@ from streams.command_options import (
 
 if TYPE_CHECKING:
     from streams.commands.cluster_clients import ClusterClients
-    from streams.commands.named_serdes import NamedSerde
+    from streams.commands.input_lines import InputLine
+    from streams.commands.record_encoding import EncodedRecord
 
-_FLUSH_RECORDS = 10_000
-"""How many records are written before they are waited for."""
-_FIRST_MS = 1
-"""Written instead of 0 ms, which librdkafka takes for no timestamp and replaces by the present."""
+_TRANSACTION_SETTINGS: dict[str, Any] = {
+    "processing_guarantee": "exactly_once_v2",
+    "transaction_timeout_ms": 300_000,
+}
+"""The settings of --transaction. A transaction that is killed holds back the readers of committed
+records until its time-out, and one that takes longer is aborted."""
 
 
 _KeySeparator = Annotated[
@@ -45,19 +49,37 @@ _NullText = Annotated[
 ]
 
 
-class _Encoded(NamedTuple):
-    """Represents a record that is to be written; without a timestamp it has that of all records."""
-
-    key: bytes | None
-    value: bytes | None
-    timestamp_ms: int | None = None
-
-
-class _Line(NamedTuple):
-    """Represents a line of the input with its number, for messages."""
-
-    number: int
-    text: str
+_Headers = Annotated[
+    list[str] | None,
+    typer.Option("--header", metavar="NAME=VALUE", help="A header of each, repeatable."),
+]
+_PartitionNumber = Annotated[
+    int | None, typer.Option(help="Write to this partition, not to that of the key.")
+]
+_Timestamp = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME", help="Their time: 2026-11-25T10:00, 1764064800000 (ms), 15m (ago)."
+    ),
+]
+_Transaction = Annotated[
+    bool, typer.Option("--transaction", help="Write all records, or none if one can't be.")
+]
+_HeaderList = Annotated[
+    str | None,
+    typer.Option(
+        "--headers",
+        metavar="JSON",
+        help="""All headers of each, as [["name", "text"], ["name", "0xff00"], ["name", null]].""",
+    ),
+]
+_Encoding = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The encoding of the lines; utf-8 if it is not given."),
+]
+_FromLine = Annotated[
+    int, typer.Option("--from-line", metavar="NUMBER", min=1, help="Leave the lines before out.")
+]
 
 
 def produce(
@@ -72,20 +94,14 @@ def produce(
     key: Annotated[str | None, typer.Option(help="The key of every record.")] = None,
     key_separator: _KeySeparator = None,
     null: _NullText = None,
-    headers: Annotated[
-        list[str] | None,
-        typer.Option("--header", metavar="NAME=VALUE", help="A header of each, repeatable."),
-    ] = None,
-    partition: Annotated[
-        int | None, typer.Option(help="Write to this partition, not to that of the key.")
-    ] = None,
-    timestamp: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="Their time: 2026-11-25T10:00, 1764064800000 (ms), 15m (ago)."
-        ),
-    ] = None,
+    headers: _Headers = None,
+    header_list: _HeaderList = None,
+    partition: _PartitionNumber = None,
+    timestamp: _Timestamp = None,
     timestamp_separator: _TimestampSeparator = None,
+    encoding: _Encoding = None,
+    from_line: _FromLine = 1,
+    transaction: _Transaction = False,
     key_serde: KeySerde = "string",
     value_serde: ValueSerde = "string",
     json: JsonOutput = False,
@@ -97,16 +113,17 @@ def produce(
 
     A record is its value, or with --key-separator its key, the separator and its value. With
     --timestamp-separator its time, as for --timestamp, comes first. The partition follows from
-    the key as in Kafka's own clients. The command ends well only when the brokers have all records.
-    Serdes: string, bytes, int32, int64, float64, json, or module:variable.
+    the key as in Kafka's own clients. The command ends well only when the brokers have all records;
+    otherwise it says how many were written, and with which line to go on. Serdes: string,
+    bytes, int32, int64, float64, json, or module:variable.
     """
     from streams.commands.cluster_clients import connect_command
     from streams.commands.named_serdes import find_serde
     from streams.commands.output import print_json_line, print_message
+    from streams.commands.record_encoding import RecordEncoder
 
-    with connect_command(
-        bootstrap_servers, state_dir, connection, processing_guarantee="at_least_once"
-    ) as clients:
+    settings = _TRANSACTION_SETTINGS if transaction else {"processing_guarantee": "at_least_once"}
+    with connect_command(bootstrap_servers, state_dir, connection, **settings) as clients:
         _refuse_both(key, key_separator, "the key with --key, or in each line with --key-separator")
         _refuse_both(
             timestamp,
@@ -114,7 +131,7 @@ def produce(
             "the time with --timestamp, or in each line with --timestamp-separator",
         )
         _refuse_both(records or None, file, "records as arguments, or a file of them with --file")
-        encoder = _RecordEncoder(
+        encoder = RecordEncoder(
             find_serde(key_serde, "--key-serde", topic, "key"),
             find_serde(value_serde, "--value-serde", topic, "value"),
             key,
@@ -122,13 +139,46 @@ def produce(
             timestamp_separator,
             null,
         )
-        fields = _parse_fields(clients, topic, headers, partition, timestamp)
-        with _read_lines(records, file) as lines:
-            count = _produce_lines(clients, topic, map(encoder.encode_record, lines), fields)
+        fields = _parse_fields(clients, topic, headers, header_list, partition, timestamp)
+        with _open_input(records, file, encoding, from_line) as lines, _interrupt_on_sigterm():
+            encoded = map(encoder.encode_record, lines)
+            if transaction:
+                count = _write_in_transaction(clients, topic, encoded, fields)
+            else:
+                unit, first = ("record", 1) if records else ("line", from_line)
+                count = _write_records(clients, topic, encoded, fields, unit, first)
         if json:
             print_json_line({"topic": topic, "records": count})
         else:
             print_message(f"{count} record{'s'[: count != 1]} to {topic} on {clients.servers}")
+
+
+def _write_records(
+    clients: ClusterClients,
+    topic: str,
+    records: Iterable[EncodedRecord],
+    fields: dict[str, Any],
+    unit: str,
+    first: int,
+) -> int:
+    """Write records without a transaction, and return their number. Raises UserError."""
+    from streams.commands.record_writer import Deliveries, write_records
+
+    return write_records(clients.create_producer(), topic, records, fields, Deliveries(unit, first))
+
+
+def _write_in_transaction(
+    clients: ClusterClients, topic: str, records: Iterable[EncodedRecord], fields: dict[str, Any]
+) -> int:
+    """Write records in a transaction, and return their number. Raises UserError."""
+    from streams.commands.record_writer import write_in_transaction
+    from streams.errors import ConfigError, OutcomeUnknown
+
+    try:
+        producer = clients.create_producer()
+    except OutcomeUnknown as error:
+        raise ConfigError(f"no transaction can be begun: {error}; nothing was written") from error
+    return write_in_transaction(producer, topic, records, fields)
 
 
 def _refuse_both(one: object, other: object, choice: str) -> None:
@@ -143,153 +193,62 @@ def _parse_fields(
     clients: ClusterClients,
     topic: str,
     headers: list[str] | None,
+    header_list: str | None,
     partition: int | None,
     timestamp: str | None,
 ) -> dict[str, Any]:
     """Return what all records have, as arguments of the producer. Raises ConfigError."""
-    from streams.commands.topics_command import parse_pairs
+    from streams.commands.record_encoding import parse_record_time
+    from streams.commands.typed_headers import parse_header_options
 
     clients.choose_partitions(topic, None if partition is None else [partition])
-    pairs = parse_pairs(headers or (), "--header")
-    fields: dict[str, Any] = {"headers": [(name, each.encode()) for name, each in pairs.items()]}
+    fields: dict[str, Any] = {"headers": parse_header_options(headers, header_list)}
     if partition is not None:
         fields["partition"] = partition
     if timestamp is not None:
-        fields["timestamp"] = _parse_time(timestamp, "--timestamp")
+        fields["timestamp"] = parse_record_time(timestamp, "--timestamp")
     return fields
 
 
-def _parse_time(text: str, name: str) -> int:
-    """Return a time in ms since 1970. Raises ConfigError, which calls it `name`."""
-    from streams.commands.offset_positions import parse_time
-
-    return max(parse_time(text, name), _FIRST_MS)
-
-
-def _produce_lines(
-    clients: ClusterClients, topic: str, records: Iterable[_Encoded], fields: dict[str, Any]
-) -> int:
-    """Write records, wait until the brokers have them, and return their number.
-
-    Raises: OutcomeUnknown if one is not delivered.
-    """
-    from streams.errors import OutcomeUnknown
-
-    producer = clients.create_producer()
-    count = 0
-    largest_ms = fields.get("timestamp", 0)
-    try:
-        for record in records:
-            if record.timestamp_ms is not None:
-                fields["timestamp"] = record.timestamp_ms
-                largest_ms = max(largest_ms, record.timestamp_ms)
-            producer.produce(topic, value=record.value, key=record.key, **fields)
-            count += 1
-            if count % _FLUSH_RECORDS == 0:
-                producer.flush()
-        producer.flush()
-    except OutcomeUnknown as error:
-        hint = _explain_early_records(producer.undelivered_error_names, largest_ms)
-        raise OutcomeUnknown(f"{error}{hint}") from error
-    return count
-
-
-def _explain_early_records(error_names: Collection[str], largest_ms: int) -> str:
-    """Return what to do if brokers refused records that have times ahead of now; else nothing.
-
-    Brokers answer INVALID_TIMESTAMP, or INVALID_RECORD for a batch with such a record.
-    """
-    from streams.commands.offset_positions import current_time_ms
-    from streams.commands.records import format_time
-
-    ahead_ms = largest_ms - current_time_ms()
-    is_refused = {"INVALID_RECORD", "INVALID_TIMESTAMP"} & set(error_names)
-    if not is_refused or ahead_ms <= 0:
-        return ""
-    return (
-        f"; their largest timestamp, {format_time(largest_ms)} (@{largest_ms}), is "
-        f"{ahead_ms / 1_000:.0f} s ahead of now, and a topic takes no more than its "
-        "message.timestamp.after.max.ms (3600000 unless it is set): give earlier times, or give "
-        "the topic a larger one"
-    )
-
-
 @contextmanager
-def _read_lines(records: list[str] | None, file: Path | None) -> Iterator[Iterable[_Line]]:
-    """Provide the records that were given, the lines of a file, or those of standard input."""
+def _open_input(
+    records: list[str] | None, file: Path | None, encoding: str | None, from_line: int
+) -> Iterator[Iterable[InputLine]]:
+    """Provide the records that were given, the lines of a file, or those of standard input.
+
+    Raises ConfigError for a file or an encoding that can't be read.
+    """
+    from streams.commands.input_lines import InputLine, find_encoding, read_lines
     from streams.errors import ConfigError
 
     if records:
-        yield [_Line(number, text) for number, text in enumerate(records, start=1)]
+        if encoding is not None or from_line > 1:
+            raise ConfigError(
+                "--encoding and --from-line are for the lines of a file or of standard input, and "
+                "records are given as arguments"
+            )
+        yield [InputLine(f"record {number}", text) for number, text in enumerate(records, start=1)]
         return
+    codec = find_encoding(encoding or "utf-8", "--encoding")
     if file is None:
-        yield _number_lines(sys.stdin)
+        yield read_lines(sys.stdin.buffer, codec, from_line)
         return
     try:
-        opened = file.open(encoding="utf-8")
+        opened = file.open("rb")
     except OSError as error:
         raise ConfigError(f"--file {str(file)!r} can't be read: {error.strerror}") from None
     with opened:
-        yield _number_lines(opened)
+        yield read_lines(opened, codec, from_line)
 
 
-def _number_lines(lines: Iterable[str]) -> Iterator[_Line]:
-    """Yield lines without their ends, and their numbers. Raises ConfigError for other bytes."""
-    from streams.errors import ConfigError
-
+@contextmanager
+def _interrupt_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the with block as Ctrl-C does, so that it says what was written."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        for number, line in enumerate(lines, start=1):
-            yield _Line(number, line.removesuffix("\n").removesuffix("\r"))
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"the input is no UTF-8: {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class _RecordEncoder:
-    """Encodes lines as records: a key for all, or before `separator` in each.
-
-    With `time_separator` each line begins with its time.
-    """
-
-    key_format: NamedSerde
-    value_format: NamedSerde
-    key: str | None
-    separator: str | None
-    time_separator: str | None
-    null: str | None
-
-    def encode_record(self, line: _Line) -> _Encoded:
-        """Return the record of a line. Raises ConfigError naming the line."""
-        key, value, timestamp_ms = self.key, line.text, None
-        if self.time_separator is not None:
-            time, value = _split_line(line, value, self.time_separator, "time and record")
-            timestamp_ms = _parse_time(time, f"record {line.number}: its time")
-        if self.separator is not None:
-            key, value = _split_line(line, value, self.separator, "key and value")
-        return _Encoded(
-            None if key is None else _encode_typed(line, "key", key, self.key_format),
-            None if value == self.null else _encode_typed(line, "value", value, self.value_format),
-            timestamp_ms,
-        )
-
-
-def _split_line(line: _Line, text: str, separator: str, parts: str) -> tuple[str, str]:
-    """Return what is before and after a separator. Raises ConfigError naming the line."""
-    from streams.errors import ConfigError
-
-    before, found, after = text.partition(separator)
-    if not found:
-        raise ConfigError(f"record {line.number}: {text!r} has no {separator!r} between {parts}")
-    return before, after
-
-
-def _encode_typed(line: _Line, part: str, text: str, serde: NamedSerde) -> bytes:
-    """Return the bytes of a typed key or value. Raises ConfigError naming the line."""
-    from streams.errors import ConfigError
-
-    try:
-        return serde.parse(text)
-    except Exception as error:
-        raise ConfigError(
-            f"record {line.number}: {part} {text!r} is no {serde.name} ({error})"
-        ) from None
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)

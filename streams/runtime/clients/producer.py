@@ -169,10 +169,13 @@ class StreamsProducer:
                 f"{undelivered_count + len(self._undelivered)} not delivered: {reasons}"
             )
 
-    @property
-    def undelivered_error_names(self) -> set[str]:
-        """Return the names of the errors with which records were not delivered, as Kafka's."""
-        return {each.name() for each in self._undelivered}
+    def purge_outstanding(self) -> None:
+        """Give up all records that are not acknowledged, and serve their delivery reports.
+
+        The reports of those that were sent have the error _PURGE_INFLIGHT: a broker may have them.
+        """
+        self._producer.purge()
+        self._call_producer("flush", self._timeout_s)
 
     def send_offsets_to_transaction(
         self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]], group_metadata: bytes

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from streams.commands.cluster_clients import ClusterClients
 from streams.common.topic_partitions import Partition
@@ -55,20 +56,60 @@ class InMemoryReader:
 class CommandProducer(InMemoryProducer):
     """Takes a record's time by the name that confluent-kafka has for it.
 
-    With `undelivered_error_names`, those of errors, records are not delivered.
+    A record fails with the error that `failures` names for its index among all records. From index
+    `unanswered_from` on no record is acknowledged, and `flush` ends without an answer.
     """
 
-    undelivered_error_names: frozenset[str] = frozenset()
+    failures: Mapping[int, KafkaError] = {}
+    unanswered_from: int | None = None
+    refused_bytes = 1_000_000
+    is_commit_lost = False
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.count = 0
+        self.reports: list[tuple[int, Any]] = []
 
     def produce(  # type: ignore[override]
-        self, topic: str, *, timestamp: int = 0, **fields: Any
+        self, topic: str, *, timestamp: int = 0, on_delivery: Any = None, **fields: Any
     ) -> None:
-        super().produce(topic, timestamp_ms=timestamp, **fields)
+        if len(fields["value"] or b"") > self.refused_bytes:
+            raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
+        index, self.count = self.count, self.count + 1
+        if index in self.failures or index >= (self.unanswered_from or self.count):
+            self.reports.append((index, on_delivery))
+        else:
+            super().produce(topic, timestamp_ms=timestamp, **fields)
 
     def flush(self) -> None:
-        if self.undelivered_error_names:
-            raise OutcomeUnknown("1 not delivered: Broker failed to validate record")
         super().flush()
+        for index, report in self.reports:
+            if index in self.failures:
+                report(self.failures[index], None)
+        self.reports = [each for each in self.reports if each[0] not in self.failures]
+        if self.reports:
+            raise OutcomeUnknown(f"{len(self.reports)} not delivered: no answer")
+
+    def purge_outstanding(self) -> None:
+        for _, report in self.reports:
+            report(KafkaError(KafkaError._PURGE_INFLIGHT), None)
+        self.reports = []
+
+    def commit_transaction(self) -> None:
+        if self.is_commit_lost:
+            self.abort_transaction = self.refuse_to_abort  # type: ignore[method-assign]
+            raise OutcomeUnknown("commit_transaction: timed out")
+        super().commit_transaction()
+
+    def refuse_to_abort(self) -> None:
+        raise OutcomeUnknown("abort_transaction: conflict")
+
+    def close(self) -> bool:
+        try:
+            self.abort_transaction()
+        except OutcomeUnknown:
+            return False
+        return True
 
 
 class InMemoryClients(ClusterClients):
@@ -80,7 +121,7 @@ class InMemoryClients(ClusterClients):
         self.cluster = cluster
         self.admin = CommandAdmin(cluster)  # type: ignore[assignment]
         self.readers: list[InMemoryReader] = []
-        self.undelivered_error_names: frozenset[str] = frozenset()
+        self.alter_producer: Callable[[CommandProducer], None] = lambda _: None
 
     def create_reader(self, *, committed_only: bool) -> Any:
         self.readers.append(InMemoryReader(self.cluster))
@@ -90,17 +131,22 @@ class InMemoryClients(ClusterClients):
         producer = CommandProducer(
             "produce",
             self.cluster,
-            transactional=False,
+            transactional=self.config.exactly_once,
             reports_deliveries=False,
             now_ms=lambda: NOW_MS,
             random=Random(7),
         )
-        producer.undelivered_error_names = self.undelivered_error_names
+        self.alter_producer(producer)
         return producer
 
 
 def use_cluster(monkeypatch: pytest.MonkeyPatch, cluster: InMemoryCluster) -> InMemoryClients:
     """Let commands find this cluster for the time of a test."""
     clients = InMemoryClients(cluster)
-    monkeypatch.setattr("streams.commands.cluster_clients.connect_clients", lambda _: clients)
+
+    def connect_clients(config: StreamsConfig) -> InMemoryClients:
+        clients.config = config
+        return clients
+
+    monkeypatch.setattr("streams.commands.cluster_clients.connect_clients", connect_clients)
     return clients

@@ -120,29 +120,6 @@ def test_what_can_t_be_produced_is_one_line(
     assert message in refusal("produce", *arguments)
 
 
-@pytest.mark.parametrize("code", ["INVALID_RECORD", "INVALID_TIMESTAMP"])
-def test_records_too_far_ahead_of_now_are_told_with_their_largest_timestamp(
-    clients: InMemoryClients, code: str
-) -> None:
-    clients.undelivered_error_names = frozenset({code})
-    options = ("produce", "lines", "--timestamp-separator", " ", "9900000000000 a", "@5 b")
-    said = refusal(*options)
-    assert "largest timestamp, 2283-09-20T08:00:00.000Z (@9900000000000), is" in said
-    assert "message.timestamp.after.max.ms" in said
-
-
-@pytest.mark.parametrize(
-    ("code", "time"),
-    [("INVALID_RECORD", "5"), ("_MSG_TIMED_OUT", "9900000000000")],
-)
-def test_records_that_fail_otherwise_are_not_said_to_be_ahead_of_now(
-    clients: InMemoryClients, code: str, time: str
-) -> None:
-    clients.undelivered_error_names = frozenset({code})
-    said = refusal("produce", "lines", "a", "--timestamp", time)
-    assert said.endswith("1 not delivered: Broker failed to validate record")
-
-
 def load(clients: InMemoryClients, *records: tuple[str | None, str | None, int]) -> None:
     for key, value, time_ms in records:
         encoded = [None if each is None else each.encode() for each in (key, value)]

@@ -1,0 +1,216 @@
+"""Test what `produce` says of the records that were written when it ends early."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError
+from typer.testing import CliRunner
+
+from streams.commands.root import cli
+from streams.common.topic_partitions import Partition
+from streams.testing.cluster import InMemoryCluster
+from tests.unit.streams.commands.in_memory_clients import (
+    CommandProducer,
+    InMemoryClients,
+    use_cluster,
+)
+
+LINES = Partition("lines", 0)
+
+
+@pytest.fixture
+def clients(monkeypatch: pytest.MonkeyPatch) -> InMemoryClients:
+    cluster = InMemoryCluster()
+    cluster.create_topic("lines", 1)
+    return use_cluster(monkeypatch, cluster)
+
+
+def refusal(*arguments: str, typed: bytes = b"") -> str:
+    """Return the one line on standard error of a command that must end with status 2."""
+    result = CliRunner().invoke(cli, arguments, input=typed)
+    assert (result.exit_code, result.stdout) == (2, ""), result.output
+    (line,) = result.stderr.splitlines()
+    return line
+
+
+def written(clients: InMemoryClients) -> list[bytes | None]:
+    return [each.value() for each in clients.cluster.logs[LINES].read_committed(0)]
+
+
+def fail(clients: InMemoryClients, **errors: int) -> None:
+    """Let the records with these indexes fail with Kafka's errors of these names."""
+
+    def alter(producer: CommandProducer) -> None:
+        producer.failures = {
+            index: KafkaError(getattr(KafkaError, name)) for name, index in errors.items()
+        }
+
+    clients.alter_producer = alter
+
+
+def test_a_bad_line_is_named_with_what_was_written_before_and_where_to_go_on(
+    clients: InMemoryClients, tmp_path: Path
+) -> None:
+    file = tmp_path / "lines"
+    good = b"".join(b"k%d:v%d\n" % (n, n) for n in range(12_345))
+    file.write_bytes(good + b"oops\nk:last\n")
+    command = ("produce", "lines", "--key-separator", ":")
+    for said in (refusal(*command, "--file", str(file)), refusal(*command, typed=good + b"oops")):
+        assert said.endswith(
+            "line 12346: 'oops' has no ':' between key and value; 12345 records were written, the "
+            "next is line 12346: go on with --from-line 12346"
+        )
+    assert len(written(clients)) == 2 * 12_345
+    file.write_bytes(good + b"k:mended\nk:last\n")
+    result = CliRunner().invoke(cli, [*command, "--file", str(file), "--from-line", "12346"])
+    assert result.exit_code == 0
+    assert written(clients)[2 * 12_345 :] == [b"mended", b"last"]
+
+
+def test_the_number_of_a_line_counts_from_the_beginning_of_the_file(
+    clients: InMemoryClients,
+) -> None:
+    said = refusal("produce", "lines", "--from-line", "3", typed=b"a\nb\nc\nd\n\xff\n")
+    assert "line 5 is no utf-8: b'\\xff' at byte 1" in said
+    assert said.endswith("2 records were written, the next is line 5: go on with --from-line 5")
+    assert written(clients) == [b"c", b"d"]
+
+
+def test_nothing_was_written_before_a_bad_first_line(clients: InMemoryClients) -> None:
+    assert refusal("produce", "lines", typed=b"\xff\n").endswith("; nothing was written")
+
+
+def test_records_that_are_given_as_arguments_have_no_lines(clients: InMemoryClients) -> None:
+    said = refusal("produce", "lines", "1", "2", "x", "--value-serde", "int32")
+    assert "record 3: value 'x' is no int32" in said
+    assert said.endswith("; 2 records were written, the next is record 3")
+    for option in (("--from-line", "2"), ("--encoding", "latin-1")):
+        assert "for the lines of a file or of standard" in refusal("produce", "lines", "1", *option)
+
+
+def test_a_record_that_the_client_refuses_is_named(clients: InMemoryClients) -> None:
+    said = refusal("produce", "lines", typed=b"a\n" + b"x" * 1_000_001 + b"\nc\n")
+    assert "line 2: produce: " in said
+    assert "MSG_SIZE_TOO_LARGE" in said
+    assert said.endswith("1 record was written, the next is line 2: go on with --from-line 2")
+
+
+def test_the_records_that_are_counted_end_before_the_first_that_was_not_acknowledged(
+    clients: InMemoryClients,
+) -> None:
+    fail(clients, INVALID_RECORD=3, TOPIC_AUTHORIZATION_FAILED=5)
+    said = refusal("produce", "lines", typed=b"0\n1\n2\n3\n4\n5\n6\n")
+    assert "2 not delivered: " in said
+    assert said.endswith(
+        "3 records were written, the next is line 4: go on with --from-line 4; "
+        "of those after it 2 records were written already"
+    )
+    assert written(clients) == [b"0", b"1", b"2", b"4", b"6"]
+
+
+def test_records_without_an_answer_may_be_written_and_are_not_counted(
+    clients: InMemoryClients,
+) -> None:
+    def alter(producer: CommandProducer) -> None:
+        producer.unanswered_from = 2
+
+    clients.alter_producer = alter
+    assert refusal("produce", "lines", typed=b"0\n1\n2\n3\n4\n").endswith(
+        "3 not delivered: no answer; 2 records were written, the next is line 3: go on with "
+        "--from-line 3; 3 of those that were not acknowledged may be written as well"
+    )
+    # A bad line does not hide that the records before it were not acknowledged.
+    said = refusal("produce", "lines", "--key-separator", ":", typed=b":0\n:1\n:2\noops\n")
+    assert "line 4: 'oops' has no ':'" in said
+    assert "2 records were written, the next is line 3: go on with --from-line 3; 1 of" in said
+
+
+@pytest.mark.parametrize("code", ["INVALID_RECORD", "INVALID_TIMESTAMP"])
+def test_records_too_far_ahead_of_now_are_told_with_their_largest_timestamp(
+    clients: InMemoryClients, code: str
+) -> None:
+    fail(clients, **{code: 0})
+    options = ("produce", "lines", "--timestamp-separator", " ", "9900000000000 a", "@5 b")
+    said = refusal(*options)
+    assert "largest timestamp, 2283-09-20T08:00:00.000Z (@9900000000000), is" in said
+    assert "message.timestamp.after.max.ms" in said
+
+
+@pytest.mark.parametrize(
+    ("code", "time"),
+    [("INVALID_RECORD", "5"), ("_MSG_TIMED_OUT", "9900000000000")],
+)
+def test_records_that_fail_otherwise_are_not_said_to_be_ahead_of_now(
+    clients: InMemoryClients, code: str, time: str
+) -> None:
+    fail(clients, **{code: 0})
+    said = refusal("produce", "lines", "a", "--timestamp", time)
+    assert "1 not delivered: " in said
+    assert "ahead of now" not in said
+
+
+class InterruptedInput(io.BytesIO):
+    """Holds lines, and receives a signal at the end instead of ending."""
+
+    signal_number = signal.SIGINT
+
+    def __next__(self) -> bytes:
+        try:
+            return super().__next__()
+        except StopIteration:
+            os.kill(os.getpid(), self.signal_number)
+            raise
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        return super().readline(size)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("options", [(), ("--transaction",)])
+def test_an_interrupted_command_says_what_was_written(
+    clients: InMemoryClients,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+    options: tuple[str, ...],
+) -> None:
+    stream = InterruptedInput(b"a\nb\nc\n")
+    stream.signal_number = number
+    monkeypatch.setattr("pathlib.Path.open", lambda *_: stream)
+    said = refusal("produce", "lines", "--file", "any", *options)
+    if options:
+        assert said.endswith("interrupted; nothing was written")
+        assert written(clients) == []
+    else:
+        assert said.endswith("interrupted; 3 records were written, the next is line 4: go on with "
+                             "--from-line 4")  # fmt: skip
+        assert written(clients) == [b"a", b"b", b"c"]
+
+
+def test_a_transaction_writes_all_records_or_none(clients: InMemoryClients) -> None:
+    command = ("produce", "lines", "--transaction", "--key-separator", ":")
+    said = refusal(*command, typed=b"a:1\nb:2\noops\n")
+    assert said.endswith("line 3: 'oops' has no ':' between key and value; nothing was written")
+    assert written(clients) == []
+    result = CliRunner().invoke(cli, command, input=b"a:1\nb:2\n")
+    assert result.stderr == "2 records to lines on memory:9092\n"
+    assert written(clients) == [b"1", b"2"]
+    assert CliRunner().invoke(cli, command, input=b"").exit_code == 0
+    assert not clients.cluster.open_transactions
+
+
+def test_a_lost_answer_to_a_commit_is_told_as_an_unknown_outcome(clients: InMemoryClients) -> None:
+    def alter(producer: CommandProducer) -> None:
+        producer.is_commit_lost = True
+
+    clients.alter_producer = alter
+    said = refusal("produce", "lines", "a", "b", "--transaction")
+    assert "whether the 2 records were written is not known: read the topic by `millrace" in said
