@@ -17,6 +17,9 @@ S = TypeVar("S")
 A = TypeVar("A")
 
 
+DAY_MS = 86_400_000
+
+
 @dataclass(frozen=True, slots=True)
 class Crash:
     """Represents a crash of the broker: at once, or within the nth change of the disk."""
@@ -47,7 +50,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class PassDays:
-    """Represents days that pass while no client does anything."""
+    """Represents days that pass by the wall clock, once all is at rest, if that comes."""
 
     days: int
 

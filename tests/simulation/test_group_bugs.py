@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.checkers import Checker
-from tests.simulation.groups import admin_bugs, bugs, consumer_bugs
+from tests.simulation.groups import admin_bugs, bugs, consumer_bugs, days_bugs
 from tests.simulation.groups.history import GroupHistory
 from tests.simulation.groups.scenario import scenario
 from tests.simulation.history import Bug
@@ -36,5 +36,19 @@ def test_a_checker_of_groups_finds_a_bug(
             continue
         violation = GroupHistory(planted, bug, [checker]).run()
         if violation is not None and violation.checker == checker.name:
+            return
+    pytest.fail(f"{checker.name} sees nothing in {SEEDS} histories")
+
+
+@pytest.mark.parametrize(
+    ("bug", "checker"), days_bugs.BUGS.items(), ids=[bug.__name__ for bug in days_bugs.BUGS]
+)
+def test_a_bug_of_groups_that_days_show_is_found(bug: Bug, checker: type[Checker]) -> None:
+    for planted in (scenario(seed, days=True) for seed in range(SEEDS)):
+        if planted.setting.hosts > HOSTS_MAX:
+            continue
+        violation = GroupHistory(planted, bug, [checker]).run()
+        if violation is not None:
+            assert violation.checker == checker.name, violation
             return
     pytest.fail(f"{checker.name} sees nothing in {SEEDS} histories")

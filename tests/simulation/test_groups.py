@@ -13,12 +13,19 @@ from tests.simulation.groups.world import GroupWorld
 from tests.simulation.history import find_failure
 from tests.simulation.test_histories import fingerprints
 
+DAYS_SEEDS = 5
 SEEDS = 15  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_law_of_groups_holds_in_the_history_of_a_seed(seed: int) -> None:
     found = find_failure(GroupHistory, scenario(seed))
+    assert not found, found
+
+
+@pytest.mark.parametrize("seed", range(DAYS_SEEDS))
+def test_every_law_of_groups_holds_while_days_pass(seed: int) -> None:
+    found = find_failure(GroupHistory, scenario(seed, days=True))
     assert not found, found
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.history import find_failure
-from tests.simulation.rebalances.bugs import BUGS, Planted
+from tests.simulation.rebalances.bugs import BUGS, DAYS_BUGS, Planted
 from tests.simulation.rebalances.history import RebalanceHistory
 from tests.simulation.rebalances.scenario import scenario
 from tests.simulation.test_histories import fingerprints
 
+DAYS_SEEDS = 2
 SEEDS = 6  # `make soak SEEDS=1000` runs as many as you like
 BUG_SEEDS = 30
 BUG_MEMBERS = 4
@@ -21,10 +22,26 @@ def test_every_law_of_rebalances_holds_in_the_history_of_a_seed(seed: int) -> No
     assert not found, found
 
 
+@pytest.mark.parametrize("seed", range(DAYS_SEEDS))
+def test_every_law_of_rebalances_holds_while_days_pass(seed: int) -> None:
+    found = find_failure(RebalanceHistory, scenario(seed, days=True))
+    assert not found, found
+
+
 @pytest.mark.parametrize("planted", BUGS, ids=[planted.bug.__name__ for planted in BUGS])
 def test_a_checker_finds_a_bug_of_rebalances(planted: Planted) -> None:
     for seed in range(BUG_SEEDS):
         chosen = scenario(seed, members=BUG_MEMBERS, **planted.setting)
+        violation = RebalanceHistory(chosen, planted.bug).run()
+        if violation is not None and violation.checker == planted.checker:
+            return
+    pytest.fail(f"{planted.checker} sees nothing in {BUG_SEEDS} histories")
+
+
+@pytest.mark.parametrize("planted", DAYS_BUGS, ids=[each.bug.__name__ for each in DAYS_BUGS])
+def test_a_bug_of_rebalances_that_days_show_is_found(planted: Planted) -> None:
+    for seed in range(BUG_SEEDS):
+        chosen = scenario(seed, faults=2, days=True, members=BUG_MEMBERS, **planted.setting)
         violation = RebalanceHistory(chosen, planted.bug).run()
         if violation is not None and violation.checker == planted.checker:
             return

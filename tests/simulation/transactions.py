@@ -24,13 +24,12 @@ from tests.simulation.scenario import (
     Transact,
     TransactionScenario,
 )
-from tests.simulation.steps import PassDays, Step, inject_fault
+from tests.simulation.steps import DAY_MS, PassDays, Step, inject_fault
 from tests.simulation.world import COMPACTED, TOPICS, Violation, World
 
 WORK_MS = 40_000.0  # for what clients have begun, once the last step was taken
 LATE_MS = 5_000.0  # after which no request arrives that nobody waits for
 CHECKED_MS = 500.0  # for the broker to find what has expired
-DAY_MS = 86_400_000
 REST_MS = 15_000.0  # for transactions that nobody ends
 
 

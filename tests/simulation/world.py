@@ -266,6 +266,7 @@ class World:
     def _config(self) -> BrokerConfig:
         setting = self.setting
         flushing: dict[str, Any] = {"log_flush_interval_messages": 1} if setting.flushes else {}
+        settings = {**(DAYS if setting.days else {}), **self._broker_settings}
         return BrokerConfig(
             data_dir=DATA_DIR,
             offsets_topic_num_partitions=2,
@@ -275,8 +276,7 @@ class World:
             log_cleaner_backoff_ms=250,
             transaction_abort_timed_out_transaction_cleanup_interval_ms=1_000,
             **flushing,
-            **(DAYS if setting.days else {}),
-            **self._broker_settings,
+            **settings,
         )
 
     def _make_id(self) -> UUID:

@@ -7,7 +7,7 @@ from typing import Any
 
 from coordinator.groups.classic.state import ClassicGroupPhase
 from tests.simulation.checkers.checker import Checker
-from tests.simulation.groups.checkers import CHECKERS
+from tests.simulation.groups.checkers import CHECKERS, Kept
 from tests.simulation.groups.members.admin import Admin
 from tests.simulation.groups.members.classic import ClassicMember
 from tests.simulation.groups.members.host import Host
@@ -35,12 +35,14 @@ from tests.simulation.groups.scenario import (
 from tests.simulation.groups.settled import unsettled
 from tests.simulation.groups.world import GroupWorld
 from tests.simulation.history import Bug, History, no_bug
-from tests.simulation.steps import inject_fault
+from tests.simulation.steps import DAY_MS, PassDays, inject_fault
 from tests.simulation.world import Violation
 
 SETTLING_MS = 60_000.0  # at most, once nothing goes wrong any more
 LOOK_MS = 500.0
 QUIET_MS = 5_000.0  # in which nothing changes that has settled
+PAUSE_MS = 20_000.0  # at most, for groups to come to rest before days pass
+CHECKED_MS = 1_000.0  # for the broker to find what has expired
 
 
 class GroupHistory(History):
@@ -154,10 +156,30 @@ class GroupHistory(History):
                         host.start()
             case Wait(for_ms):
                 self._advance(for_ms)
+            case PassDays(days):
+                self._pass_days(days)
             case Resign(shard, for_ms):
                 world.resign(shard, for_ms)
             case fault:
                 inject_fault(world, fault)
+
+    def _pass_days(self, days: int) -> None:
+        """Let days pass once all is at rest, if that comes, or in the middle of what happens."""
+        world = self.world
+        for _ in range(int(PAUSE_MS / LOOK_MS)):
+            if self._is_done and not unsettled(world):
+                break
+            self._advance(LOOK_MS)
+        world.disk.failing = 0
+        watching = [each for each in world.checkers if isinstance(each, Kept)]
+        for checker in watching:
+            checker.begin_days()
+        world.loop.passed_ms += days * DAY_MS
+        world.log("passed", days)
+        self._advance(CHECKED_MS)
+        with world.raise_violations():
+            for checker in watching:
+                checker.end_days(days)
 
     def _take_of_host(self, action: OfHost, host: Host) -> None:
         match action:

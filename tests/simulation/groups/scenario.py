@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, TypeAlias
 
 from tests.simulation.groups.members.member import CONSUMER, Interest, Profile
 from tests.simulation.groups.world import SHARDS
-from tests.simulation.steps import BadDisk, Fault, Look, Scenario, Step, Stop, crash
+from tests.simulation.steps import BadDisk, Fault, Look, PassDays, Scenario, Step, Stop, crash
 from tests.simulation.world import Setting
 
 TOPICS = ("apples", "apricots", "beans", "beets")
@@ -20,6 +21,9 @@ ASSIGNORS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 MIXED = "mixed"
 RETENTION_MS = 60_000  # of offsets: Kafka counts it in minutes
+DAYS_KEPT = 7
+"""The same where days pass, which is Kafka's default."""
+DAYS_CHECKED_MS = 200
 PREFIXES = ("a", "b", "ap", "be")
 
 
@@ -128,7 +132,7 @@ class Wait:
 
 OfHost: TypeAlias = Start | Kill | Leave | Hang | Want | Haunt | Switch
 OfAdmin: TypeAlias = Create | Enlarge | Delete | DeleteGroup | DeleteOffsets
-Action: TypeAlias = OfHost | OfAdmin | StartAll | Resign | Wait | Fault
+Action: TypeAlias = OfHost | OfAdmin | StartAll | Resign | Wait | PassDays | Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,8 +166,8 @@ class GroupSetting:
     def broker_settings(self) -> dict[str, Any]:
         return {
             "auto_create_topics_enable": False,
-            "offsets_retention_minutes": 1,
-            "offsets_retention_check_interval_ms": 7_000,
+            "offsets_retention_minutes": DAYS_KEPT * 24 * 60 if self.world.days else 1,
+            "offsets_retention_check_interval_ms": DAYS_CHECKED_MS if self.world.days else 7_000,
             "group_min_session_timeout_ms": 1_000,
             "group_initial_rebalance_delay_ms": self.initial_delay_ms,
             "group_consumer_min_session_timeout_ms": 1_000,
@@ -203,8 +207,8 @@ def interest(random: Random) -> Interest:
     return Interest(tuple(sorted(random.sample(TOPICS, count))))
 
 
-def scenario(seed: int, length: int = 40) -> GroupScenario:
-    """Return the scenario of a seed."""
+def scenario(seed: int, length: int = 40, *, days: bool = False) -> GroupScenario:
+    """Return the scenario of a seed; with `days`, some pass in one of ten steps."""
     random = Random(f"{seed} groups")
     world = Setting(
         trouble=random.choice((0.0, 0.0, 0.03, 0.1)),
@@ -238,7 +242,23 @@ def scenario(seed: int, length: int = 40) -> GroupScenario:
     ]
     if setting.hosts <= 6 and random.random() < 0.25:
         happens.insert(random.randrange(length), Step(0, Wait(RETENTION_MS + 15_000)))
+    if days:
+        setting = replace(setting, world=replace(world, days=True))
+        random = Random(f"{seed} days")
+        for place in sorted(random.sample(range(length), length // 10), reverse=True):
+            happens[place:place] = _days(random, setting)
     return Scenario(seed, setting, (*begin, *happens))
+
+
+def _days(random: Random, setting: GroupSetting) -> Iterator[Step[Action]]:
+    """Yield days that pass, at times after all members have left, or are gone without a word."""
+    chance = random.random()
+    if chance < 0.4:
+        for host in range(setting.hosts):
+            yield Step(0, Leave(host) if chance < 0.2 else Kill(host))
+    yield Step(0, PassDays(random.choice((2, 5, 8, 8))))
+    if chance < 0.4:
+        yield Step(0, StartAll())
 
 
 def _action(random: Random, setting: GroupSetting) -> Action:

@@ -26,12 +26,15 @@ def unsettled(world: GroupWorld) -> str:
     if any(life.is_leaving and not life.is_over for host in world.hosts for life in host.lives):
         return "somebody is leaving"
     for group_id in world.group_ids:
-        hosts = [host for host in world.hosts if host.group_id == group_id]
-        members = [life for host in hosts for life in host.lives if not life.is_over]
-        found = _of_broker(world, group_id, members) or _of_members(world, members)
-        if found:
+        if found := find_unrest(world, group_id):
             return f"{group_id}: {found}"
     return ""
+
+
+def find_unrest(world: GroupWorld, group_id: str) -> str:
+    """Return the first thing that is missing until one group is at rest, or nothing."""
+    members = world.find_living(group_id)
+    return _of_broker(world, group_id, members) or _of_members(world, members)
 
 
 def _of_broker(world: GroupWorld, group_id: str, members: list[Member]) -> str:

@@ -12,6 +12,7 @@ from tests.simulation.world import Setting, World
 
 if TYPE_CHECKING:
     from tests.simulation.groups.members.host import Host
+    from tests.simulation.groups.members.member import Member
 
 GROUP_TOPIC = "__consumer_offsets"
 SHARDS = 2
@@ -39,6 +40,11 @@ class GroupWorld(World):
     @property
     def group_ids(self) -> list[str]:
         return sorted({host.group_id for host in self.hosts})
+
+    def find_living(self, group_id: str) -> list[Member]:
+        """Return the lives of the group's members that are not over."""
+        hosts = [host for host in self.hosts if host.group_id == group_id]
+        return [life for host in hosts for life in host.lives if not life.is_over]
 
     # The life of a shard
 

@@ -10,11 +10,14 @@ from streams.runtime import group_assignment
 from streams.runtime.rebalance import ThreadRebalance
 from streams.runtime.topology_versions import TaskNumbers
 from tests.simulation.bugs import replaced
+from tests.simulation.groups.days_bugs import sessions_end_by_the_wall_clock
 from tests.simulation.history import Bug
 from tests.simulation.runtime.bugs import (
     revoked_tasks_forgotten,
     tasks_assigned_before_they_are_revoked,
 )
+from tests.simulation.runtime.days.bugs import offsets_of_living_groups_expire
+from tests.simulation.runtime.host import SimHost
 from tests.simulation.world import World
 
 
@@ -79,6 +82,11 @@ def larger_versions_not_preferred(world: World) -> AbstractContextManager[None]:
     return replaced(TaskNumbers, "able_members_by_task", make)
 
 
+def workers_time_by_the_wall_clock(world: World) -> AbstractContextManager[None]:
+    """Make workers time heartbeats, polls and commits by a clock that days move."""
+    return replaced(SimHost, "monotonic_s", lambda original: lambda self: self.now_ms() / 1_000)
+
+
 class Planted(NamedTuple):
     """Holds a bug, the name of the checker that must see it, and a setting in which it shows."""
 
@@ -96,3 +104,9 @@ BUGS = (
     Planted(directories_not_told, "apart", {"members_a_directory": 2, "standbys": 1}),
     Planted(larger_versions_not_preferred, "versions", {}),
 )
+DAYS_BUGS = (
+    Planted(offsets_of_living_groups_expire, "idle", {}),
+    Planted(sessions_end_by_the_wall_clock, "idle", {}),
+    Planted(workers_time_by_the_wall_clock, "idle", {}),
+)
+"""Bugs that only days show which pass."""

@@ -5,6 +5,7 @@
     versions   a task that ran with a store more doesn't run without it again, as long as its leader
                knows a member of the version with the store
     movement   a change of a group at rest moves what it has to, and nothing else
+    idle       days that pass over a group at rest move nothing, and cost it no offset
 
 That every task runs, and every standby is there, in bounded time is checked by `history`.
 """
@@ -138,6 +139,15 @@ def check_movement(
             f"{sorted(stateful)} moves, and these tasks: {sorted(moved)}"
         )
     return ""
+
+
+def check_idle(lost: set[tuple[str, int]], starts: list[Start], *, has_rejoined: bool) -> str:
+    """Return what days have done to a group at rest; empty if they have done nothing."""
+    if lost:
+        return f"the offsets of {sorted(lost)} are gone"
+    if starts:
+        return f"these have moved: {starts}"
+    return "the group has rebalanced" if has_rejoined else ""
 
 
 CHECKERS: tuple[type[Checker], ...] = (Owners, Apart, Versions)

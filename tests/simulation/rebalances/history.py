@@ -8,7 +8,7 @@ from random import Random
 
 from tests.simulation.checkers.checker import Checker
 from tests.simulation.history import Bug, History, no_bug
-from tests.simulation.rebalances.checkers import CHECKERS, check_movement
+from tests.simulation.rebalances.checkers import CHECKERS, check_idle, check_movement
 from tests.simulation.rebalances.member import Slot
 from tests.simulation.rebalances.scenario import (
     Action,
@@ -23,7 +23,7 @@ from tests.simulation.rebalances.scenario import (
 from tests.simulation.rebalances.settled import find_idle_tasks, find_unrest
 from tests.simulation.rebalances.world import RebalanceWorld
 from tests.simulation.runtime.process import Blockade
-from tests.simulation.steps import inject_fault
+from tests.simulation.steps import DAY_MS, PassDays, inject_fault
 from tests.simulation.world import Violation
 
 RUNNING_MS = 60_000.0
@@ -32,6 +32,9 @@ REST_MS = 240_000.0
 """The time after the last fault within which the group is at rest: few tasks move at a time."""
 LOOK_MS = 250.0
 BACK_MS = 300
+IDLE_DAYS = 8
+IDLE_MS = 6_000.0
+"""The time after days that passed in which members and broker would notice what has expired."""
 
 
 class RebalanceHistory(History):
@@ -91,19 +94,25 @@ class RebalanceHistory(History):
                     back_at_ms = world.loop.elapsed_ms + back_after_ms
                     self._all_back_at_ms = max(self._all_back_at_ms, back_at_ms)
                     world.loop.after_ms(back_after_ms, slot.start, version)
-            case Sleep(number, for_ms, True):
-                world.slots[number].freezes_at_join_ms = for_ms
-            case Sleep(number, for_ms):
-                if (member := world.slots[number].member) is not None:
-                    member.process.freeze(for_ms)
-            case Cut(number, what, for_ms):
-                if (member := world.slots[number].member) is not None:
-                    member.process.block(what, for_ms)
+            case Sleep() | Cut():
+                self._hold_up(action, world.slots[action.member])
+            case PassDays(days):
+                self._pass_days(days)
             case Change(kind, seed):
                 self._settle()
                 self._change(kind, Random(seed))
             case fault:
                 inject_fault(world, fault)
+
+    @staticmethod
+    def _hold_up(action: Sleep | Cut, slot: Slot) -> None:
+        match action:
+            case Sleep(_, for_ms, True):
+                slot.freezes_at_join_ms = for_ms
+            case Sleep(_, for_ms) if slot.member is not None:
+                slot.member.process.freeze(for_ms)
+            case Cut(_, what, for_ms) if slot.member is not None:
+                slot.member.process.block(what, for_ms)
 
     def _settle(self) -> None:
         """Stop all faults, and wait until all are back and the group is at rest."""
@@ -147,7 +156,10 @@ class RebalanceHistory(History):
             self._advance(LOOK_MS)
 
     def _change(self, kind: str, random: Random) -> None:
-        """Let a member join, leave or restart, without faults, and check what that has moved."""
+        """Let a member join, leave or restart, or days pass, and check what that has moved."""
+        if kind == "days":
+            self._pass_days_at_rest()
+            return
         world = self.world
         candidates = [slot for slot in world.slots if slot.is_alive == (kind != "join")]
         if not candidates or (kind == "leave" and len(candidates) == 1):
@@ -170,6 +182,30 @@ class RebalanceHistory(History):
             wrong = check_movement(world, kind, slot.instance_id, before, world.starts[starts:])
             if wrong:
                 raise Violation("movement", wrong)
+
+    def _pass_days(self, days: int) -> None:
+        self.world.loop.passed_ms += days * DAY_MS
+        self.world.log("passed", days)
+
+    def _pass_days_at_rest(self) -> None:
+        """Let more days pass than anything is kept, without faults, and check that all stays."""
+        world = self.world
+        self._heal()
+        committed, starts = world.find_committed(), len(world.starts)
+        generation = self._find_generation()
+        self._pass_days(IDLE_DAYS)
+        lost: set[tuple[str, int]] = set()
+        for _ in range(int(IDLE_MS / LOOK_MS)):  # what is lost is committed again soon
+            self._advance(LOOK_MS)
+            lost |= committed - world.find_committed()
+        rejoined = self._find_generation() != generation
+        if wrong := check_idle(lost, world.starts[starts:], has_rejoined=rejoined):
+            raise Violation("idle", f"after {IDLE_DAYS} days {wrong}")
+        self._wait_until_rest()
+
+    def _find_generation(self) -> int | None:
+        group = self.world.find_group()
+        return None if group is None else group.generation
 
     def _wait_for_change(self, slot: Slot, kind: str) -> None:
         """Wait until a member that is to leave has ended, or one that starts is a member."""

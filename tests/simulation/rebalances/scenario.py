@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from tests.simulation.rebalances.world import RebalanceSetting
 from tests.simulation.runtime.process import Blockade
-from tests.simulation.steps import Fault, Scenario, Step, Stop, crash
+from tests.simulation.steps import Fault, PassDays, Scenario, Step, Stop, crash
 from tests.simulation.world import Setting
 
 
@@ -58,28 +58,32 @@ class Cut:
 class Change:
     """Represents a single change of a group at rest, after which it comes to rest again.
 
-    `kind` is join, leave or restart (in place, within the session). The seed says of whom.
+    `kind` is join, leave, restart (in place, within the session), or days, which pass. The seed
+    says of whom.
     """
 
     kind: str
     seed: int
 
 
-Action: TypeAlias = Come | Go | Kill | Sleep | Cut | Change | Fault
+Action: TypeAlias = Come | Go | Kill | Sleep | Cut | Change | PassDays | Fault
 RebalanceScenario: TypeAlias = Scenario[RebalanceSetting, Action]
 CHANGES = ("join", "leave", "restart")
 
 
-def scenario(seed: int, faults: int = 14, rounds: int = 2, **given: Any) -> RebalanceScenario:
+def scenario(
+    seed: int, faults: int = 14, rounds: int = 2, *, days: bool = False, **given: Any
+) -> RebalanceScenario:
     """Return the scenario of a seed: rounds of faults, then one change of each kind at rest.
 
-    `given` are fields of the setting.
+    With `days`, some pass in the middle of the faults and at rest. `given` are fields of the
+    setting.
     """
     random = Random(f"{seed} rebalances")
     members = random.choice((3, 6, 10, 18, 30))
     setting = replace(
         RebalanceSetting(
-            world=Setting(trouble=random.choice((0.0, 0.0, 0.01, 0.03))),
+            world=Setting(trouble=random.choice((0.0, 0.0, 0.01, 0.03)), days=days),
             members=members,
             members_a_directory=random.choice((1, 1, 2, 3)),
             standbys=random.choice((0, 1, 1, 2)),
@@ -93,13 +97,18 @@ def scenario(seed: int, faults: int = 14, rounds: int = 2, **given: Any) -> Reba
         **given,
     )
     is_upgraded = random.random() < 0.6
+    passing = Random(f"{seed} days")
     steps: list[Step[Action]] = []
     for number in range(rounds):
         share = (number + random.random()) / rounds if is_upgraded else 0.0
         for _ in range(faults):
             gap_ms = random.choice((0, 20, 200, 700, 2_000))
             steps.append(Step(gap_ms, _fault(random, setting.members, share)))
+            if days and passing.random() < 0.1:
+                steps.append(Step(0, PassDays(passing.choice((2, 8)))))
         steps += [Step(0, Change(kind, random.getrandbits(32))) for kind in CHANGES]
+        if days:
+            steps.append(Step(0, Change("days", 0)))
     return Scenario(seed, setting, tuple(steps))
 
 

@@ -22,6 +22,8 @@ BROKER = {
     "group_min_session_timeout_ms": 500,
     "group_initial_rebalance_delay_ms": 50,
 }
+KEPT_FOR_A_WEEK = {"offsets_retention_minutes": 7 * 24 * 60}
+"""Of brokers on which days pass; it is Kafka's default."""
 TASKS = list_tasks()
 
 
@@ -61,7 +63,8 @@ class RebalanceWorld(ThreadedWorld):
     """
 
     def __init__(self, setting: RebalanceSetting, seed: int) -> None:
-        super().__init__(setting.world, seed, PARTITIONS, BROKER, preemption=setting.preemption)
+        broker = {**BROKER, **(KEPT_FOR_A_WEEK if setting.world.days else {})}
+        super().__init__(setting.world, seed, PARTITIONS, broker, preemption=setting.preemption)
         self.rebalances = setting
         self.seed = seed
         self.trouble = setting.world.trouble
@@ -131,6 +134,12 @@ class RebalanceWorld(ThreadedWorld):
         """Return the group as its coordinator has it; None if it has none."""
         shards = self.broker.coordinators.groups.shards
         return shards[partition_for(APPLICATION, len(shards))].state.classic.get(APPLICATION)
+
+    def find_committed(self) -> set[tuple[str, int]]:
+        """Return the partitions of which the group has committed offsets."""
+        shards = self.broker.coordinators.groups.shards
+        offsets = shards[partition_for(APPLICATION, len(shards))].state.offsets
+        return {*offsets.committed.get(APPLICATION, ())}
 
     def list_able_slots(self) -> list[Slot]:
         """Return the members to which tasks may go: those of the larger version, if there are."""

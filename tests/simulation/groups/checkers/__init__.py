@@ -8,6 +8,7 @@ from tests.simulation.checkers.reload import Reload
 from tests.simulation.groups.checkers.commits import Commits
 from tests.simulation.groups.checkers.convergence import Convergence
 from tests.simulation.groups.checkers.epochs import Epochs
+from tests.simulation.groups.checkers.kept import Kept
 from tests.simulation.groups.checkers.member_epochs import MemberEpochs
 from tests.simulation.groups.checkers.ownership import Ownership
 from tests.simulation.groups.checkers.patience import Patience
@@ -25,6 +26,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     Stale,
     Patience,
     Commits,
+    Kept,
     Recorded,
     Reload,
     Completed,
@@ -37,6 +39,7 @@ __all__ = [
     "Completed",
     "Convergence",
     "Epochs",
+    "Kept",
     "MemberEpochs",
     "Ownership",
     "Patience",

@@ -23,8 +23,9 @@ from tests.simulation.groups.checkers.checker import (
     OFFSET_FETCH,
     GroupChecker,
 )
-from tests.simulation.groups.scenario import RETENTION_MS
+from tests.simulation.groups.scenario import DAYS_KEPT, RETENTION_MS
 from tests.simulation.network import Request
+from tests.simulation.steps import DAY_MS
 
 Key = tuple[str, str, int]  # group, topic, partition
 Value = tuple[int, str]  # offset and metadata
@@ -130,7 +131,7 @@ class Commits(GroupChecker):
 
     def _commit(self, key: Key, value: Value) -> None:
         self._committed[key] = value
-        self._committed_ms[key] = self.world.loop.elapsed_ms
+        self._committed_ms[key] = self.world.loop.now_ms()
         self._may_be_gone.discard(key)
 
     def _deleted(self, keys: list[Key]) -> None:
@@ -155,8 +156,9 @@ class Commits(GroupChecker):
 
     def _may_end(self, key: Key) -> bool:
         """Return whether its deletion was interrupted, or it is old enough to expire."""
-        age_ms = self.world.loop.elapsed_ms - self._committed_ms.get(key, 0)
-        return key in self._may_be_gone or age_ms >= RETENTION_MS
+        age_ms = self.world.loop.now_ms() - self._committed_ms.get(key, 0)
+        kept_ms = DAYS_KEPT * DAY_MS if self.world.setting.days else RETENTION_MS
+        return key in self._may_be_gone or age_ms >= kept_ms
 
     def _actual(self) -> dict[Key, Value]:
         return {
