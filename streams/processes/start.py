@@ -318,10 +318,11 @@ def _open_global_tables(
     return GlobalTables(
         tables,
         replicas,
-        create_consumer=lambda: clients.create_restore_consumer("global"),
+        create_consumer=lambda: clients.create_restore_consumer("global", watch_topic_ids=True),
         admin=clients.create_admin(timeout_s=_GLOBAL_REQUEST_TIMEOUT_S),
         host=host,
         handler=config.handlers.deserialization,
         timeout_ms=config.task_timeout_ms,
+        topic_check_ms=config.metadata_max_age_ms,
         security=clients.security,
     )

@@ -19,7 +19,7 @@ from streams.errors import (
 from streams.graph.nodes import StepStreamTime, TaskObserver
 from streams.runtime.early_serialization import EarlySerialization
 from streams.runtime.failures import FailureHandler
-from streams.runtime.global_tables import ReadOnlyGlobalStore
+from streams.runtime.global_store import ReadOnlyGlobalStore
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.punctuation import TaskPunctuations
 from streams.settings.exception_handlers import Stage

@@ -6,18 +6,21 @@ depends on when it is processed, as in Kafka Streams: a global table takes part 
 
 A copy on disk goes on where it stopped. It is made anew where it could lie: by the same rules as a
 store and its changelog (`runtime.changelog`), since a topic that is compacted forgets deletions.
+Where the topic is made again while it is copied, nothing of the new one is copied, and the worker
+ends: a table that is copied anew beside tasks that read it would miss rows.
 Source: GlobalStreamThread, GlobalStateManagerImpl.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from state.errors import StoreCorrupted
-from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.replica import CopiedRecord, TopicReplica
 from state.rocksdb import MemoryBudget, RocksDisk
@@ -30,14 +33,13 @@ from streams.errors import OutcomeUnknown, StreamsError
 from streams.graph.nodes import GlobalTableSpec
 from streams.runtime.changelog import ChangelogRange, find_restore_start, tombstone_retention_ms
 from streams.runtime.copied_records import to_copied_record
+from streams.runtime.global_store import ReadOnlyGlobalStore
 from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.stores import create_codecs
+from streams.runtime.topic_ids import TopicIdCheck, fetch_topic_id_hashes, hash_topic_ids
 from streams.settings.exception_handlers import ExceptionHandler
 
 log = logging.getLogger(__name__)
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 _RECORDS_MAX = 10_000
 _WAIT_S = 0.1
@@ -50,7 +52,8 @@ class GlobalTables:
 
     `replicas` are by the name of their store: opened, and closed when nobody reads them any more,
     by the caller. `timeout_ms` is how long copying may make no progress at the start, or the broker
-    be away. `security` is that of `admin` and of the consumer that `create_consumer` creates.
+    be away. `security` is that of `admin` and of the consumer that `create_consumer` creates. The
+    ids of the topics are fetched again every `topic_check_ms`.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class GlobalTables:
         host: Host,
         handler: ExceptionHandler = "fail",
         timeout_ms: int = 300_000,
+        topic_check_ms: int = 300_000,
         security: CurrentSecurity | None = None,
     ) -> None:
         self._security = security or CurrentSecurity(PLAINTEXT)
@@ -76,6 +80,14 @@ class GlobalTables:
         self._handler = handler
         self._timeout_s = timeout_ms / 1000
         self._checkpoints: dict[str, StoreCheckpoint] = {}
+        self._topic_ids: Mapping[str, int] = {}
+        """The hash of the id of each topic when copying began."""
+        self._topic_id_check = TopicIdCheck(
+            partial(fetch_topic_id_hashes, admin),
+            host.monotonic_s,
+            interval_s=topic_check_ms / 1000,
+            on_change=self._refuse_topics_made_again,
+        )
         self._caught_up = host.create_event()
         self.copied_records = 0
         """The number of records copied since the start."""
@@ -166,6 +178,9 @@ class GlobalTables:
                 stop.wait(_RETRY_S)
         else:
             return
+        self._topic_ids = hash_topic_ids(
+            {topic: parts[0].topic_id for topic, parts in changelogs.items()}
+        )
         for table in self._tables.values():
             consumer.add_partitions(self._prepare_replica(table, changelogs[table.topic]))
 
@@ -297,8 +312,14 @@ class GlobalTables:
             self._checkpoints[topic] = checkpoint
 
     def _poll_and_copy(self, consumer: ConsumerClient) -> int:
-        """Poll records, copy them into the replicas, and return how many were polled."""
+        """Poll records, copy them into the replicas, and return how many were polled.
+
+        Raises: StreamsError where a topic was made again, before anything of the new one is copied.
+        """
         messages = consumer.poll_records(_RECORDS_MAX, _WAIT_S)
+        if seen := consumer.take_seen_topic_ids():
+            self._topic_id_check.check_seen([self._topic_ids], seen)
+        self._topic_id_check.check_if_due([self._topic_ids])
         by_topic: dict[str, list[Any]] = {}
         for message in messages:
             by_topic.setdefault(message.topic(), []).append(message)
@@ -331,10 +352,21 @@ class GlobalTables:
         The topic was cut or made again. The worker starts over, and copies it.
         """
         if strayed := consumer.take_out_of_range_positions():
+            with suppress(OutcomeUnknown):
+                self._topic_id_check.check_now([self._topic_ids])
             raise StreamsError(
                 f"global tables: {', '.join(map(str, strayed))} has lost the position of its copy:"
                 " the topic was cut or made again. Start again, and it is copied anew"
             )
+
+    def _refuse_topics_made_again(self, topics: Collection[str]) -> None:
+        """Raise StreamsError: these topics are others than those that were copied."""
+        names = ", ".join(f"topic {t!r} of {self._tables[t].store.name!r}" for t in sorted(topics))
+        raise StreamsError(
+            f"global tables: {names} is another topic of the same name than the one that was "
+            "copied: it was deleted and created again. Nothing of the new one was copied. Start "
+            "again, and it is copied anew, before a record is processed"
+        )
 
 
 def open_replicas(
@@ -350,22 +382,3 @@ def open_replicas(
             disk = RocksDisk(path, store_name=spec.name, budget=memory, tune=spec.rocksdb)
         replicas[spec.name] = TopicReplica(spec.name, disk, create_codecs(spec))
     return replicas
-
-
-class ReadOnlyGlobalStore(Generic[K, V]):
-    """Reads the copy of a global table, as Kafka Streams' ReadOnlyKeyValueStore does."""
-
-    def __init__(self, name: str, store: KeyValueStore[K, V]) -> None:
-        self._name = name
-        self.get = store.get
-        self.entry = store.entry
-        self.range, self.reverse_range = store.range, store.reverse_range
-        self.all, self.reverse_all = store.all, store.reverse_all
-        self.prefix_scan = store.prefix_scan
-        self.approximate_count = store.approximate_count
-
-    def __getattr__(self, method: str) -> Any:
-        raise AttributeError(
-            f"{method}: {self._name!r} is a global table, which its topic alone writes; it can be "
-            "asked for get, entry, range, all, prefix_scan and approximate_count"
-        )

@@ -28,8 +28,12 @@ _RETRY_S = 1.0
 
 def fetch_topic_id_hashes(admin: AdminClient, topics: Iterable[str]) -> dict[str, int]:
     """Fetch the hash of the id of each topic; topics without an id are left out."""
-    ids = admin.fetch_topic_ids(sorted(set(topics)))
-    return {topic: hash_topic_id(text) for topic, text in ids.items() if text != _ZERO_ID}
+    return hash_topic_ids(admin.fetch_topic_ids(sorted(set(topics))))
+
+
+def hash_topic_ids(topic_ids: Mapping[str, str]) -> dict[str, int]:
+    """Return the hash of each id by topic; topics without an id are left out."""
+    return {topic: hash_topic_id(text) for topic, text in topic_ids.items() if text != _ZERO_ID}
 
 
 def hash_topic_id(topic_id: str) -> int:
@@ -114,8 +118,7 @@ class TopicIdCheck:
 
         `seen` are ids by topic. Raises OutcomeUnknown as `check_now` does; no broker is asked.
         """
-        now = {topic: hash_topic_id(text) for topic, text in seen.items() if text != _ZERO_ID}
-        self._compare(list(task_topic_ids), now)
+        self._compare(list(task_topic_ids), hash_topic_ids(seen))
 
     def _fetch_known(self, known: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
         return self._fetch_topic_ids({topic for ids in known for topic in ids})

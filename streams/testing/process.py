@@ -27,7 +27,8 @@ from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
-from streams.runtime.global_tables import GlobalTables, ReadOnlyGlobalStore, open_replicas
+from streams.runtime.global_store import ReadOnlyGlobalStore
+from streams.runtime.global_tables import GlobalTables, open_replicas
 from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_reset import OffsetResetter

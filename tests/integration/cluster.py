@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from state.rocksdb import RocksDisk
@@ -52,6 +52,20 @@ class Topics:
             lambda: admin.list_topics(timeout=HANG_LIMIT_S).topics.keys() >= {*topics},
             what=f"{topics} to be listed",
         )
+
+    def make_again(self, topic: str) -> None:
+        """Delete a topic and create it again at once, as soon as the broker lets."""
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        admin.delete_topics([topic])[topic].result(HANG_LIMIT_S)
+
+        def is_created() -> bool:
+            try:
+                self.create(topic)
+            except KafkaException:  # the deletion goes on
+                return False
+            return True
+
+        wait_until(is_created, what=f"{topic} can't be created again")
 
     def load(self, records: int) -> None:
         """Write as many `records` with known keys and different values."""

@@ -80,6 +80,26 @@ def test_a_global_table_is_whole_before_the_first_record_and_follows_its_topic(
 
 
 @IN_CI
+@pytest.mark.parametrize("new_count", [2, 50], ids=["fewer records", "more records"])
+def test_a_topic_made_again_under_the_worker_ends_it_and_is_copied_anew(
+    topics: Topics, tmp_path: Path, new_count: int
+) -> None:
+    rates = f"{topics.application}-rates"
+    topics.create(rates)
+    send(topics, rates, [(f"old {n}", "1") for n in range(20)])
+    app = looking_up(topics, tmp_path, Store.persistent("rates"))
+    refusal = f"topic '{rates}' of 'rates' is another topic of the same name"
+    running = app.start()
+    assert asked(topics, ["old 3"], 1) == ["1"]
+    topics.make_again(rates)
+    send(topics, rates, [(f"new {n}", "2") for n in range(new_count)])
+    with pytest.raises(StreamsError, match=refusal), running:
+        running.wait_for("NOT_RUNNING", HANG_LIMIT_S)
+    with app.start():
+        assert asked(topics, ["old 3", "new 0", "new 1"], 4) == ["none", "2", "2"]
+
+
+@IN_CI
 def test_what_the_serdes_refuse_ends_the_worker_or_is_skipped(
     topics: Topics, tmp_path: Path
 ) -> None:

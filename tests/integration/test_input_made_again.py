@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Producer
 
 from streams import App, StreamsError, serdes
 from tests.brokers import IN_CI
 from tests.integration.cluster import Topics
-from tests.processes import HANG_LIMIT_S, wait_until
+from tests.processes import HANG_LIMIT_S
 
 pytestmark = IN_CI
 
@@ -47,22 +46,6 @@ def write(topics: Topics, kind: str, count: int) -> None:
     assert producer.flush(HANG_LIMIT_S) == 0
 
 
-def make_again(topics: Topics) -> None:
-    """Delete the input and create it again at once, as soon as the broker lets."""
-    admin = AdminClient({"bootstrap.servers": topics.servers})
-    (deleted,) = admin.delete_topics([topics.source]).values()
-    deleted.result(HANG_LIMIT_S)
-
-    def is_created() -> bool:
-        try:
-            topics.create(topics.source)
-        except KafkaException:  # the deletion goes on
-            return False
-        return True
-
-    wait_until(is_created, what="the topic can't be created again")
-
-
 def new_values(topics: Topics) -> list[bytes]:
     """Return what the output has of the new topic."""
     return [pair.value for pair in topics.committed() if pair.value.startswith(b"new")]
@@ -77,7 +60,7 @@ def test_an_input_made_again_under_the_application_is_refused_by_name(
     try:
         write(topics, "old", OLD_COUNT)
         topics.wait_for_records(OLD_COUNT)
-        make_again(topics)
+        topics.make_again(topics.source)
         write(topics, "new", new_count)
         with pytest.raises(StreamsError, match=refusal):
             running.wait_for("NOT_RUNNING", HANG_LIMIT_S)
@@ -94,7 +77,7 @@ def test_an_input_made_again_under_the_application_is_read_once_where_the_policy
     with copying(topics, tmp_path, offset_out_of_range="earliest").start():
         write(topics, "old", OLD_COUNT)
         topics.wait_for_records(OLD_COUNT)
-        make_again(topics)
+        topics.make_again(topics.source)
         write(topics, "new", new_count)
         topics.wait_for_records(OLD_COUNT + new_count)
     assert new_values(topics) == [b"new %d" % number for number in range(new_count)]

@@ -111,11 +111,12 @@ class KafkaClientSupplier:
             watch_topic_ids=True,
         )
 
-    def create_restore_consumer(self, name: str) -> DataConsumer:
+    def create_restore_consumer(self, name: str, *, watch_topic_ids: bool = False) -> DataConsumer:
         """Create a consumer that reads changelogs in bulk.
 
         Its fetches are large, and none waits for long: while one waits, for an open transaction to
-        end, no partition that is added meanwhile is read.
+        end, no partition that is added meanwhile is read. With `watch_topic_ids` it notes the ids
+        that topics get.
         """
         return DataConsumer(
             {
@@ -126,6 +127,7 @@ class KafkaClientSupplier:
                 **self._read_committed_settings(),
             },
             self.security.note_client_error,
+            watch_topic_ids=watch_topic_ids,
         )
 
     def create_standby_consumer(self, name: str) -> DataConsumer:

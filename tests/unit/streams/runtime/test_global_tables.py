@@ -17,7 +17,8 @@ from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
 from streams.errors import AuthenticationError, OutcomeUnknown
 from streams.graph.nodes import GlobalTableSpec, StoreSpec
-from streams.runtime.global_tables import GlobalTables, ReadOnlyGlobalStore
+from streams.runtime.global_store import ReadOnlyGlobalStore
+from streams.runtime.global_tables import GlobalTables
 from streams.runtime.stores import create_codecs
 from streams.settings.exception_handlers import DeadLetter, ErrorContext, ExceptionHandler
 from tests.unit.streams.runtime.fakes import (
@@ -300,6 +301,58 @@ def test_a_topic_that_is_cut_while_it_is_copied_at_the_start_does_not_stand_stil
 
     with pytest.raises(StreamsError, match=r"rates\[0\] has lost the position of its copy"):
         copying.worker(consumer=Cut).copy_existing_records(StopWhen(copying.clock))
+
+
+def make_again(copying: Copying, *pairs: tuple[str, str]) -> None:
+    copying.kafka.delete(RATES)
+    copying.kafka.create_topic(RATES, 2)
+    copying.load(*pairs)
+
+
+REFUSAL = "topic 'rates' of 'store' is another topic of the same name.*copied anew"
+
+
+def test_nothing_is_copied_of_a_topic_that_the_consumer_sees_made_again() -> None:
+    copying = Copying()
+    consumers: list[FakeConsumer] = []
+
+    class Seeing(Slowly):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            consumers.append(self)
+
+    copying.load(("a", "1"), ("b", "2"))
+    tables = copying.worker(consumer=Seeing)
+    tables.copy_existing_records(StopWhen(copying.clock))
+    consumers[0].seen_topic_ids = {RATES: copying.kafka.topic_ids[RATES]}
+    tables.copy_new_records()
+    make_again(copying, ("b", "two"), ("c", "3"), ("d", "4"))
+    consumers[0].seen_topic_ids = {RATES: copying.kafka.topic_ids[RATES]}
+    with pytest.raises(StreamsError, match=REFUSAL):
+        tables.copy_new_records()
+    assert rows(tables) == {"a": "1", "b": "2"}
+    tables.stop_copying()
+    assert rows(copying.begun()) == {"b": "two", "c": "3", "d": "4"}
+
+
+def test_the_ids_of_the_topics_are_fetched_again_after_an_interval() -> None:
+    copying = Copying()
+    copying.load(("a", "1"), ("b", "2"))
+    tables = copying.begun()
+    make_again(copying, ("b", "two"), ("c", "3"), ("d", "4"))
+    copying.clock.advance_monotonic_clock(300)
+    with pytest.raises(StreamsError, match=REFUSAL):
+        tables.copy_new_records()
+    assert rows(tables) == {"a": "1", "b": "2"}
+
+
+def test_a_topic_made_again_with_fewer_records_is_told_as_another_topic() -> None:
+    copying = Copying()
+    copying.load(("a", "1"), ("b", "2"))
+    tables = copying.begun()
+    make_again(copying, ("b", "two"))
+    with pytest.raises(StreamsError, match=REFUSAL):
+        tables.copy_new_records()
 
 
 def test_what_the_serdes_refuse_ends_the_worker_and_names_step_record_and_serde() -> None:
