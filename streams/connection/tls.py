@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
+from streams.connection.certificate_validity import explain_invalidity, read_certificate_validity
 from streams.connection.nameless_file import NamelessFile
 from streams.connection.settings import ConnectionSettings, has_pem
 from streams.errors import ConfigError
@@ -148,7 +150,9 @@ def explain_missing_tls(error: OSError, address: tuple[str, int]) -> str:
     )
 
 
-def explain_handshake_failure(error: OSError, address: tuple[str, int]) -> str | None:
+def explain_handshake_failure(
+    error: OSError, address: tuple[str, int], settings: ConnectionSettings
+) -> str | None:
     """Say what a TLS error means and which setting to change; None for a mere network error."""
     broker = f"the broker at {address[0]}:{address[1]}"
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -164,11 +168,26 @@ def explain_handshake_failure(error: OSError, address: tuple[str, int]) -> str |
             "ssl.certificate.location and ssl.key.location if the broker wants a certificate"
         )
     if "ALERT" in reason and any(alert in reason for alert in _CERTIFICATE_ALERTS):
+        if invalid := _explain_own_certificate(settings):
+            return (
+                f"{broker} refused the client certificate, {invalid} ({reason}): renew the files "
+                "of ssl.certificate.location and ssl.key.location"
+            )
         return (
             f"{broker} refused the client certificate, or wants one ({reason}): check "
             "ssl.certificate.location and ssl.key.location"
         )
     return None
+
+
+def _explain_own_certificate(settings: ConnectionSettings) -> str:
+    """Say why the client certificate is not valid now; empty if it is, or there is none."""
+    pem = str(settings.get("ssl.certificate.pem", "")).encode()
+    with suppress(OSError):
+        if path := settings.get("ssl.certificate.location"):
+            pem = Path(str(path)).read_bytes()
+    validity = read_certificate_validity(pem)
+    return "" if validity is None else explain_invalidity(validity, datetime.now(UTC))
 
 
 def _explain_refused_certificate(

@@ -203,7 +203,7 @@ class BrokerConnection:
 
     def _translate_network_error(self, error: OSError, moment: str) -> Exception:
         """Return AuthenticationError for what TLS refuses, and ConnectionLost for all else."""
-        if explained := explain_handshake_failure(error, self._address):
+        if explained := explain_handshake_failure(error, self._address, self._security.settings):
             return AuthenticationError(explained)
         if hint := explain_missing_tls(error, self._address):
             return ConnectionLost(str(error), hint)

@@ -20,7 +20,7 @@ from tests.kafka.secured.server import SecuredKafka
 MESSAGES = {
     "untrusted authority": "is not trusted",
     "untrusted certificate": "refused the client certificate",
-    "expired certificate": "refused the client certificate",
+    "expired certificate": "refused the client certificate, which has expired: it was valid until",
     "no certificate": "refused the client certificate",
     "wrong password": "SASL_AUTHENTICATION_FAILED",
     "unknown user": "SASL_AUTHENTICATION_FAILED",

@@ -56,22 +56,26 @@ class Authority:
     ) -> Certificate:
         """Issue a server certificate for these host names and addresses."""
         alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
-        return self._issue("broker", ExtendedKeyUsageOID.SERVER_AUTH, alternatives, expired)
+        valid_for = -EXPIRED_FOR if expired else VALID
+        return self._issue("broker", ExtendedKeyUsageOID.SERVER_AUTH, alternatives, valid_for)
 
-    def issue_client(self, user: str, *, expired: bool = False) -> Certificate:
+    def issue_client(
+        self, user: str, *, expired: bool = False, valid_for: datetime.timedelta = VALID
+    ) -> Certificate:
         """Issue a client certificate whose subject is `CN=user`."""
-        return self._issue(user, ExtendedKeyUsageOID.CLIENT_AUTH, None, expired)
+        valid_for = -EXPIRED_FOR if expired else valid_for
+        return self._issue(user, ExtendedKeyUsageOID.CLIENT_AUTH, None, valid_for)
 
     def _issue(
         self,
         subject: str,
         usage: x509.ObjectIdentifier,
         alternatives: x509.SubjectAlternativeName | None,
-        expired: bool,
+        valid_for: datetime.timedelta,
     ) -> Certificate:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
-            self._begin_certificate(_common_name(subject), key.public_key(), expired=expired)
+            self._begin_certificate(_common_name(subject), key.public_key(), valid_for)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
@@ -93,7 +97,10 @@ class Authority:
         return issued
 
     def _begin_certificate(
-        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, expired: bool = False
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePublicKey,
+        valid_for: datetime.timedelta = VALID,
     ) -> x509.CertificateBuilder:
         """Return the part that all certificates have, with the key ids that strict clients ask for.
 
@@ -108,7 +115,7 @@ class Authority:
             .public_key(key)
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - VALID)
-            .not_valid_after(now - EXPIRED_FOR if expired else now + VALID)
+            .not_valid_after(now + valid_for)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
             .add_extension(issuer_id, critical=False)
         )

@@ -12,7 +12,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from streams.connection.settings import parse_connection
+from streams.connection.settings import ConnectionSettings, parse_connection
 from streams.connection.tls import create_tls_context, explain_handshake_failure
 from streams.errors import ConfigError
 from tests.kafka.secured.certificates import Authority, Certificate
@@ -140,7 +140,9 @@ def test_what_is_verified_can_be_weakened_by_name_only() -> None:
     assert (context.check_hostname, context.verify_mode) == (False, ssl.CERT_NONE)
 
 
-def explain_handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> str | None:
+def explain_handshake(
+    server: ssl.SSLContext, client: ssl.SSLContext, settings: ConnectionSettings | None = None
+) -> str | None:
     """Return what is said of a handshake and of the first byte; None if both are right."""
 
     def serve(listener: socket.socket) -> None:
@@ -164,7 +166,7 @@ def explain_handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> str | N
                 secured.recv(1)
                 return None
         except OSError as error:
-            return explain_handshake_failure(error, address)
+            return explain_handshake_failure(error, address, settings or ConnectionSettings())
         finally:
             thread.join()
 
@@ -263,3 +265,22 @@ def test_a_version_that_only_one_side_has_is_named(authority: Authority) -> None
     client = create(ssl_ca_location=str(authority.path))
     server.maximum_version, client.minimum_version = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
     assert "have no version of TLS in common" in str(explain_handshake(server, client))
+
+
+def test_a_client_certificate_that_is_refused_since_it_has_expired_is_named_with_the_date(
+    authority: Authority,
+) -> None:
+    server = create_server(authority.issue_server())
+    server.verify_mode = ssl.CERT_REQUIRED
+    server.load_verify_locations(authority.path)
+    for expired, text in ((True, "which has expired: it was valid until 20"), (False, None)):
+        issued = authority.issue_client("user", expired=expired)
+        named = {
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(authority.path),
+            "ssl.certificate.location": str(issued.certificate_path),
+            "ssl.key.location": str(issued.key_path),
+        }
+        settings = parse_connection(named)
+        explained = explain_handshake(server, create_tls_context(settings), settings)
+        assert explained is None if text is None else text in str(explained)
