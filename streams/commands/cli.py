@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +24,12 @@ from streams.command_options import (
     exit_on_user_error,
 )
 from streams.commands import plan_command
+from streams.commands.plan_topics import (
+    TopicOutcome,
+    TopicReview,
+    list_review_lines,
+    review_internal_topics,
+)
 from streams.commands.root import cli, main
 from streams.errors import ConfigError, UserError
 from streams.processes.cluster import find_cluster
@@ -36,8 +42,9 @@ from streams.settings.command_line import (
     read_connection,
     read_schema_registry,
 )
-from streams.settings.config import LogFormat, LogLevel, load_config
-from streams.topology.compare_versions import compare_topologies
+from streams.settings.config import LogFormat, LogLevel, StreamsConfig, load_config
+from streams.topology.build import Topology
+from streams.topology.compare_versions import UpgradePlan, compare_topologies
 from streams.topology.description import describe_topology
 
 _BROKER_WAIT_S = 10.0
@@ -217,37 +224,66 @@ def plan(
 ) -> None:
     """Tell what a new version of an application means for the state that the old one has left.
 
-    Ends with status 1 if state would be lost, and 2 if the comparison can't be made; with --rolling
-    also with 3 if no state would be lost, but the two versions may not run side by side.
+    With --bootstrap-servers also what a start does with internal topics that exist. Ends with
+    status 1 if state would be lost, 2 if the comparison can't be made, and 4 if a start would be
+    refused for the settings of an internal topic; with --rolling also with 3 if no state would be
+    lost, but the two versions may not run side by side.
     """
     try:
-        if against is None and save is None:
-            raise ConfigError("plan needs --against FILE to compare with, or --save FILE to write")
+        if against is None and save is None and bootstrap_servers is None:
+            raise ConfigError(
+                "plan needs --against FILE to compare with, --save FILE to write, or "
+                "--bootstrap-servers to look at internal topics"
+            )
         found = import_app(app)
         given = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
         given = {name: value for name, value in given.items() if value is not None}
         found.configure(config, **given, **read_connection(connection))
-        new = describe_topology(found.topology())
+        topology = found.topology()
+        new = describe_topology(topology)
         old = (
             None if against is None else plan_command.load_description(against, new.application_id)
         )
         inputs = [*new.input_topics, *(old.input_topics if old else ())]
         counts: dict[str, int] = {}
+        reviews: list[TopicReview] = []
         if bootstrap_servers is not None:
-            cluster = find_cluster(found.config)
-            clients = KafkaClientSupplier(
-                "millrace", found.config, cluster.bootstrap_servers, cluster.security
-            )
-            counts = clients.create_admin().fetch_partition_counts_at_start(_BROKER_WAIT_S)
+            counts, reviews = _look_at_cluster(topology, found.config)
         counts |= plan_command.parse_partitions(partitions or [], inputs)
         result = None if old is None else compare_topologies(old, new, counts)
         if result is not None:
             plan_command.print_plan(result, Console())
+        for line in list_review_lines(reviews):
+            typer.echo(line)
         if save is not None:
             plan_command.save_description(save, new, counts)
     except UserError as error:
         raise typer.Exit(report_error(error)) from None
+    status = _choose_plan_status(result, reviews, is_rolling=rolling)
+    if status:
+        raise typer.Exit(status)
+
+
+def _look_at_cluster(
+    topology: Topology, config: StreamsConfig
+) -> tuple[dict[str, int], list[TopicReview]]:
+    """Return every topic's number of partitions, and what a start does with internal topics.
+
+    Raises ConfigError if no broker answers.
+    """
+    cluster = find_cluster(config)
+    servers = cluster.bootstrap_servers
+    admin = KafkaClientSupplier("millrace", config, servers, cluster.security).create_admin()
+    counts = admin.fetch_partition_counts_at_start(_BROKER_WAIT_S)
+    return counts, review_internal_topics(topology, config, admin, servers, counts)
+
+
+def _choose_plan_status(
+    result: UpgradePlan | None, reviews: Iterable[TopicReview], *, is_rolling: bool
+) -> int:
+    """Return the exit status of `millrace plan` where the comparison could be made."""
     if result is not None and result.loses_state:
-        raise typer.Exit(1)
-    if result is not None and rolling and result.conflicts:
-        raise typer.Exit(3)
+        return 1
+    if any(each.outcome is TopicOutcome.REFUSED for each in reviews):
+        return 4
+    return 3 if result is not None and is_rolling and result.conflicts else 0

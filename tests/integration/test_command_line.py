@@ -218,6 +218,11 @@ def test_plan_asks_the_broker_what_the_old_version_has_made(tmp_path: Path) -> N
         same = plan("--against", "saved.json", *servers)
         assert (same.returncode, same.stderr) == (0, "")
         assert same.stdout.startswith("nothing changes for state")
+        looked = plan(*servers)
+        assert (looked.returncode, looked.stderr) == (0, "")
+        _, altered, cause = looked.stdout.splitlines()
+        assert altered.startswith("  altered: planned-counts-changelog (cleanup.policy=delete, ")
+        assert cause == "    cleanup.policy=delete -> compact: records would be lost"
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         admin.create_partitions([NewPartitions("planned-in", 3)])["planned-in"].result(HANG_LIMIT_S)
         wider = plan("--against", "saved.json", *servers)

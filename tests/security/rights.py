@@ -110,6 +110,22 @@ class LimitedApplication:
             timeout=HANG_LIMIT_S,
         ).stdout
 
+    def plan(self) -> tuple[int, str]:
+        """Return status and output of `millrace plan` as its user."""
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "streams", "plan", "program:app"),
+                *("--bootstrap-servers", self.servers),
+                *("--connection", str(self.directory / "connection.json")),
+            ],
+            cwd=self.directory,
+            env={"PYTHONPATH": str(REPOSITORY)},
+            capture_output=True,
+            text=True,
+            timeout=HANG_LIMIT_S,
+        )
+        return done.returncode, done.stdout
+
     def load(self, records: int) -> None:
         """Write good records, one that can't be read, and a row of the global table."""
         self.topics.load(records)

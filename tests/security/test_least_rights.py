@@ -202,7 +202,11 @@ def test_settings_that_lose_records_are_altered_with_the_right_and_refused_witho
     policy = admin.fetch_topic_settings([right.name])[right.name]["cleanup.policy"]
     wrong = "delete" if policy == "compact" else "compact"
     admin.alter_topic_settings(right.name, {"cleanup.policy": wrong})
+    status, planned = application.plan()
+    assert (status, f"  altered: {right.name} " in planned) == (0, True), planned
     application.administration.remove_acls(application.acls[right])
+    status, planned = application.plan()
+    assert (status, f"  refused: {right.name} " in planned) == (4, True), planned
     worker = application.start()
     try:
         log = "\n".join(application.load_until_ended(worker))
@@ -218,6 +222,7 @@ def test_settings_that_lose_records_are_altered_with_the_right_and_refused_witho
         f"'cleanup.policy={policy}' --bootstrap-server {application.servers} "
         "--command-config admin.properties"
     )
+    assert f"remedy: {command}\n" in planned
     application.administration.add_acls(application.acls[right])
     application.count_to_the_end()
     assert admin.fetch_topic_settings([right.name])[right.name]["cleanup.policy"] == policy

@@ -508,7 +508,7 @@ def test_a_file_that_can_not_be_compared_with_is_refused_with_one_message(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "plan needs --against FILE to compare with, or --save FILE to write"),
+        ([], "plan needs --against FILE to compare with, --save FILE to write, or --bootstrap"),
         (["--save", "x", "--partitions", "lines"], "--partitions 'lines' is not TOPIC=NUMBER"),
         (["--save", "x", "--partitions", "lines=0"], "is not TOPIC=NUMBER"),
         (["--save", "x", "--partitions", "lnes=4"], "did you mean 'lines'?"),
