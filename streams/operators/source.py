@@ -1,6 +1,7 @@
 """Turn a message of the consumer into key, value and timestamp, and advance stream time.
 
-A record with a negative timestamp fails (Kafka Streams' FailOnInvalidTimestamp).
+A record with a negative timestamp fails (Kafka Streams' FailOnInvalidTimestamp), and so does one
+with several headers whose names are not UTF-8.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from streams.common.message_headers import RepairedMessage
 from streams.errors import SerdeError, StreamsError
 from streams.graph.nodes import ForwardRecord, InternalProcessorContext, SourceNode
 from streams.settings.exception_handlers import Stage
@@ -26,6 +28,9 @@ def create_message_reader(
     def receive_message(message: Any) -> None:
         key = message.key()
         value = message.value()
+        if message.__class__ is RepairedMessage and message.lost_names:
+            _refuse_lost_names(message, node, context)
+            return
         try:
             if key is not None:
                 key = deserialize_key(key)
@@ -54,3 +59,15 @@ def create_message_reader(
         downstream(key, value, timestamp_ms)
 
     return receive_message
+
+
+def _refuse_lost_names(
+    message: RepairedMessage, node: SourceNode, context: InternalProcessorContext
+) -> None:
+    """Return if the handler lets a record be skipped of whose headers' names too many are lost."""
+    names = f"the names of {message.lost_names + 1} headers are not UTF-8"
+    refusal = SerdeError(
+        f"step {node.name!r} can't read {context.describe_record_origin()}: {names}, and only one "
+        f"of them can be told; headers {message.headers()!r:.400}"
+    )
+    context.handle_failure(Stage.DESERIALIZATION, node.name, ValueError(names), refusal)

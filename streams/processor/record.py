@@ -11,6 +11,8 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
+from streams.common.message_headers import check_header_name
+
 K = TypeVar("K", default=Any)
 V = TypeVar("V", default=Any)
 K2 = TypeVar("K2")
@@ -121,8 +123,14 @@ class Record(Generic[K, V]):
 
 
 def to_headers(headers: GivenHeaders) -> Headers:
-    """Return headers that a user gave, as a tuple of names and values."""
-    return tuple(headers.items() if isinstance(headers, Mapping) else headers)
+    """Return headers that a user gave, as a tuple of names and values.
+
+    Raises: TypeError or ValueError for a name that can't be written.
+    """
+    pairs = tuple(headers.items() if isinstance(headers, Mapping) else headers)
+    for name, _ in pairs:
+        check_header_name(name)
+    return pairs
 
 
 _create_record = Record.__new__

@@ -64,13 +64,17 @@ def encode(
     sequence: int = -1,
     transactional: bool = False,
     timestamps_ms: Sequence[int] = (),
+    headers: Sequence[tuple[bytes, bytes | None]] = (),
     corrupt: bool = False,
 ) -> bytes:
-    """Encode a batch of values or (key, value) pairs; `corrupt` turns one bit of its checksum."""
+    """Encode a batch of values or (key, value) pairs; `corrupt` turns one bit of its checksum.
+
+    Each record has all the headers.
+    """
     pairs = [each if isinstance(each, tuple) else (None, each) for each in values]
     times = list(timestamps_ms) or [TIMESTAMP_MS] * len(pairs)
     records = b"".join(
-        _record(delta, time - times[0], *pair)
+        _record(delta, time - times[0], *pair, headers)
         for delta, (time, pair) in enumerate(zip(times, pairs, strict=True))
     )
     body = _BODY.pack(
@@ -130,9 +134,16 @@ def values(data: bytes | None) -> list[bytes | None]:
     return [value for batch in decode(data) if not batch.is_control for _, value in batch.records]
 
 
-def _record(delta: int, time_delta_ms: int, key: bytes | None, value: bytes | None) -> bytes:
+def _record(
+    delta: int,
+    time_delta_ms: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[bytes, bytes | None]],
+) -> bytes:
     body = b"\0" + _varint(time_delta_ms) + _varint(delta) + _sized(key) + _sized(value)
-    body += _varint(0)
+    body += _varint(len(headers))
+    body += b"".join(_sized(name) + _sized(each) for name, each in headers)
     return _varint(len(body)) + body
 
 

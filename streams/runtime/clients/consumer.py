@@ -18,6 +18,7 @@ from streams.runtime.clients.errors import (
     create_client,
     log,
 )
+from streams.runtime.clients.header_names import repair_messages
 
 _METADATA_TIMEOUT_S = 1.0
 _WATERMARK_TIMEOUT_S = 1.0
@@ -169,8 +170,8 @@ class DataConsumer:
         """Return the records among messages, and handle the errors."""
         self._is_idle = not messages
         if any(message.error() is not None for message in messages):
-            return [message for message in messages if not self._handle_error(message)]
-        return messages
+            messages = [message for message in messages if not self._handle_error(message)]
+        return repair_messages(messages)
 
     def take_out_of_range_positions(self) -> dict[Partition, int]:
         """Return the partitions whose position is out of range, with that position, once each.

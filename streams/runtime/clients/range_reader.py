@@ -24,6 +24,7 @@ from streams.runtime.clients.errors import (
     check_authorized,
     create_client,
 )
+from streams.runtime.clients.header_names import repair_messages
 
 _WAIT_S = 0.1
 _FETCH_SETTINGS = {
@@ -204,7 +205,9 @@ def _to_columns(messages: list[Message], include_headers: bool) -> RecordColumns
         list(map(Message.value, messages)),
         list(map(Message.offset, messages)),
         [each for _, each in map(Message.timestamp, messages)],
-        [each.headers() or [] for each in messages] if include_headers else None,
+        [each.headers() or [] for each in repair_messages([*messages])]
+        if include_headers
+        else None,
     )
 
 

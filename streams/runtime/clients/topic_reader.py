@@ -21,6 +21,7 @@ from streams.runtime.clients.errors import (
     check_authorized,
     create_client,
 )
+from streams.runtime.clients.header_names import repair_messages
 
 _WAIT_S = 0.2
 _RECORDS_MAX = 500
@@ -54,7 +55,7 @@ class TopicRecordReader:
         self._consumer.assign([TopicPartition(*p, positions[p]) for p in unread])
         moved_s = time.monotonic()
         while unread:
-            messages = self._consumer.consume(_RECORDS_MAX, _WAIT_S)
+            messages = repair_messages(self._consumer.consume(_RECORDS_MAX, _WAIT_S))
             for message in messages:
                 partition = Partition(message.topic(), message.partition())
                 is_record = self._check_record(message, positions[partition])

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from streams.common.topic_partitions import Partition
 from streams.runtime.clients import DataConsumer
@@ -251,4 +251,4 @@ def test_a_poll_at_the_first_record_waits_for_no_more(
 
 
 def create_message(offset: int) -> Any:
-    return SimpleNamespace(error=lambda: None, offset=lambda: offset)
+    return Message("in", 0, offset)
