@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -79,6 +79,12 @@ def abort_transaction(
     start_offset: Annotated[
         int | None, typer.Option(help="Its start offset, as `txn list --topic` shows it.")
     ] = None,
+    owner_unknown: Annotated[
+        bool,
+        typer.Option(
+            "--owner-unknown", help="Abort it though a coordinator may have it, and be at work."
+        ),
+    ] = False,
     yes: Yes = False,
     json: JsonOutput = False,
     bootstrap_servers: BootstrapServers = None,
@@ -89,7 +95,8 @@ def abort_transaction(
 
     By its transactional id a transaction is aborted with a new epoch of the producer, which fences
     the program that began it. One that hangs is aborted by --topic, --partition and --start-offset
-    with a marker in that partition.
+    with a marker in that partition. This is refused where the owner may be at work: where not all
+    transactional ids can be listed and described. --owner-unknown aborts it all the same.
     """
     from streams.commands.cluster_clients import connect_command
     from streams.errors import ConfigError
@@ -108,7 +115,10 @@ def abort_transaction(
             raise ConfigError(
                 "a transaction that hangs is named by all of --topic, --partition, --start-offset"
             )
-        _abort_hanging(clients, topic, partition, start_offset, yes=yes, as_json=json)
+        found = _require_hanging(
+            clients, topic, partition, start_offset, accepts_unknown_owner=owner_unknown
+        )
+        _abort_hanging(clients, found, yes=yes, as_json=json)
 
 
 def _abort_by_id(
@@ -147,56 +157,79 @@ def _abort_by_id(
         print_message(f"aborted the transaction of {transactional_id}")
 
 
-def _abort_hanging(
+def _require_hanging(
     clients: ClusterClients,
     topic: str,
     partition: int,
     start_offset: int,
     *,
-    yes: bool,
-    as_json: bool,
-) -> None:
-    """Abort a transaction that hangs. Raises ConfigError if none does at that place."""
-    from streams.commands.output import print_json_line, print_message
-    from streams.commands.topics_command import confirm
+    accepts_unknown_owner: bool,
+) -> OpenProducer:
+    """Return the producer whose transaction hangs at a place.
+
+    Raises ConfigError if none is open there, if a coordinator knows it, or if that can't be told.
+    """
     from streams.errors import ConfigError
-    from streams.membership.transactions import list_open_producers, write_abort_marker
+    from streams.membership.transactions import list_open_producers
 
     (place,) = clients.choose_partitions(topic, [partition])
-    found: list[OpenProducer] = [
-        each
-        for each in list_open_producers(clients.open_connection, [place])
-        if each.start_offset == start_offset
-    ]
-    if not found:
-        raise ConfigError(
-            f"no open transaction of {place} begins at offset {start_offset}: "
-            f"`millrace txn list --topic {topic}` shows those that are open"
-        )
-    owners, undescribed = _find_owners(clients)
-    owner = owners.get(found[0].producer_id)
+
+    def find_open() -> list[OpenProducer]:
+        opened = list_open_producers(clients.open_connection, [place])
+        found = [each for each in opened if each.start_offset == start_offset]
+        if not found:
+            raise ConfigError(
+                f"no open transaction of {place} begins at offset {start_offset}: "
+                f"`millrace txn list --topic {topic}` shows those that are open"
+            )
+        return found
+
+    find_open()
+    owners = _find_owners(clients)
+    found = find_open()  # it may have ended meanwhile, so that no coordinator has it
+    owner = owners.by_producer.get(found[0].producer_id)
     if owner is not None:
         raise ConfigError(
             f"the transaction at offset {start_offset} of {place} does not hang: abort it by its "
             f"transactional id, {owner!r}"
         )
-    if undescribed:
+    unknown = f"the owner of the transaction at offset {start_offset} of {place} is unknown"
+    if accepts_unknown_owner:
+        return found[0]
+    if owners.undescribed:
         raise ConfigError(
-            f"the owner of the transaction at offset {start_offset} of {place} is unknown: it may "
-            f"be one of {', '.join(undescribed)}, which can't be described, and be at work. Try "
-            "again when their coordinators answer, or with the right Describe on these ids"
+            f"{unknown}: it may be one of {', '.join(owners.undescribed)}, which can't be "
+            "described, and be at work. Try again when their coordinators answer, or with the "
+            "right Describe on these ids; --owner-unknown aborts it all the same"
         )
+    if owners.listing_gap is not None:
+        raise ConfigError(
+            f"{unknown}, and it may be at work: {owners.listing_gap}; --owner-unknown aborts it "
+            "all the same"
+        )
+    return found[0]
+
+
+def _abort_hanging(
+    clients: ClusterClients, found: OpenProducer, *, yes: bool, as_json: bool
+) -> None:
+    """Abort a transaction that hangs by a marker in its partition."""
+    from streams.commands.output import print_json_line, print_message
+    from streams.commands.topics_command import confirm
+    from streams.membership.transactions import write_abort_marker
+
+    place, start_offset = found.partition, found.start_offset
     confirm(
-        f"Abort the transaction of producer {found[0].producer_id} that begins at offset "
+        f"Abort the transaction of producer {found.producer_id} that begins at offset "
         f"{start_offset} of {place}?",
         yes=yes,
     )
-    write_abort_marker(clients.open_connection, found[0])
+    write_abort_marker(clients.open_connection, found)
     if as_json:
         print_json_line(
             {
-                "topic": topic,
-                "partition": partition,
+                "topic": place.topic,
+                "partition": place.number,
                 "start_offset": start_offset,
                 "aborted": True,
             }
@@ -243,19 +276,34 @@ def _describe_all(
     return rows
 
 
-def _find_owners(clients: ClusterClients) -> tuple[dict[int, str], list[str]]:
-    """Return the transactional id of each producer that a coordinator has a transaction of.
+class _Owners(NamedTuple):
+    """Holds who has the open transactions of a cluster, as far as this user can see."""
 
-    Returns besides the ids that can't be described, each with the name of the error: a producer
-    that none of the others belongs to may be theirs.
-    """
+    by_producer: dict[int, str]
+    """The transactional id of each producer that a coordinator has a transaction of."""
+    undescribed: list[str]
+    """The ids that are listed and can't be described, each with the name of the error."""
+    listing_gap: str | None
+    """Why ids may be missing from the lists."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether a producer that is not among them has no coordinator."""
+        return not self.undescribed and self.listing_gap is None
+
+
+def _find_owners(clients: ClusterClients) -> _Owners:
+    """Return the transactional id of each producer that a coordinator has a transaction of."""
+    from streams.membership.transactions import find_listing_gap
+
     undescribed: list[str] = []
     rows = _describe_all(
         clients,
         show_ended=False,
         on_undescribed=lambda each, error: undescribed.append(f"{each!r} ({error})"),
     )
-    return {row["producer_id"]: row["transactional_id"] for row in rows}, undescribed
+    by_producer = {row["producer_id"]: row["transactional_id"] for row in rows}
+    return _Owners(by_producer, undescribed, find_listing_gap(clients.open_connection))
 
 
 def _list_open_in(clients: ClusterClients, topic: str) -> list[dict[str, Any]]:
@@ -265,8 +313,8 @@ def _list_open_in(clients: ClusterClients, topic: str) -> list[dict[str, Any]]:
 
     partitions = clients.list_partitions(topic)
     opened = list_open_producers(clients.open_connection, partitions)
-    owners, undescribed = _find_owners(clients)
-    is_unknown = None if undescribed else True
+    owners = _find_owners(clients)
+    is_hanging = True if owners.is_complete else None
     return [
         {
             "topic": each.partition.topic,
@@ -275,8 +323,8 @@ def _list_open_in(clients: ClusterClients, topic: str) -> list[dict[str, Any]]:
             "producer_id": each.producer_id,
             "epoch": each.producer_epoch,
             "last_write": format_time(each.last_timestamp_ms),
-            "transactional_id": owners.get(each.producer_id),
-            "hanging": False if each.producer_id in owners else is_unknown,
+            "transactional_id": owners.by_producer.get(each.producer_id),
+            "hanging": False if each.producer_id in owners.by_producer else is_hanging,
         }
         for each in opened
     ]

@@ -2,8 +2,9 @@
 
 A transaction is aborted by a new epoch of its producer, which fences the old one (KIP-360). One
 that hangs, which a partition has open and no coordinator knows of, is aborted by a marker in that
-partition (KIP-664). Any user may be shown less than there is: brokers leave out what may not be
-described.
+partition (KIP-664). Any user may be shown less than there is: brokers leave out of a list what may
+not be described, and no broker lists the ids of a coordinator that is away. `find_listing_gap` says
+whether that may be so.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
 from streams.common.topic_partitions import Partition
-from streams.errors import StreamsError
+from streams.errors import AuthorizationError, StreamsError
 from streams.membership.authorization import check_authorized
 from streams.membership.connection import (
     BrokerConnection,
@@ -32,6 +33,9 @@ _METADATA_API_KEY, _INIT_PRODUCER_ID_API_KEY = 3, 22
 _WRITE_TXN_MARKERS_API_KEY, _DESCRIBE_PRODUCERS_API_KEY, _LIST_TRANSACTIONS_API_KEY = 27, 61, 66
 _KEY_IS_TRANSACTIONAL_ID = 1
 _NO_PRODUCER = -1
+_STATE_TOPIC = "__transaction_state"
+_PROBE_ID = "~any-transactional-id"
+"""An id that nobody has, and that no ACL for the ids of one application covers."""
 _TIMEOUT = timedelta(seconds=10)
 _ABORTED = (ErrorCode.none, ErrorCode.concurrent_transactions)
 """CONCURRENT_TRANSACTIONS: the coordinator is aborting the open transaction."""
@@ -65,15 +69,7 @@ class OpenProducer(NamedTuple):
 def list_brokers(open_connection: OpenConnection) -> list[tuple[str, int]]:
     """Return the addresses of all brokers of the cluster. Raises ConnectionLost."""
     with closing(open_connection(None)) as bootstrap:
-        classes = load_request_classes(bootstrap, _METADATA_API_KEY, 9)
-        request = build_entity(
-            classes["MetadataRequest"],
-            topics=(),
-            allow_auto_topic_creation=False,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=False,
-        )
-        answer = bootstrap.send_request(request)
+        answer = _fetch_metadata(bootstrap, [])
     return [(broker.host, broker.port) for broker in answer.brokers]
 
 
@@ -96,6 +92,35 @@ def list_transactional_ids(
         raise ConnectionLost(f"transactions can't be listed: {answer.error_code.name}")
     for each in answer.transaction_states:
         yield str(each.transactional_id)
+
+
+def find_listing_gap(open_connection: OpenConnection) -> str | None:
+    """Return why lists of transactional ids may lack some that exist; None where they are complete.
+
+    They lack those that this user may not describe (the right Describe on all ids is looked up by
+    FindCoordinator of an id that nobody has), and those of coordinators that are away. Ids that
+    only an ACL of Deny hides are not found out. Raises: ConnectionLost.
+    """
+    with closing(open_connection(None)) as bootstrap:
+        try:
+            find_coordinator(bootstrap, _PROBE_ID, key_type=_KEY_IS_TRANSACTIONAL_ID)
+        except AuthorizationError:
+            return (
+                "this user may not describe all transactional ids, and those that it may not are "
+                "not listed: add the ACL Describe on transactional id *"
+            )
+        except ConnectionLost as error:
+            return str(error)
+        (topic,) = _fetch_metadata(bootstrap, [_STATE_TOPIC]).topics
+    if topic.error_code is ErrorCode.topic_authorization_failed:
+        return (
+            "this user may not see whether a coordinator is away: add the ACL Describe on topic "
+            f"{_STATE_TOPIC}"
+        )
+    away = sorted(int(part.partition_index) for part in topic.partitions if part.leader_id < 0)
+    if away:
+        return f"the coordinators of {_STATE_TOPIC}{away} are away, and their ids are not listed"
+    return None
 
 
 def describe_transactions(
@@ -241,20 +266,7 @@ def _group_by_leader(
 ) -> dict[tuple[str, int], list[Partition]]:
     """Return the partitions by the address of their leader. Raises ConnectionLost without one."""
     with closing(open_connection(None)) as bootstrap:
-        classes = load_request_classes(bootstrap, _METADATA_API_KEY, 9)
-        topics = tuple(
-            build_entity(classes["MetadataRequestTopic"], name=topic)
-            for topic in sorted({each.topic for each in partitions})
-        )
-        answer = bootstrap.send_request(
-            build_entity(
-                classes["MetadataRequest"],
-                topics=topics,
-                allow_auto_topic_creation=False,
-                include_cluster_authorized_operations=False,
-                include_topic_authorized_operations=False,
-            )
-        )
+        answer = _fetch_metadata(bootstrap, sorted({each.topic for each in partitions}))
     addresses = {int(each.node_id): (str(each.host), int(each.port)) for each in answer.brokers}
     leaders = {
         Partition(str(topic.name), int(part.partition_index)): int(part.leader_id)
@@ -268,3 +280,18 @@ def _group_by_leader(
             raise ConnectionLost(f"{partition} has no leader at the moment")
         led.setdefault(address, []).append(partition)
     return led
+
+
+def _fetch_metadata(bootstrap: BrokerConnection, topics: Sequence[str]) -> Any:
+    """Return the Metadata response with all brokers and these topics; it creates none."""
+    classes = load_request_classes(bootstrap, _METADATA_API_KEY, 9)
+    named = tuple(build_entity(classes["MetadataRequestTopic"], name=topic) for topic in topics)
+    return bootstrap.send_request(
+        build_entity(
+            classes["MetadataRequest"],
+            topics=named,
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=False,
+            include_topic_authorized_operations=False,
+        )
+    )

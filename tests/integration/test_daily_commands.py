@@ -175,6 +175,34 @@ def test_a_transaction_whose_owner_cannot_be_described_is_not_taken_for_a_hangin
         producer.commit_transaction(HANG_LIMIT_S)
 
 
+def test_a_transaction_whose_coordinator_is_away_is_not_taken_for_a_hanging_one() -> None:
+    with EmbeddedBroker(topics={"in": 1}) as broker:
+        with Client(broker.bootstrap_servers) as client:
+            settled(
+                lambda: client.send(Api.FIND_COORDINATOR, 2, key="lost", key_type=1),
+                (Code.COORDINATOR_NOT_AVAILABLE,),
+            )
+            lost = WireProducer.init(client, "lost")
+            lost.add("in")
+            batch = batches.encode(
+                b"a", producer_id=lost.producer_id, epoch=lost.epoch, sequence=0, transactional=True
+            )
+            produce_batch(client, "in", batch, transactional_id="lost")
+        broker.faults.add(RequestFault("error", api="FindCoordinator", error="NOT_COORDINATOR"))
+        # It lists nothing, as a broker of several does that is no coordinator of the id.
+        broker.faults.add(
+            RequestFault("error", api="DescribeTransactions", error="TRANSACTIONAL_ID_NOT_FOUND")
+        )
+        commands = Commands("--bootstrap-servers", broker.bootstrap_servers)
+        (opened,) = commands.rows("txn", "list", "--topic", "in")
+        assert opened["hanging"] is None
+        place = ("--topic", "in", "--partition", "0", "--start-offset", "0")
+        refused = commands.refusal("txn", "abort", *place, "--yes")
+        assert "is unknown, and it may be at work: no coordinator" in refused
+        commands.output("txn", "abort", *place, "--owner-unknown", "--yes")
+        assert commands.rows("txn", "list", "--topic", "in") == []
+
+
 def test_a_hanging_transaction_is_found_and_aborted_in_its_partition(broker: Broker) -> None:
     if broker.kind == "address":
         pytest.skip("the files of this broker are not at hand")
