@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, Unpack, overload
 
 from state.rocksdb import is_closing_in_background
+from streams.common.names import check_application_id, check_step_name
 from streams.common.user_code import describe_import_error, find_user_frame
 from streams.common.user_module import import_user_module, refuse_to_run
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
@@ -43,7 +43,6 @@ V = TypeVar("V")
 log = logging.getLogger(__name__)
 
 _USER_ERROR_STATUS = 2
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 
 
 class App:
@@ -62,12 +61,7 @@ class App:
         config: StreamsConfig | None = None,
         **overrides: Unpack[StreamsSettings],
     ) -> None:
-        if not _LEGAL_NAME.fullmatch(application_id):
-            raise ConfigError(
-                f"application id {application_id!r}: topics are named after it, so it may have "
-                "letters, digits, '.', '_' and '-' only, at most 200"
-            )
-        self.application_id = application_id
+        self.application_id = check_application_id(application_id)
         of_config = (
             {name: getattr(config, name) for name in config.model_fields_set} if config else {}
         )
@@ -175,7 +169,7 @@ class App:
         one without a key is dropped. The serdes may be given on the store instead.
         """
         key, value = _resolve_serdes(store, key, value)
-        source = None if name is None else f"{name}-source"
+        source = None if name is None else f"{check_step_name(name)}-source"
         records = self._add_source(topic, key, value, source)
         return create_table(self._builder, "KTABLE-SOURCE", records._node, key, value, store, name)
 

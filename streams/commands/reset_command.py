@@ -53,6 +53,7 @@ from streams.commands.internal_topics import (
 from streams.commands.offset_positions import LogPosition, fetch_offsets, parse_position
 from streams.commands.output import print_message, print_rows
 from streams.commands.topics_command import confirm
+from streams.common.names import check_application_id
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import ConfigError
 from streams.ledger import ledger_topic
@@ -126,7 +127,7 @@ def reset(
         if position.kind == "offset":
             raise ConfigError(f"--to {to!r}: partitions differ; give beginning, end or a time")
         found, settings = find_application(app, config, bootstrap_servers, state_dir, connection)
-        application_id = app if found is None else found.application_id
+        application_id = check_application_id(app) if found is None else found.application_id
         clients = connect_clients(settings)
         if not dry_run:
             require_no_members(clients, application_id, is_known=found is not None)

@@ -146,6 +146,7 @@ def _find_directory(app: str, state_dir: Path | None, config: Path | None) -> tu
     """Return the App, if module:variable was given, and its directory. Raises ConfigError."""
     from streams.app import import_app
     from streams.commands.cluster_clients import load_command_config
+    from streams.common.names import check_application_id
     from streams.errors import ConfigError
 
     found = None
@@ -155,7 +156,9 @@ def _find_directory(app: str, state_dir: Path | None, config: Path | None) -> tu
         found.configure(config, **given)
         path = found.config.state_dir / found.application_id
     else:
-        path = load_command_config(config, state_dir=state_dir).state_dir / app
+        path = load_command_config(config, state_dir=state_dir).state_dir / check_application_id(
+            app
+        )
     if not (path / "millrace.json").is_file():
         there = (
             sorted(each.parent.name for each in path.parent.glob("*/millrace.json"))

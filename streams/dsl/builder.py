@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from streams.common.names import check_step_name
 from streams.errors import TopologyError
 from streams.graph.materialized import Store
 from streams.graph.nodes import (
@@ -107,8 +108,7 @@ class InternalStreamsBuilder:
         The topic is `<application.id>-<base>-repartition`. A second call with equal arguments
         returns the same step. `step` is the step that needs it, for messages. Raises TopologyError.
         """
-        if not isinstance(base_name, str):
-            raise TopologyError(f"step {step!r}: its group's name=... is {base_name!r}: it is text")
+        check_step_name(base_name, f"step {step!r}: its group")
         node = RepartitionNode(
             name=f"{base_name}-repartition",
             parents=(parent,),
@@ -167,6 +167,14 @@ class InternalStreamsBuilder:
         """Declare a store that one or more processors use, and return its name."""
         self.graph.declare_store(store.create_spec(None, None, step=step), owner=store)
         return store.name
+
+
+def name_default_store(store: str | Store | None, step: str) -> str | Store:
+    """Return the store or its name as a user gave it; without one, the name after `step`.
+
+    A name that is empty is no missing one: it is refused where the store is declared.
+    """
+    return f"{step}-STATE-STORE" if store is None else store
 
 
 def require_serde(serde: Serde[Any] | None, role: str, step: str) -> Serde[Any]:

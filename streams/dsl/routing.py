@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from streams.common.names import NAME_LENGTH_MAX, explain_illegal_name
 from streams.dsl.builder import require_serde
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, check_callable
 from streams.errors import TopologyError
@@ -16,17 +16,15 @@ from streams.serdes import Serde
 if TYPE_CHECKING:
     from streams.dsl.stream import Stream
 
-_LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-"""Kafka's Topic.LEGAL_CHARS and its longest name."""
 _PARTITIONER_ARGUMENTS = (*KEY_VALUE_ARGUMENTS, "partitions")
 
 
 def check_topic_name(step: str, topic: object) -> None:
     """Raise TopologyError, naming the step, if `topic` is no legal name of a topic."""
-    if not isinstance(topic, str) or not _LEGAL_TOPIC.fullmatch(topic) or topic in (".", ".."):
+    if explain_illegal_name(topic) is not None:
         raise TopologyError(
             f"step {step!r}: {topic!r} is not a topic's name: letters, digits, '.', '_' and '-', "
-            "at most 249 of them"
+            f"at most {NAME_LENGTH_MAX} of them, and neither '.' nor '..'"
         )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from streams.common.names import check_step_name
 from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, VALUE_ARGUMENTS, check_callable
 from streams.dsl.grouped import Grouped
@@ -218,6 +219,8 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
         `name` names the repartition topic, as in `group_by`, if the keys were changed before.
         """
         key, value = key or self._key, value or self._value
+        if name is not None:
+            check_step_name(name, "a group")
         return Grouped(self._builder, self._node, key, value, self._rekeyed, name)
 
     def merge(

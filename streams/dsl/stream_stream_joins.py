@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streams.common.durations import Duration, duration_to_ms
+from streams.common.names import check_step_name
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.function_checks import check_callable
 from streams.dsl.join_keys import check_join_keys
@@ -69,6 +70,8 @@ def join_streams(
 ) -> Stream[Any, Any]:
     """Add the join of two streams and return its result. Raises TopologyError naming the step."""
     builder, graph = stream._builder, stream._builder.graph
+    if options.name is not None:
+        check_step_name(options.name)
     names = name_join_steps(graph, options.name, options.kind)
     step = options.name or names.this_join
     check_same_application(step, stream, other)
@@ -294,7 +297,9 @@ def _create_window_store_spec(
     spec: Mapping[str, Any] = {}
     if isinstance(store, str):
         store = Store.persistent(store)
-    if isinstance(store, Store):
+    if store is not None:
+        if not isinstance(store, Store):
+            raise TopologyError(f"step {step!r}: store={store!r} is neither a Store nor a name")
         name, spec = store.name, store.spec_fields
         key, value = store.key or key, store.value or value
         if store.kind is StoreKind.WINDOW and not spec["retain_duplicates"]:

@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 from state.windowed import Windowed
 from streams import serdes
 from streams.dsl.aggregation_arguments import explain_arguments
-from streams.dsl.builder import InternalStreamsBuilder, require_serde
+from streams.dsl.builder import InternalStreamsBuilder, name_default_store, require_serde
 from streams.dsl.function_checks import check_callable
 from streams.dsl.kafka_streams_names import DslBase
 from streams.dsl.table import Table
@@ -230,7 +230,7 @@ def declare_window_store(
     kind = StoreKind.SESSION if sessions else StoreKind.WINDOW
     kinds = (kind, StoreKind.KEY_VALUE)  # Store.persistent("name") chooses only the medium
     spec = builder.create_store_spec(
-        store or f"{step}-STATE-STORE", step, key, value, kinds=kinds, is_windowed=True
+        name_default_store(store, step), step, key, value, kinds=kinds, is_windowed=True
     )
     retention_ms = spec.retention_ms
     if retention_ms is None:

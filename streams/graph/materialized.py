@@ -5,20 +5,18 @@ Kafka Streams' Materialized and Stores.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from streams.common.durations import Duration, duration_to_ms
+from streams.common.names import explain_illegal_name
 from streams.errors import TopologyError
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.serdes import Serde
 
 Logged = bool | Mapping[str, Any]
 """True, False, or settings of the changelog topic."""
-
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -261,10 +259,9 @@ def _create_store(
     rocksdb: Callable[[Any], object] | None = None,
 ) -> Store:
     """Check the arguments of a constructor and return the Store. Raises TopologyError."""
-    if not isinstance(name, str) or not _LEGAL_NAME.fullmatch(name):
+    if (fault := explain_illegal_name(name)) is not None:
         raise TopologyError(
-            f"store {name!r}: its changelog is named after it, so its name may have letters, "
-            "digits, '.', '_' and '-' only"
+            f"store {name!r}: its changelog is named after it, and {fault}: give it another name"
         )
 
     def store_error(why: str) -> TopologyError:

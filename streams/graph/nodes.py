@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from streams.common.names import check_step_name
 from streams.errors import StreamsError, TopologyError
 from streams.serdes import Serde
 from streams.settings.exception_handlers import Stage
@@ -390,10 +391,9 @@ class Graph:
         self.global_tables[table.store.name] = table
 
     def choose_step_name(self, kind: str, given_name: str | None = None) -> str:
-        """Return `given_name`, or a generated name in Kafka Streams' manner.
+        """Return `given_name`, or a generated name in Kafka Streams' manner: kind and number.
 
-        A generated name is the kind and a running number.
+        Raises TopologyError for an illegal name.
         """
-        if given_name is not None:
-            return given_name
-        return f"{kind}-{len(self.nodes) + len(self.global_tables):010}"
+        generated_name = f"{kind}-{len(self.nodes) + len(self.global_tables):010}"
+        return generated_name if given_name is None else check_step_name(given_name)

@@ -8,15 +8,12 @@ application's own topics it leaves to its users.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Iterable
 
+from streams.common.names import NAME_LENGTH_MAX, explain_illegal_name
 from streams.errors import TopologyError
 from streams.graph.nodes import Graph, Node, ProcessorNode, SinkNode, SourceNode
 
-_TOPIC_NAME_MAX = 249
-"""Kafka's Topic.MAX_NAME_LENGTH."""
-_LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
 _KINDS_THAT_DROP_NOTHING = {
     "KSTREAM-KEY-SELECT",
     "KSTREAM-MAP",
@@ -39,10 +36,10 @@ def check_topology(graph: Graph, changelog_topic_of: Callable[[str], str]) -> No
         if isinstance(sink, SinkNode):
             _check_writes_no_internal_topic(sink, graph, changelog_topic_of)
             _check_no_endless_loop(sink)
-            _check_topic_name(sink)
+            if topic := _fixed_topic(sink):
+                _check_topic_name(f"step {sink.name!r}: its topic", topic)
     for name in graph.stores:
-        if len(changelog_topic_of(name)) > _TOPIC_NAME_MAX:
-            raise _name_too_long_error(f"store {name!r}: its changelog", changelog_topic_of(name))
+        _check_topic_name(f"store {name!r}: its changelog", changelog_topic_of(name))
 
 
 def _fixed_topic(node: Node) -> str:
@@ -50,26 +47,18 @@ def _fixed_topic(node: Node) -> str:
     return node.topic if isinstance(node, SinkNode) and isinstance(node.topic, str) else ""
 
 
-def _check_topic_name(sink: SinkNode) -> None:
-    """Raise TopologyError if a sink's topic has no legal name.
-
-    The topic of a repartition is named after a step.
-    """
-    topic = _fixed_topic(sink)
-    if len(topic) > _TOPIC_NAME_MAX:
-        raise _name_too_long_error(f"step {sink.name!r}: its topic", topic)
-    if topic and not _LEGAL_TOPIC.fullmatch(topic):
+def _check_topic_name(subject: str, topic: str) -> None:
+    """Raise TopologyError if a topic that is named after a step or a store has no legal name."""
+    if len(topic) > NAME_LENGTH_MAX:
         raise TopologyError(
-            f"step {sink.name!r}: its topic would be {topic!r}, and a topic's name has letters, "
-            "digits, '.', '_' and '-' only: give it another name"
+            f"{subject} would be {topic!r}, and a topic's name has at most {NAME_LENGTH_MAX} "
+            f"characters: give a name that is shorter by {len(topic) - NAME_LENGTH_MAX}"
         )
-
-
-def _name_too_long_error(subject: str, topic: str) -> TopologyError:
-    """Return the error of a topic whose name is too long."""
-    return TopologyError(
-        f"{subject} would be {topic!r}, and a topic's name has at most {_TOPIC_NAME_MAX} characters"
-    )
+    if (fault := explain_illegal_name(topic)) is not None:
+        raise TopologyError(
+            f"{subject} would be {topic!r}, and a topic's name is no such text ({fault}): give it "
+            "another name"
+        )
 
 
 def _check_names_unique(names: Iterable[str]) -> None:

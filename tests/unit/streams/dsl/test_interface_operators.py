@@ -194,8 +194,8 @@ def test_a_groups_name_is_that_of_its_repartition_topic() -> None:
     moved.group_by_key(name="moved").count(store="again")
     topics = {"a-by-word-repartition", "a-moved-repartition"}
     assert app.topology().repartition_topics == topics
-    with pytest.raises(TopologyError, match=r"step 'n': its group's name=\.\.\. is 5"):
-        moved.group_by_key(name=5).count(name="n")  # type: ignore[arg-type]
+    with pytest.raises(TopologyError, match=r"a group's name=\.\.\. is 5: it is text"):
+        moved.group_by_key(name=5)  # type: ignore[arg-type]
     app.stream("other", **TEXT).group_by(lambda key, word: word, **TEXT, name="moved").count()
     with pytest.raises(TopologyError, match="'moved-repartition-filter' is used twice: give one"):
         app.topology()

@@ -306,7 +306,7 @@ TOPICS: Table = {
     ),
     "a repartition named as no topic is": (
         lambda app: lines(app).repartition(name="by user"),
-        ("its topic would be 'a-by user-repartition'", "letters, digits"),
+        ("a step's name=... is 'by user'", "letters, digits", "give another one"),
     ),
     "a repartition topic whose name is too long": (
         lambda app: lines(app).repartition(name="r" * 240),

@@ -24,7 +24,7 @@ def word_count() -> App:
     words = lines.flat_map_values(str.split, name="split")
     groups = words.group_by(lambda _, word: word, key=serdes.string, name="by-word")
     groups.count(store="counts", name="count").to_stream(name="updates").to("out", name="write")
-    asked = app.stream("ask", key=serdes.string, value=serdes.string, name='the "asked"')
+    asked = app.stream("ask", key=serdes.string, value=serdes.string, name="asked")
     asked.process(Looking, name="look")
     return app
 
@@ -47,7 +47,7 @@ flowchart TD
     step10["count"]
     step11["updates"]
     step12["write"]
-    step13["the #quot;asked#quot;"]
+    step13["asked"]
     step14["look"]
     store15[("counts")]
     store16[("own")]
@@ -79,7 +79,7 @@ def test_dot_is_the_same_for_graphviz() -> None:
     for line in (
         'digraph "words" {',
         "  subgraph cluster_1 {",
-        '    step13 [label="the \\"asked\\""];',
+        '    step13 [label="asked"];',
         '    store15 [label="counts", shape=cylinder];',
         "  step8 -> topic3;",
         "  step14 -> store15 [arrowhead=none];",
@@ -161,11 +161,11 @@ Topologies:
       <-- count
     Sink: write (topic: out)
       <-- updates
-    Source: the "asked" (topics: [ask])
+    Source: asked (topics: [ask])
       --> look
     Processor: look (stores: [counts, own])
       --> none
-      <-- the "asked"
+      <-- asked
 """
 
 
@@ -178,16 +178,24 @@ HOSTILE = """the "asked" #1; `end` <b> & [x] {y}"""
 
 
 def drawn() -> App:
-    """Build an application with a chosen topic, a global table, and a name that needs escaping."""
+    """Build an application with chosen topics, a global table, and a name that needs escaping."""
     app = App("a")
-    lines = app.stream("lines", key=serdes.string, value=serdes.string, name=HOSTILE)
+    lines = app.stream("lines", key=serdes.string, value=serdes.string, name="read")
     app.global_table("rates", key=serdes.string, value=serdes.string, store="rates", name="all")
     lines.to(by_country, name="write")
+    lines.to(by_hostile_name, name="write-elsewhere")
     return app
 
 
 def by_country(record: Any) -> str:
     return "out"
+
+
+def by_hostile_name(record: Any) -> str:
+    return "out"
+
+
+by_hostile_name.__qualname__ = HOSTILE
 
 
 def test_text_shows_global_stores_and_topics_that_a_function_chooses() -> None:
@@ -206,10 +214,10 @@ def test_text_shows_global_stores_and_topics_that_a_function_chooses() -> None:
 def test_names_that_mermaid_and_dot_would_stumble_over_are_escaped() -> None:
     mermaid = drawn().describe(format="mermaid")
     assert (
-        '"the #quot;asked#quot; #35;1; #96;end#96; #lt;b#gt; #amp; [x] {y}"]' in mermaid
+        'chosen by the #quot;asked#quot; #35;1; #96;end#96; #lt;b#gt; #amp; [x] {y}"])' in mermaid
     )  # as Mermaid 11 reads it: entities are decoded when it is drawn
     dot = drawn().describe(format="dot")
-    assert '[label="the \\"asked\\" #1; `end` <b> & [x] {y}"]' in dot
+    assert '[label="chosen by the \\"asked\\" #1; `end` <b> & [x] {y}", shape=oval]' in dot
 
 
 @pytest.mark.parametrize("make", [word_count, drawn])
