@@ -115,6 +115,9 @@ class BrokerConfig:
     transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
 
     def __post_init__(self) -> None:
+        if self.host.startswith("[") and self.host.endswith("]"):
+            # An IPv6 address as it stands in host:port.
+            object.__setattr__(self, "host", self.host[1:-1])
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if not low <= value <= high:

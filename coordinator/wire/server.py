@@ -79,7 +79,7 @@ class SocketServer:
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
             raise CannotListen(
-                f"can't listen on {host}:{port} ({reason}): "
+                f"can't listen on {format_address(host, port)} ({reason}): "
                 "stop what uses it, or choose another host or port (0: any free port)"
             ) from error
         self.port = self._server.sockets[0].getsockname()[1]

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from streams.common.addresses import format_address
 from streams.connection.certificate_validity import explain_invalidity, read_certificate_validity
 from streams.connection.nameless_file import NamelessFile
 from streams.connection.settings import ConnectionSettings, has_pem
@@ -145,7 +146,7 @@ def explain_missing_tls(error: OSError, address: tuple[str, int]) -> str:
     if not isinstance(error, ssl.SSLError) or error.reason not in _NO_TLS_REASONS:
         return ""
     return (
-        f"the broker at {address[0]}:{address[1]} doesn't speak TLS on this port: take the port of "
+        f"the broker at {format_address(address)} doesn't speak TLS on this port: take the port of "
         "its SSL or SASL_SSL listener, or set security.protocol to PLAINTEXT or SASL_PLAINTEXT"
     )
 
@@ -154,7 +155,7 @@ def explain_handshake_failure(
     error: OSError, address: tuple[str, int], settings: ConnectionSettings
 ) -> str | None:
     """Say what a TLS error means and which setting to change; None for a mere network error."""
-    broker = f"the broker at {address[0]}:{address[1]}"
+    broker = f"the broker at {format_address(address)}"
     if isinstance(error, ssl.SSLCertVerificationError):
         return _explain_refused_certificate(error, broker, address[0])
     if not isinstance(error, ssl.SSLError):

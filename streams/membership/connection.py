@@ -22,6 +22,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 
+from streams.common.addresses import format_address, parse_addresses
 from streams.connection.security import PLAINTEXT, ConnectionSecurity
 from streams.connection.tls import explain_handshake_failure, explain_missing_tls
 from streams.connection.tokens import TokenUnavailable
@@ -99,7 +100,7 @@ class BrokerConnection:
         try:
             self._socket = connect_socket(address, limit)
         except OSError as error:
-            raise ConnectionLost(f"{address[0]}:{address[1]}: {error}") from error
+            raise ConnectionLost(f"{format_address(address)}: {error}") from error
         if security.tls is not None:
             self._begin_tls(security.tls, limit)
         with self._lock, self._close_on_failure():
@@ -174,7 +175,7 @@ class BrokerConnection:
             raise ConnectionLost(f"the session is over: {error}") from error
 
     def _describe_broker(self) -> str:
-        return f"the broker at {self._address[0]}:{self._address[1]}"
+        return f"the broker at {format_address(self._address)}"
 
     @contextmanager
     def _close_on_failure(self) -> Iterator[None]:
@@ -267,12 +268,6 @@ OpenConnection = Callable[[tuple[str, int] | None], BrokerConnection]
 """Connects to an address, or to any of the bootstrap servers (None)."""
 
 
-def parse_servers(servers: str) -> list[tuple[str, int]]:
-    """Return the addresses of bootstrap `servers` (host:port,...; IPv6 as [::1]:port)."""
-    parts = [server.strip().rpartition(":") for server in servers.split(",")]
-    return [(host.removeprefix("[").removesuffix("]"), int(port)) for host, _, port in parts]
-
-
 def connect_to_any_server(
     servers: str,
     open_connection: Callable[[tuple[str, int]], BrokerConnection],
@@ -286,7 +281,7 @@ def connect_to_any_server(
     """
     refusal: AuthenticationError | None = None
     failure: ConnectionLost | None = None
-    for address in sorted(parse_servers(servers), key=lambda each: each != first_address):
+    for address in sorted(parse_addresses(servers), key=lambda each: each != first_address):
         try:
             return open_connection(address)
         except AuthenticationError as error:

@@ -17,13 +17,13 @@ from typing import Any
 
 from kio.index import load_request_schema
 
+from streams.common.addresses import format_address, parse_addresses
 from streams.connection.security import ConnectionSecurity
 from streams.errors import AuthenticationError
 from streams.membership.connection import (
     BrokerConnection,
     ConnectionClosed,
     ConnectionLost,
-    parse_servers,
 )
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ def try_connection(
     """
     refusal: AuthenticationError | None = None
     failure: ConnectionLost | None = None
-    for address, answer in _ask_brokers(parse_servers(servers), security, timeout_s):
+    for address, answer in _ask_brokers(parse_addresses(servers), security, timeout_s):
         match answer:
             case AuthenticationError():
                 refusal = refusal or answer
@@ -186,7 +186,7 @@ def _ask_broker(
         protocol = "SASL_PLAINTEXT" if security.tls is None else "SASL_SSL"
         raise ConnectionLost(
             str(lost),
-            f"the broker at {address[0]}:{address[1]} answers ApiVersions and then closes the "
+            f"the broker at {format_address(address)} answers ApiVersions and then closes the "
             f"connection, as a port that wants SASL does: set security.protocol to {protocol} and "
             "sasl.mechanism, or take the port of a listener without SASL",
         ) from lost

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
+from streams.common.addresses import format_address
 from streams.settings.config import EMBEDDED, StreamsConfig
 from streams.topology.build import Topology
 
@@ -33,7 +34,8 @@ def announce_start(
     if config.bootstrap_servers == EMBEDDED:
         broker += " (the embedded broker)"
     addresses = {
-        setting: f"http://{_bracket(config.health_host)}:{port}" for setting, port in ports.items()
+        setting: f"http://{format_address((config.health_host, port))}"
+        for setting, port in ports.items()
     }
     served = [
         f"{address}/{'health' if setting == 'health_port' else 'metrics'}"
@@ -72,7 +74,3 @@ def list_output_topics(topology: Topology) -> list[str]:
     ]
     names = sorted({topic for topic in topics if isinstance(topic, str)})
     return names if all(isinstance(t, str) for t in topics) else [*names, "topics by a function"]
-
-
-def _bracket(address: str) -> str:
-    return f"[{address}]" if ":" in address else address

@@ -29,6 +29,7 @@ from pathlib import Path
 
 from state.errors import DirectoryLocked
 from state.locks import exclude_owner
+from streams.common.addresses import parse_address
 from streams.errors import ConfigError
 from streams.settings.config import EMBEDDED, StreamsConfig
 
@@ -83,7 +84,7 @@ def ensure_embedded_broker(state_dir: Path) -> str:
         if last and is_broker_alive(directory):
             return last
         # Its last port is tried first, so that clients that still run find it again.
-        port = int(last.rpartition(":")[2]) if last else 0
+        port = parse_address(last)[1] if last else 0
         address, _ = _start_broker(directory, list({port: None, 0: None}))
         return address
 
@@ -131,7 +132,7 @@ def restart_embedded_broker(
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _wait_for_answer(directory, is_given_up) == address and is_broker_alive(directory):
             return None
-        _, pid = _start_broker(directory, [int(address.rpartition(":")[2])], is_given_up)
+        _, pid = _start_broker(directory, [parse_address(address)[1]], is_given_up)
         return pid
 
 
@@ -151,7 +152,7 @@ def _read_address(directory: Path) -> str:
     """
     try:
         address, _, *inode = (directory / "process").read_text().split()
-        int(address.rpartition(":")[2])
+        parse_address(address)
         if inode and inode != [_identify_directory(directory / "data")]:
             log.warning(
                 "%s is a copy of another directory, whose broker was at %s: its own is started",
@@ -209,9 +210,8 @@ class _WaitProgress:
 
 def _accepts_connections(address: str) -> bool:
     """Return whether something accepts connections at `address` within 2 s."""
-    host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), timeout=2):
+        with socket.create_connection(parse_address(address), timeout=2):
             return True
     except OSError:
         return False

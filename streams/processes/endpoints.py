@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 
+from streams.common.addresses import format_address
 from streams.common.host import Host
 from streams.monitoring.health import Health
 from streams.monitoring.http_endpoint import HttpEndpoint, HttpResponse
@@ -50,5 +51,6 @@ def start_endpoints(
             continue
         wanted_port = port and port + worker_number
         endpoint = HttpEndpoint(setting, config.health_host, wanted_port, paths, host)
-        log.debug("%s: listening on %s:%d", setting, config.health_host, endpoint.port)
+        address = format_address((config.health_host, endpoint.port))
+        log.debug("%s: listening on %s", setting, address)
         yield setting, endpoint

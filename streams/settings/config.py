@@ -27,6 +27,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from streams.common.addresses import parse_addresses, strip_brackets
 from streams.connection.files import flatten_tables
 from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import (
@@ -248,18 +249,17 @@ class StreamsConfig(BaseSettings):
     @field_validator("bootstrap_servers")
     @classmethod
     def _check_addresses(cls, servers: str) -> str:
-        for server in servers.split(","):
-            host, _, port = server.strip().rpartition(":")
-            if servers != EMBEDDED and not (host and port.isdigit() and int(port) < 65536):
-                raise ValueError(
-                    f"{server!r} is not host:port (or 'embedded' for a broker of ours)"
-                )
-            if servers != EMBEDDED and ":" in host and not host.startswith("["):
-                raise ValueError(
-                    f"{server.strip()!r} has an IPv6 address without brackets: write it as "
-                    f"[{host}]:{port}"
-                )
+        if servers != EMBEDDED:
+            try:
+                parse_addresses(servers)
+            except ValueError as error:
+                raise ValueError(f"{error} (or 'embedded' for a broker of ours)") from None
         return servers
+
+    @field_validator("health_host")
+    @classmethod
+    def _unbracket_host(cls, host: str) -> str:
+        return strip_brackets(host)
 
     @field_validator("auto_offset_reset", "offset_out_of_range")
     @classmethod

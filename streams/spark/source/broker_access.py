@@ -13,6 +13,7 @@ from functools import cached_property
 from threading import Event, Lock
 from typing import Any
 
+from streams.common.addresses import parse_addresses
 from streams.connection.security import PLAINTEXT, ConnectionSecurity, prepare_security
 from streams.connection.settings import (
     TOKEN_CALLBACK,
@@ -21,7 +22,7 @@ from streams.connection.settings import (
     override_connection,
 )
 from streams.connection.tokens import name_token_callback
-from streams.errors import OutcomeUnknown, StreamsError
+from streams.errors import ConfigError, OutcomeUnknown, StreamsError
 from streams.membership.connection import BrokerConnection, connect_to_any_server
 from streams.membership.connection_check import check_connection
 from streams.runtime.clients import Admin, RangeReader, refuse_gssapi
@@ -153,8 +154,12 @@ def create_access(
 ) -> BrokerAccess:
     """Create the access to brokers from librdkafka's settings, which override `connection`.
 
-    Raises ConfigError for settings of the connection that can't be used.
+    Raises ConfigError for addresses, or settings of the connection, that can't be used.
     """
+    try:
+        parse_addresses(bootstrap_servers)
+    except ValueError as error:
+        raise ConfigError(f"bootstrap_servers: {error}") from None
     security = {name: value for name, value in kafka.items() if is_security_setting(name)}
     others = {name: value for name, value in kafka.items() if name not in security}
     return BrokerAccess(bootstrap_servers, override_connection(connection, security), others)

@@ -12,11 +12,11 @@ from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
 
 from coordinator.wire.server import format_address
+from streams.common.addresses import parse_address
 from streams.membership.connection import (
     BrokerConnection,
     ConnectionLost,
     load_request_classes,
-    parse_servers,
 )
 from tests.processes import HANG_LIMIT_S, HOST, free_ports
 
@@ -240,12 +240,7 @@ def test_a_port_where_nobody_listens_is_a_lost_connection() -> None:
         BrokerConnection((HOST, port), "client", HANG_LIMIT_S, threading.Lock())
 
 
-def test_servers_are_read_as_librdkafka_and_kafka_write_them() -> None:
-    servers = "kafka-1:9092, [::1]:9093,127.0.0.1:9094"
-    assert parse_servers(servers) == [("kafka-1", 9092), ("::1", 9093), ("127.0.0.1", 9094)]
-
-
 def test_a_broker_at_an_ipv6_address_is_named_so_that_clients_find_it() -> None:
     assert format_address("::1", 9092) == "[::1]:9092"
-    assert parse_servers(format_address("::1", 9092)) == [("::1", 9092)]
+    assert parse_address(format_address("::1", 9092)) == ("::1", 9092)
     assert format_address("localhost", 9092) == "localhost:9092"
