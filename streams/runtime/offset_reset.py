@@ -177,9 +177,12 @@ class OffsetResetter:
         if not former:
             return {}
         for partition, offset in former.items():
+            former_one = "the one that was read"
+            if offset != _DELETED:
+                former_one = f"its committed offset {offset}"
             problem = (
-                f"{partition} is of another topic of the same name than its committed offset "
-                f"{offset}: topic {partition.topic!r} was deleted and created again"
+                f"{partition} is of another topic of the same name than {former_one}: topic "
+                f"{partition.topic!r} was deleted and created again"
             )
             if partition.topic in self._internal_topics:
                 raise StreamsError(

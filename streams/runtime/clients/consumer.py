@@ -12,11 +12,11 @@ from streams.errors import StreamsError
 from streams.runtime.clients.errors import (
     OUT_OF_RANGE_ERRORS,
     PERMANENT_ERRORS,
-    TOPIC_ID_DEBUG_CONTEXT,
     LibrdkafkaLogger,
     check_authorized,
     create_client,
     log,
+    with_topic_ids_logged,
 )
 from streams.runtime.clients.header_names import repair_messages
 
@@ -39,8 +39,7 @@ class DataConsumer:
         watch_topic_ids: bool = False,
     ) -> None:
         if watch_topic_ids:
-            contexts = filter(None, (settings.get("debug"), TOPIC_ID_DEBUG_CONTEXT))
-            settings = {**settings, "debug": ",".join(contexts)}
+            settings = with_topic_ids_logged(settings)
         self._settings = settings
         self._group = str(settings.get("group.id"))
         self._librdkafka_logger = LibrdkafkaLogger(on_error)

@@ -161,7 +161,9 @@ class LibrdkafkaLogger:
         self._on_error = on_error
         self.is_muted = False
         """Whether further lines are dropped."""
+        self._topic_ids: dict[str, str] = {}
         self._seen_topic_ids: dict[str, str] = {}
+        self._topics_made_again: set[str] = set()
 
     def take_seen_topic_ids(self) -> dict[str, str]:
         """Return the ids that topics were seen to have got since the last call, by topic."""
@@ -170,6 +172,16 @@ class LibrdkafkaLogger:
         seen, self._seen_topic_ids = self._seen_topic_ids, {}
         return seen
 
+    def take_topics_made_again(self) -> set[str]:
+        """Return the topics that were seen to get another id since the last call."""
+        again, self._topics_made_again = self._topics_made_again, set()
+        return again
+
+    def _note_topic_id(self, topic: str, topic_id: str) -> None:
+        if self._topic_ids.get(topic, topic_id) != topic_id:
+            self._topics_made_again.add(topic)
+        self._topic_ids[topic] = self._seen_topic_ids[topic] = topic_id
+
     def log(self, level: int, form: str, *what: object) -> None:
         """Log a line, unless they are muted; at most as INFO that a transaction has failed.
 
@@ -177,7 +189,7 @@ class LibrdkafkaLogger:
         rebalance has overtaken is aborted and done again, which is nothing to look at.
         """
         if what[:1] == (_METADATA_FACILITY,) and (found := _TOPIC_ID_LINE.search(str(what[-1]))):
-            self._seen_topic_ids[found[1]] = found[2]
+            self._note_topic_id(found[1], found[2])
         if not self.is_muted:
             is_raised_by_call = what[:1] == (_TRANSACTION_ERROR_FACILITY,)
             librdkafka_log.log(logging.INFO if is_raised_by_call else level, form, *what)
@@ -189,6 +201,12 @@ class LibrdkafkaLogger:
         """
         self.log(logging.INFO, "%s (%s)", error.str(), error.name())
         self._on_error()
+
+
+def with_topic_ids_logged(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with which a client logs the ids of topics, besides what they have it log."""
+    contexts = filter(None, (settings.get("debug"), TOPIC_ID_DEBUG_CONTEXT))
+    return {**settings, "debug": ",".join(contexts)}
 
 
 def create_client(

@@ -38,6 +38,8 @@ _STANDBY_FETCH_SETTINGS = {
 """Settings of the consumer that follows changelogs: it waits for new records without haste, for as
 long as the worker runs."""
 
+_METADATA_REFRESH_MS_MAX = 3_600_000
+"""librdkafka's limit of `topic.metadata.refresh.interval.ms`."""
 _SOCKET_TIMEOUT_MS_MIN, _SOCKET_TIMEOUT_MS_MAX = 2_000, 300_000
 """The bounds of `socket.timeout.ms` for librdkafka: a second more than the longest fetch, at most
 five minutes."""
@@ -186,6 +188,10 @@ class KafkaClientSupplier:
             "linger.ms": 5,
             "batch.num.messages": 100_000,
             "queue.buffering.max.messages": 1_000_000,
+            # A topic that was made again is seen by then at the latest.
+            "topic.metadata.refresh.interval.ms": min(
+                self._config.metadata_max_age_ms, _METADATA_REFRESH_MS_MAX
+            ),
             **self._common_settings(transactional_id),
             **self._config.producer,
             "partitioner": "murmur2_random",

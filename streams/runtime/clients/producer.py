@@ -20,6 +20,7 @@ from streams.runtime.clients.errors import (
     create_client,
     log,
     translate_client_error,
+    with_topic_ids_logged,
 )
 from streams.runtime.clients.refusable_call import call_while_usable
 
@@ -92,7 +93,10 @@ class StreamsProducer:
             reports["on_delivery"] = _create_failure_report(self._undelivered)
         self._logger = LibrdkafkaLogger(on_error)
         self._producer = create_client(
-            "producer", producer_class or Producer, {**settings, **reports}, self._logger
+            "producer",
+            producer_class or Producer,
+            {**with_topic_ids_logged(settings), **reports},
+            self._logger,
         )
         self.produce: Callable[..., None] = self._producer.produce
         self._is_transaction_open = False
@@ -161,12 +165,23 @@ class StreamsProducer:
         self._call_producer("poll", 0)
 
     def flush(self) -> None:
-        """Wait until all records are delivered, and raise OutcomeUnknown if one is not."""
+        """Wait until all records are delivered, and raise OutcomeUnknown if one is not.
+
+        Also where a topic was seen to be made again: what the transaction has written into the
+        former one is gone, and is written once more into the new one.
+        """
         undelivered_count = self._call_producer("flush", self._timeout_s)
         if undelivered_count or self._undelivered:
             reasons = ", ".join(sorted({each.str() for each in self._undelivered})) or "no answer"
             raise OutcomeUnknown(
                 f"{undelivered_count + len(self._undelivered)} not delivered: {reasons}"
+            )
+        if again := self._logger.take_topics_made_again():
+            names = ", ".join(map(repr, sorted(again)))
+            raise OutcomeUnknown(
+                f"output {names} is another topic of the same name than the one that was written "
+                "to: it was deleted and created again. What it had is gone, and what is not "
+                "committed is written again"
             )
 
     def purge_outstanding(self) -> None:
