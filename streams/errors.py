@@ -186,3 +186,15 @@ class OutcomeUnknown(Exception):
     Whether it took effect must be read back from the committed offsets. Kafka Streams: a
     TimeoutException of the producer.
     """
+
+
+class TaskOutcomeUnknown(OutcomeUnknown):
+    """Signals that a call of the transaction of `task` failed or timed out, which is its own.
+
+    `is_alone`: no other task was being committed.
+    """
+
+    def __init__(self, task: str, reason: str, *, is_alone: bool) -> None:
+        super().__init__(f"task {task}: {reason}")
+        self.task = task
+        self.is_alone = is_alone

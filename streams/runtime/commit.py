@@ -13,13 +13,14 @@ produced, which is what exactly once is for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from enum import Enum, auto
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.errors import OutcomeUnknown, TaskMigrated
+from streams.errors import OutcomeUnknown, TaskMigrated, TaskOutcomeUnknown
 from streams.membership.connection import ConnectionLost
-from streams.runtime.interfaces import AdminClient, ConsumerClient
+from streams.runtime.interfaces import AdminClient, ConsumerClient, ProducerClient
 from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.producers import TaskProducers
 from streams.runtime.task import Task
@@ -89,7 +90,8 @@ class TaskCommitter:
         others one after the other.
 
         Raises: TaskMigrated, OutcomeUnknown, ValueRefused or StreamsError; then nothing of it may
-        be used any more: the tasks are to be rolled back.
+        be used any more: the tasks are to be rolled back. For the transaction of a single task
+        OutcomeUnknown is TaskOutcomeUnknown.
         """
         dirty = [task for task in tasks if task.commit_needed]
         if not dirty:
@@ -112,28 +114,48 @@ class TaskCommitter:
         for producer, together in shared:
             for task in together:
                 task.stores.log_changes(producer)
-        for producer, _ in shared:
-            producer.flush()
+        for producer, together in shared:
+            with self._name_task(together, dirty):
+                producer.flush()
         self._on_step(CommitStep.PRODUCED)
         positions = self._consumer.next_offsets(p for task in dirty for p in task.positions)
         for task in dirty:
             task.advance_positions(positions, now_ms)
         for producer, together in shared:
-            if producer.transactional:
-                offsets = _committable_offsets(together)
-                if self._ledger is not None:
-                    self._ledger.write_transaction(producer, together)
-                producer.send_offsets_to_transaction(offsets, self._get_group_metadata())
-                self._on_step(CommitStep.OFFSETS_SENT)
-                producer.commit_transaction()
-            else:
-                offsets = self._commit_at_least_once(together)
-            self._on_step(CommitStep.COMMITTED)
-            self._on_commit(offsets)
-            self._on_expired([each for task in together for each in task.take_expired_records()])
-            _commit_stores(together, now_ms)
-            self._on_step(CommitStep.STORED)
+            with self._name_task(together, dirty):
+                self._commit_group(producer, together, now_ms)
         return len(dirty)
+
+    @contextmanager
+    def _name_task(self, together: list[Task], dirty: list[Task]) -> Iterator[None]:
+        """Raise an OutcomeUnknown of a transaction that is one task's alone with the task's name.
+
+        `together` are the transaction's tasks, `dirty` those of the commit.
+        """
+        try:
+            yield
+        except OutcomeUnknown as error:
+            if not self._producers.is_one_per_task:
+                raise
+            (task,) = together
+            raise TaskOutcomeUnknown(task.name, str(error), is_alone=len(dirty) == 1) from error
+
+    def _commit_group(self, producer: ProducerClient, together: list[Task], now_ms: int) -> None:
+        """Commit the tasks of one producer, whose records are delivered."""
+        if producer.transactional:
+            offsets = _committable_offsets(together)
+            if self._ledger is not None:
+                self._ledger.write_transaction(producer, together)
+            producer.send_offsets_to_transaction(offsets, self._get_group_metadata())
+            self._on_step(CommitStep.OFFSETS_SENT)
+            producer.commit_transaction()
+        else:
+            offsets = self._commit_at_least_once(together)
+        self._on_step(CommitStep.COMMITTED)
+        self._on_commit(offsets)
+        self._on_expired([each for task in together for each in task.take_expired_records()])
+        _commit_stores(together, now_ms)
+        self._on_step(CommitStep.STORED)
 
     def _commit_at_least_once(self, dirty: list[Task]) -> PartitionOffsets:
         """Commit the offsets of tasks outside a transaction and return them."""

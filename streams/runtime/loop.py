@@ -324,7 +324,7 @@ class StreamLoop:
                     # The next generation may have given an idle task away already.
                     is_joining=self._dependencies.member.is_joining,
                 )
-            committed = self._committer.commit_tasks(self.tasks.values())
+            self._commit_dirty_tasks()
             for task in self.tasks.values():
                 if task.state is TaskState.RUNNING:
                     task.stores.write_waiting_changes()
@@ -332,11 +332,24 @@ class StreamLoop:
             raise
         except Exception as error:
             raise to_recovery_error(error, COMMIT_ORIGIN) from error
+
+    def _commit_dirty_tasks(self) -> None:
+        """Commit the tasks that have something to commit, and count the commit.
+
+        Raises: what `TaskCommitter.commit_tasks` raises.
+        """
+        dirty = [task for task in self.tasks.values() if task.commit_needed]
+        for together in self.recovery.group_for_commit(dirty):
+            self._committer.commit_tasks(together)
+            self._note_commit(together)
+
+    def _note_commit(self, committed: list[Task]) -> None:
+        """Count a commit of these tasks, and clear what has failed before it."""
         self._executor.reset_after_commit()
         if committed:
             self.counters.commits += 1
             self.committed_at_ms = self._dependencies.host.now_ms()
-            self.recovery.clear_failure()
+            self.recovery.note_commit(committed)
         else:
             self.recovery.clear_failure_if_idle()
 

@@ -199,6 +199,13 @@ class ProducerCreations:
         self._ended.wait(wait_s)
         self._ended.clear()
 
+    def postpone_creation(self, task_name: str, delay_s: float, reason: str) -> None:
+        """Create the producer of a task after a delay of seconds, for a reason that is told."""
+        now_s = self._host.monotonic_s()
+        creation = self._by_task[task_name] = _Creation(now_s)
+        creation.next_attempt_at_s = now_s + delay_s
+        creation.failure = reason
+
     def cancel_creation(self, task_name: str) -> None:
         """Let nothing more be done to create a task's producer, without waiting for that."""
         creation = self._by_task.pop(task_name, None)

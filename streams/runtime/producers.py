@@ -66,7 +66,8 @@ class TaskProducers:
         self._name_task = name_task
         self.is_transactional = guarantee != WITHOUT_TRANSACTIONS
         """Whether the producers write in transactions."""
-        self._is_one_per_task = guarantee == PRODUCER_PER_TASK
+        self.is_one_per_task = guarantee == PRODUCER_PER_TASK
+        """Whether each task has a producer of its own."""
         self._application_id = application_id
         self._thread_id = thread_id
         self._producers: dict[str, ProducerClient] = {}
@@ -90,7 +91,7 @@ class TaskProducers:
         name = self._producer_name(task_name)
         if name in self._producers:
             return True
-        if self._is_one_per_task:
+        if self.is_one_per_task:
             producer = self.creations.take_producer(task_name, name)
         else:
             producer = self._create_producer(name)
@@ -145,16 +146,26 @@ class TaskProducers:
 
         One that is being created is not wanted any more, and nobody waits for it.
         """
-        if self._is_one_per_task:
+        if self.is_one_per_task:
             name = self._producer_name(task_name)
             self.creations.cancel_creation(task_name)
             producer = self._producers.pop(name, None)
             if producer is not None:
                 self._close_producer(producer)
 
+    def replace_producer(self, task_name: str, delay_s: float, reason: str) -> None:
+        """Discard the producer of a task, and create the next one after a delay of seconds.
+
+        For a task with one of its own, for a `reason` that is told until then.
+        """
+        producer = self._producers.pop(self._producer_name(task_name), None)
+        if producer is not None:
+            producer.discard()
+        self.creations.postpone_creation(task_name, delay_s, reason)
+
     def _producer_name(self, task_name: str) -> str:
         """Return the name of a task's producer, which is its transactional id if it has one."""
-        if self._is_one_per_task:
+        if self.is_one_per_task:
             prefix = transactional_id_prefix(self._application_id, PRODUCER_PER_TASK)
             return f"{prefix}{self._name_task(task_name)}"
         return self._thread_id
@@ -165,7 +176,7 @@ class TaskProducers:
         Where that is not possible the producers are discarded. So are those of single tasks if the
         member has missed a generation: another may have had the task then, and fenced its producer.
         """
-        if has_missed_generation and self._is_one_per_task:
+        if has_missed_generation and self.is_one_per_task:
             self.creations.cancel_all()
             self.discard_producers()
             return

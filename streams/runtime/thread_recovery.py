@@ -2,6 +2,8 @@
 
     raised           discarded                     what happens to the tasks
     OutcomeUnknown   producers                     rolled back (the new producer fences the old)
+    TaskOutcome-     the task's own producer       it is rolled back, the others go on. Where others
+    Unknown                                        were being committed: as OutcomeUnknown
     TaskCorrupted    producers                     rolled back; the stores that it names are rebuilt
     ValueRefused     producers                     rolled back; the one named serialises early
     GenerationOver   transactions                  rolled back, while the member joins, without a
@@ -17,7 +19,8 @@ restored from where they are; the consumer goes on from the offsets.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from weakref import WeakKeyDictionary
 
 from state.errors import StateError
 from streams.errors import (
@@ -26,9 +29,11 @@ from streams.errors import (
     StreamsError,
     TaskCorrupted,
     TaskMigrated,
+    TaskOutcomeUnknown,
     ValueRefused,
 )
 from streams.runtime.clients.errors import TopicRefused
+from streams.runtime.task import Task
 from streams.runtime.thread_dependencies import ThreadDependencies
 from streams.runtime.thread_state import ThreadState
 from streams.runtime.thread_tasks import ThreadTasks
@@ -36,6 +41,7 @@ from streams.runtime.thread_tasks import ThreadTasks
 log = logging.getLogger(__name__)
 
 _BACK_OFF_S = 0.2
+_TASK_WAIT_MIN_S, _TASK_WAIT_MAX_S = 1.0, 60.0
 _RIGHTS_CHECK_INTERVAL_S = 60.0
 """How often at most the rights are looked at for failures that tell of no missing right."""
 _IDLE_RECOVERY_S = 5.0
@@ -57,6 +63,8 @@ class ThreadRecovery:
         self.last_failure = ""
         """The reason of the last recovery since the last commit; empty if there was none."""
         self._rights_check_at_s = 0.0
+        self._failing_since_s: WeakKeyDictionary[Task, float] = WeakKeyDictionary()
+        """The tasks whose own transaction has failed since their last commit, and since when."""
 
     def run_with_recovery(self, action: Callable[[], None]) -> None:
         """Run `action` and recover from errors that allow it; raise StreamsError for others."""
@@ -66,6 +74,8 @@ class ThreadRecovery:
             except TopicRefused:
                 self._check_rights()
                 raise
+            except TaskOutcomeUnknown as error:
+                self._recover_task(error)
             except GenerationOver as error:
                 if self._dependencies.member.is_joining:
                     self._go_on_until_assigned(error)
@@ -76,8 +86,28 @@ class ThreadRecovery:
         except (StateError, OSError) as error:
             raise StreamsError(f"state: {error}") from error
 
+    def group_for_commit(self, tasks: list[Task]) -> list[list[Task]]:
+        """Return the groups in which tasks are committed, one after the other.
+
+        Those whose own transaction has failed since their last commit come last, and each alone: so
+        they hold up nobody whose transaction is open.
+        """
+        if not self._failing_since_s:
+            return [tasks]
+        failing = [task for task in tasks if task in self._failing_since_s]
+        return [
+            [task for task in tasks if task not in self._failing_since_s],
+            *([task] for task in failing),
+        ]
+
+    def note_commit(self, committed: Collection[Task]) -> None:
+        """Clear the last failure of the thread, and of the tasks, which were committed."""
+        self.clear_failure()
+        for task in committed:
+            self._failing_since_s.pop(task, None)
+
     def clear_failure(self) -> None:
-        """Clear the last failure: the thread has committed, or has been idle for a while."""
+        """Clear the last failure: the thread works."""
         self.failing_since_s = None
         self.last_failure = ""
 
@@ -118,6 +148,35 @@ class ThreadRecovery:
         self._tasks.abort_uncommitted_work()
         parts.on_state_change(ThreadState.REBALANCING)
         self._tasks.report_if_settled()
+
+    def _recover_task(self, error: TaskOutcomeUnknown) -> None:
+        """Recover from the failure of a transaction that is one task's alone.
+
+        The task is committed alone from now on, and alone starts over then. The thread stood still
+        until it failed. So it waits before it starts, that others are committed meanwhile: as long
+        as it has been failing, between a second and a minute.
+        Raises: StreamsError if it has not committed for `task_timeout_ms`, and what `_recover_from`
+        raises.
+        """
+        parts, tasks = self._dependencies, self._tasks
+        task, now_s, failing_s = tasks.by_name.get(error.task), parts.host.monotonic_s(), 0.0
+        if task is not None:  # else it was closed in the rebalance for which it was committed
+            failing_s = now_s - self._failing_since_s.setdefault(task, now_s)
+        if not error.is_alone:
+            self._recover_from(error)
+        else:
+            log.warning("%s starts one task over from what is committed: %s", parts.name, error)
+            parts.counters.count_recovery(error)
+            self._check_rights_if_due()
+            if failing_s > parts.task_timeout_ms / 1000:
+                self._check_rights()
+                raise StreamsError(
+                    f"no commit for {parts.task_timeout_ms} ms (task_timeout_ms): {error}"
+                ) from error
+            parts.on_state_change(ThreadState.REBALANCING)
+        wait_s = min(max(failing_s, _TASK_WAIT_MIN_S), _TASK_WAIT_MAX_S)
+        tasks.restart_task(error.task, wait_s, str(error))
+        tasks.report_if_settled()
 
     def _recover_from(self, error: Exception) -> None:
         """Discard producers and uncommitted work, so that the loop goes on from the last commit.

@@ -158,6 +158,17 @@ class ThreadTasks:
         self._dependencies.producers.discard_producers()
         self.roll_back_tasks()
 
+    def restart_task(self, name: str, delay_s: float, reason: str) -> None:
+        """Discard what one task did since its last commit, and its own producer, and roll it back.
+
+        It starts again after a delay of seconds, and the other tasks go on.
+        """
+        if (task := self.by_name.get(name)) is not None:
+            self._dependencies.producers.replace_producer(name, delay_s, reason)
+            self.executor.remove_tasks([task])
+            if task.state is not TaskState.CREATED:
+                task.roll_back()
+
     def roll_back_tasks(self) -> None:
         """Roll every task back to what is committed; all of them stay open."""
         self._withdraw_from_restorer(self.by_name)
