@@ -174,6 +174,23 @@ def reason_to_skip(choice: str) -> str | None:
     return missing() if choice == "kafka" else None
 
 
+def skip_if_missing(choice: str) -> None:
+    """Skip the test if this machine can't run the broker; in CI that is a failure."""
+    reason = reason_to_skip(choice)
+    if reason:
+        if in_ci():
+            pytest.fail(f"{reason} (in CI this is a failure)")
+        pytest.skip(reason)
+
+
+def choose_own(choice: str) -> str:
+    """Return the kind of a broker that a test starts itself, with settings that only it has."""
+    if choice not in ("embedded", "kafka"):
+        pytest.skip(f"{choice} has not the settings that the test needs")
+    skip_if_missing(choice)
+    return choice
+
+
 def in_ci() -> bool:
     """Tell whether the tests run in CI, where what is missing is an error."""
     return os.environ.get("CI", "").lower() not in ("", "0", "false")

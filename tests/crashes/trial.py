@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -38,17 +38,27 @@ Entry = tuple[bytes, bytes | None, int]
 class Trial:
     """Holds the input and results of one application on one broker."""
 
-    def __init__(self, servers: str, application: str, state: Path) -> None:
+    def __init__(
+        self,
+        servers: str,
+        application: str,
+        state: Path,
+        *,
+        begin_ms: int | None = None,
+        topic_settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create the topics, with `topic_settings`; the input's timestamps begin at `begin_ms`."""
         self.servers = servers
         self.application = application
         self.source, self.target = f"{application}-in", f"{application}-out"
         self.regrouped = f"{self.target}-regrouped"
         self.state = state
         self.given: list[Given] = []
-        self._begin_ms = int(time.time()) * 1_000
+        self._begin_ms = int(time.time()) * 1_000 if begin_ms is None else begin_ms
         admin = AdminClient({"bootstrap.servers": servers})
         new = [
-            NewTopic(topic, PARTITIONS, 1) for topic in (self.source, self.target, self.regrouped)
+            NewTopic(topic, PARTITIONS, 1, config=dict(topic_settings or {}))
+            for topic in (self.source, self.target, self.regrouped)
         ]
         for answer in admin.create_topics(new).values():
             answer.result(HANG_LIMIT_S)
@@ -82,10 +92,20 @@ class Trial:
             self.given.append(record)
             value = serdes.int64.serialize(record.value)
             self._producer.produce(self.source, value, record.key, timestamp=time_ms)
+        self.deliver(unless)
+
+    def deliver(self, unless: Callable[[], bool] = lambda: False) -> None:
+        """Wait until all that is loaded is delivered, or until `unless`."""
         wait_until(
             lambda: self._producer.flush(0.1) == 0 or unless(),
             what="the records are not delivered",
         )
+
+    def input_left(self) -> int:
+        """Return how many records of the input have not expired."""
+        partitions = [TopicPartition(self.source, each) for each in range(PARTITIONS)]
+        watermarks = [self._reader.get_watermark_offsets(each, HANG_LIMIT_S) for each in partitions]
+        return sum(end - first for first, end in watermarks)
 
     def produce_again(self) -> None:
         """Produce the last total of a key once more, behind all that is in the output."""

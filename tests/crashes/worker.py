@@ -4,6 +4,7 @@ When a named step is reached for the n-th time it sends a signal to a process: S
 to itself or to the broker. What it writes to its disks, and what it restores, goes in small
 batches, so that there is a middle of each. How much was replayed into each store is in a file.
 With `--after markers` it signals when no transaction waits for its markers.
+With `--clock-shift FILE` days may pass by its wall clock (see `tests.clock_shift`).
 With `--bug NAME` it runs with a planted bug (see `tests.crashes.bugs`).
 """
 
@@ -130,6 +131,7 @@ def main() -> None:
     parser.add_argument("--session", type=int, default=10_000)
     parser.add_argument("--transaction", type=int, default=10_000)
     parser.add_argument("--after", choices=("markers",))
+    parser.add_argument("--clock-shift", type=Path)
     parser.add_argument("--bug", choices=BUGS)
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
@@ -157,6 +159,7 @@ def main() -> None:
         request_timeout_ms=min(30_000, given.transaction),
         heartbeat_interval_ms=200,
         max_poll_records=500,
+        clock_shift_file=given.clock_shift,
     )
     stop = StopRequest()
     signal.signal(signal.SIGTERM, lambda *_: stop.make_request())

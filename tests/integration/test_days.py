@@ -1,12 +1,12 @@
 """Test what days without records, and a stop for longer than offsets are kept, do to applications.
 
 The embedded broker and its applications have a clock that is shifted by days. Apache Kafka's clock
-is the machine's: there the retentions are short, and records bear times of a month ago.
+is the machine's: there the retentions are short, records bear times of a month ago, and offsets,
+which Kafka keeps for a minute at least, are committed again with a retention of their own.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -23,22 +23,26 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from coordinator.errors import Code
 from streams import App, serdes, windows
 from streams.errors import StreamsError
-from tests.brokers import SETTINGS, Broker, EmbeddedProcess, in_ci
+from tests.brokers import SETTINGS, Broker, EmbeddedProcess, choose_own
+from tests.clock_shift import DAY_MS, ClockShift
+from tests.conformance.commits import commit
+from tests.conformance.wire import Client
 from tests.kafka.server import RealKafka
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
 
 pytestmark = pytest.mark.sampled(1, by="broker")
 
-DAY_MS = 86_400_000
 CHECKS = {
     **SETTINGS,
     "log.retention.check.interval.ms": "200",
     "offsets.retention.check.interval.ms": "200",
 }
-SHORT = {"offsets.retention.minutes": "1"}  # the least that Kafka takes
+SOON = {"log.initial.task.delay.ms": "200"}
+"""Of Kafka, which first looks for old records half a minute after its start."""
 KEPT = {"retention_ms": "-1"}
 FOR_A_DAY = {"retention_ms": str(DAY_MS)}
 WINDOW_MS = 300_000
@@ -48,17 +52,15 @@ class Days:
     """Represents a broker of its own, on which days pass; applications have its clock."""
 
     def __init__(self, kind: str, directory: Path) -> None:
-        self.shift_file = directory / "shift"
+        self.clock = ClockShift(directory / "shift")
         self.broker: Broker
         if kind == "kafka":
-            self.broker = RealKafka({**CHECKS, **SHORT})
+            self.broker = RealKafka({**CHECKS, **SOON})
         else:
-            options = ("--clock-shift", str(self.shift_file))
-            self.broker = EmbeddedProcess(CHECKS, options=options)
+            self.broker = EmbeddedProcess(CHECKS, options=self.clock.broker_options)
         self.broker.start()
         self.servers = self.broker.bootstrap_servers
         self.admin = AdminClient({"bootstrap.servers": self.servers})
-        self._days = 0
 
     @property
     def is_shifted(self) -> bool:
@@ -67,7 +69,7 @@ class Days:
     @property
     def now_ms(self) -> int:
         """Return the wall clock of the broker."""
-        return time.time_ns() // 1_000_000 + self._days * DAY_MS
+        return self.clock.now_ms()
 
     def create(self, topic: str, **settings: str) -> None:
         config = {name.replace("_", "."): value for name, value in settings.items()}
@@ -85,15 +87,36 @@ class Days:
     def pass_days(self, days: int, expiring: str) -> None:
         """Let days pass, until the records of the topic `expiring` are gone."""
         if self.is_shifted:
-            self._days += days
-            new = self.shift_file.with_suffix(".new")
-            new.write_text(str(self._days * DAY_MS))
-            new.replace(self.shift_file)
+            self.clock.pass_days(days)
         else:
             self.set_retention(expiring, 1)
         wait_until(lambda: self._is_emptied(expiring), what=f"{expiring} expires")
         if not self.is_shifted:
             self.set_retention(expiring, 7 * DAY_MS)
+
+    def expire_offsets(self, group: str, topic: str) -> None:
+        """Let a group stay empty until its offsets have expired."""
+        if self.is_shifted:
+            self.create("canary")
+            self.write("canary", "ann", 1)
+            self.pass_days(8, expiring="canary")
+        else:
+            with self._reader(group) as consumer:
+                [found] = consumer.committed([TopicPartition(topic, 0)], timeout=10)
+            same = {
+                "partition_index": 0,
+                "committed_offset": found.offset,
+                "committed_metadata": found.metadata,
+            }
+            with Client(self.servers) as client:  # it is refused while the group has a member
+                wait_until(
+                    lambda: (
+                        set(commit(client, 4, group, {topic: [same]}, retention_time=1).values())
+                        == {Code.NONE}
+                    ),
+                    what="the group is empty",
+                )
+        wait_until(lambda: self.committed(group, topic) < 0, what="the offsets expire")
 
     def _is_emptied(self, topic: str) -> bool:
         first, end = self.watermarks(topic)
@@ -154,24 +177,28 @@ def new_app(days: Days, name: str, state: Path) -> App:
         name,
         bootstrap_servers=days.servers,
         state_dir=state,
-        clock_shift_file=days.shift_file,
+        clock_shift_file=days.clock.path,
         session_timeout_ms=6_000,
         heartbeat_interval_ms=500,
     )
 
 
 @pytest.fixture(scope="module")
-def days(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Days]:
-    if broker.kind == "kafka" and not in_ci():
-        pytest.skip("a minute goes by until offsets expire: `make ci` runs it")
-    made = Days(broker.kind, tmp_path_factory.mktemp("days"))
+def broker(request: pytest.FixtureRequest) -> str:
+    """Return the kind of the broker, which is started by `days` with settings of its own."""
+    return choose_own(request.param)
+
+
+@pytest.fixture(scope="module")
+def days(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Days]:
+    made = Days(broker, tmp_path_factory.mktemp("days"))
     yield made
     made.broker.close()
 
 
 @pytest.fixture(scope="module")
 def stopped(days: Days, tmp_path_factory: pytest.TempPathFactory) -> Stopped:
-    """Return an application that has counted and stopped; its offsets expire by and by."""
+    """Return an application that has counted and stopped."""
     state = tmp_path_factory.mktemp("stopped")
     days.create("stopped-in", **KEPT)
     days.create("stopped-out", **KEPT)
@@ -219,15 +246,8 @@ def test_an_application_that_was_stopped_for_longer_than_its_offsets_refuses(
     days: Days, stopped: Stopped, tmp_path: Path, place: str
 ) -> None:
     """Check that it does not count its inputs again, on top of what it has counted."""
-    if place == "same" and days.is_shifted:
-        days.create("canary")
-        days.write("canary", "ann", 1)
-        days.pass_days(8, expiring="canary")
-    wait_until(
-        lambda: days.committed("stopped", "stopped-in") < 0,
-        what="the offsets expire",
-        timeout_s=2 * HANG_LIMIT_S,
-    )
+    if days.committed("stopped", "stopped-in") >= 0:
+        days.expire_offsets("stopped", "stopped-in")
     state = stopped.state if place == "same" else tmp_path / "b"
     running = counting(days, "stopped", state).start()
     wait_until(lambda: running.state == "ERROR", what="the application refuses")

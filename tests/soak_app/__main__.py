@@ -21,10 +21,10 @@ from random import Random
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from coordinator.clock import FileShiftedClock
 from streams import serdes
 from tests import brokers
 from tests.brokers import SETTINGS, Broker, EmbeddedProcess
+from tests.clock_shift import ClockShift
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
 from tests.sampling import draw_seed
@@ -41,6 +41,11 @@ CHECKS = {
     "log.retention.check.interval.ms": "1000",
     "offsets.retention.check.interval.ms": "1000",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "1000",
+}
+SECONDS = {
+    # On Kafka, whose clock is the machine's, the ids of workers that are idle for seconds expire.
+    "transactional.id.expiration.ms": "2000",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "500",
 }
 _CALM_S = (0.5, 6.0)
 
@@ -60,8 +65,8 @@ class Soak:
         directory = Path(tempfile.mkdtemp(prefix="millrace-soak-"))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         faults = directory / "faults.toml" if options.broker == "embedded" else None
-        shift = directory / "shift"
-        self._broker = self._start_broker(options.broker, faults, shift)
+        clock = ClockShift(directory / "shift")
+        self._broker = self._start_broker(options.broker, faults, clock)
         stack.callback(self._broker.close)
         self.servers = self._broker.bootstrap_servers
         admin = AdminClient({"bootstrap.servers": self.servers})
@@ -72,7 +77,7 @@ class Soak:
             answer.result(HANG_LIMIT_S)
         settings = {
             "MILLRACE_PROCESSING_GUARANTEE": options.guarantee,
-            "MILLRACE_CLOCK_SHIFT_FILE": str(shift),
+            "MILLRACE_CLOCK_SHIFT_FILE": str(clock.path),
         }
         self.workers = []
         for number in range(options.workers):
@@ -81,17 +86,16 @@ class Soak:
             worker = SoakWorker(f"worker-{number}", self.servers, state, settings)
             stack.callback(self._end, worker, options.logs)
             self.workers.append(worker)
-        self._trouble = Trouble(self.workers, self._broker, faults, shift, self._random)
-        clock = FileShiftedClock(shift)
+        self._trouble = Trouble(self.workers, self._broker, faults, clock, self._random)
         self._load = Load(self.servers, options.rate, Random(seed), clock.now_ms)
 
     @staticmethod
-    def _start_broker(kind: str, faults: Path | None, shift: Path) -> Broker:
+    def _start_broker(kind: str, faults: Path | None, clock: ClockShift) -> Broker:
         if faults is None:
-            broker = brokers.make(kind)
+            broker = brokers.make(kind, {**SETTINGS, **SECONDS})
         else:
             faults.write_text("")
-            options = ("--faults", str(faults), "--clock-shift", str(shift))
+            options = ("--faults", str(faults), *clock.broker_options)
             broker = EmbeddedProcess({**SETTINGS, **CHECKS}, options=options)
         broker.start()
         return broker

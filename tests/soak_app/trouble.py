@@ -22,11 +22,11 @@ from pathlib import Path
 from random import Random
 
 from tests.brokers import Broker
+from tests.clock_shift import ClockShift
 from tests.processes import ServerProcess
 from tests.soak_app.workers import SESSION_TIMEOUT_MS, SoakWorker
 
 _LOST = ("EndTxn", "TxnOffsetCommit", "AddPartitionsToTxn", "InitProducerId", "Produce", "Fetch")
-_DAY_MS = 86_400_000
 _RULE = '[[request]]\naction = "{action}"\napi = "{api}"\nafter = {after}\ntimes = {times}\n\n'
 
 
@@ -38,15 +38,14 @@ class Trouble:
         workers: list[SoakWorker],
         broker: Broker,
         fault_file: Path | None,
-        shift_file: Path,
+        clock: ClockShift,
         random: Random,
     ) -> None:
         self.made: Counter[str] = Counter()
         self._workers = workers
         self._broker = broker
         self._faults = fault_file
-        self._shift_file = shift_file
-        self._days = 0
+        self._clock = clock
         self._random = random
         self._kinds: Mapping[str, tuple[Callable[[], None], int]] = {
             "kill": (self._kill, 5),
@@ -63,14 +62,20 @@ class Trouble:
             ),
         }
 
+        self._first = random.sample(list(self._kinds), len(self._kinds))
+        """The kinds that were not made yet, so that a short run has all of them."""
+
     def make_one(self) -> str:
-        """Disturb once and return the kind of disturbance.
+        """Disturb once and return the kind of disturbance: at first each kind once.
 
         What it did is undone when it returns, but for lost answers, which go on.
         """
         names = list(self._kinds)
-        weights = [weight for _, weight in self._kinds.values()]
-        kind = self._random.choices(names, weights)[0]
+        if self._first:
+            kind = self._first.pop()
+        else:
+            weights = [weight for _, weight in self._kinds.values()]
+            kind = self._random.choices(names, weights)[0]
         self._kinds[kind][0]()
         self.made[kind] += 1
         return kind
@@ -116,23 +121,17 @@ class Trouble:
     def _pass_days(self) -> None:
         """Let days pass: fewer than an empty group's offsets are kept, if all workers stop."""
         if self._random.random() < 0.5:
-            self._shift(8)
+            self._clock.pass_days(8)
             self._pause(3)
             return
         for worker in self._workers:
             worker.leave()
-        self._shift(5)
+        self._clock.pass_days(5)
         self._pause(3)
         if self._random.random() < 0.5:
             shutil.rmtree(self._random.choice(self._workers).state, ignore_errors=True)
         for worker in self._workers:
             worker.start()
-
-    def _shift(self, days: int) -> None:
-        self._days += days
-        new = self._shift_file.with_suffix(".new")
-        new.write_text(str(self._days * _DAY_MS))
-        new.replace(self._shift_file)
 
     def _set_rules(self, rules: str) -> None:
         if self._faults is None:
