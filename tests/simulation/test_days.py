@@ -13,7 +13,12 @@ from tests.simulation.runtime.days.bugs import (
 )
 from tests.simulation.runtime.days.history import DaysHistory
 from tests.simulation.runtime.days.refusals import Cause
-from tests.simulation.runtime.days.scenario import KINDS, TABLES, days_scenario
+from tests.simulation.runtime.days.scenario import (
+    BEGUN_AT_THE_END,
+    KINDS,
+    TABLES,
+    days_scenario,
+)
 from tests.simulation.scenario import scenario
 from tests.simulation.transactions import TransactionHistory
 
@@ -29,6 +34,8 @@ TOLD = (
     *(("windows that stand", kind) for kind in ("closing", "suppress")),
     *(("partition added", kind) for kind in ("copy", "collect", "regroup")),
     *(("changelog that deletes", kind) for kind in ("count", "regroup", "closing")),
+    *(("reset interrupted", kind) for kind in ("count", "regroup", "suppress")),
+    *((BEGUN_AT_THE_END, kind) for kind in ("copy", "count", "closing")),
     # What has no state can't know what it had read.
     *(("stopped beyond offsets", kind) for kind in ("collect", "regroup", "closing")),
     *(("offsets set back", kind) for kind in ("count", "collect", "closing", "suppress")),
@@ -57,6 +64,7 @@ def test_an_application_refuses_by_name_or_its_results_are_right(
         ("lost unread", Cause.UNREAD),
         ("stopped beyond offsets", Cause.OFFSETS),
         ("partition added", Cause.PARTITIONS),
+        ("reset interrupted", Cause.RESET),
     ],
 )
 def test_what_can_not_be_kept_is_refused_with_its_cause(story: str, cause: Cause) -> None:

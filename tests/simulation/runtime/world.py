@@ -80,6 +80,7 @@ class RuntimeSetting:
     preemption: float = 0.02  # the probability that another thread gets its turn at a call
     kept_ms: int = KEPT_MS  # how long stores keep their windows
     broker: Mapping[str, Any] = field(default_factory=dict)  # more fields of its configuration
+    auto_offset_reset: str = "earliest"
 
     @property
     def is_exactly_once(self) -> bool:
@@ -136,6 +137,7 @@ class RuntimeWorld(ThreadedWorld):
             task_timeout_ms=300_000,
             max_poll_records=20,
             repartition_purge_interval_ms=700,
+            auto_offset_reset=setting.auto_offset_reset,
             producer={"linger.ms": 5},
             **({} if self.application is None else self.application.settings),
         )

@@ -1,4 +1,7 @@
-"""Plant bugs that only passing days show, in the runtime and in the broker."""
+"""Plant bugs that only passing days show, in the runtime and in the broker.
+
+docs/decisions/0051 lists which silent error each of them stands for, and where others are planted.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from confluent_kafka import KafkaError
 
 from coordinator.groups import offset_expiry
 from coordinator.log.producer_state import ProducerStateManager
-from streams.runtime import internal_topics, offset_reset, task_creator
+from streams.runtime import changelog_reader, internal_topics, offset_reset, task_creator
 from streams.runtime.changelog import ChangelogExpiry
 from streams.runtime.clients import errors
 from streams.runtime.internal_topic_check import InternalTopicCheck
@@ -19,7 +22,7 @@ from streams.runtime.offset_proof import UNCHECKED
 from streams.runtime.offset_reset import OffsetResetter
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.bugs import Bug, several
-from tests.simulation.runtime.days.scenario import DAY_MS
+from tests.simulation.runtime.days.scenario import BEGUN_AT_THE_END, DAY_MS
 from tests.simulation.world import World
 
 
@@ -119,6 +122,28 @@ def settings_left_as_they_are(world: World) -> AbstractContextManager[None]:
     return replaced(InternalTopicCheck, "check_topics", lambda original: lambda *_: None)
 
 
+def first_positions_not_committed(world: World) -> AbstractContextManager[None]:
+    """Make an application that has begun at an input's end begin at its end again."""
+    return replaced(OffsetResetter, "may_choose_otherwise", lambda original: property(_no))
+
+
+def _no(_: OffsetResetter) -> bool:
+    return False
+
+
+def changelogs_taken_as_they_are(world: World) -> AbstractContextManager[None]:
+    """Make a store be restored from what its changelog has, whatever the offsets rest on."""
+
+    def begin(original: Any) -> Any:
+        return lambda *arguments, required_offset, **rest: original(
+            *arguments, required_offset=0, **rest
+        )
+
+    return several(
+        offsets_taken_as_they_are(world), replaced(changelog_reader, "find_restore_start", begin)
+    )
+
+
 def moved_positions_not_committed(world: World) -> AbstractContextManager[None]:
     """Make a position that has moved over aborted records alone wait for the next record."""
     return replaced(MovedPositions, "request_commits", lambda original: lambda *_, **__: None)
@@ -160,6 +185,8 @@ DAYS_BUGS = (
     PlantedDays(settings_left_as_they_are, ("refusal", *WRONG), "changelog that deletes", _COUNT),
     PlantedDays(offsets_taken_as_they_are, WRONG, "stopped beyond offsets", _COUNT),
     PlantedDays(offsets_taken_as_they_are, WRONG, "offsets set back", _COUNT),
+    PlantedDays(changelogs_taken_as_they_are, ("offsets", *WRONG), "reset interrupted", _COUNT),
+    PlantedDays(first_positions_not_committed, ("exactly_once",), BEGUN_AT_THE_END, _COUNT),
     PlantedDays(
         topics_made_again_taken_for_the_former, ("refusal", *WRONG), "topic made again", _COUNT
     ),

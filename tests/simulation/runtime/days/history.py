@@ -21,6 +21,7 @@ from tests.simulation.runtime.days.scenario import (
     Abort,
     AddPartition,
     DaysScenario,
+    DeleteChangelog,
     Pass,
     Recreate,
     Replace,
@@ -33,7 +34,7 @@ from tests.simulation.runtime.days.stores import KeptStores
 from tests.simulation.runtime.days.world import DaysWorld
 from tests.simulation.runtime.history import RuntimeHistory
 from tests.simulation.runtime.scenario import Feed
-from tests.simulation.runtime.topologies import INPUT
+from tests.simulation.runtime.topologies import CHANGELOG, INPUT
 from tests.simulation.world import Violation
 
 CHECKERS: tuple[type[RuntimeChecker], ...] = (Closed, ExactlyOnce, Offsets, Owners, KeptStores)
@@ -92,7 +93,14 @@ class DaysHistory(RuntimeHistory):
                 world.feed(count, Random(seed))
             case Pass(days, stands):
                 self._pass_days(int(days * DAY_MS), stands=stands)
-            case Abort() | Recreate() | AddPartition() | SetOffsets() | SetTopic():
+            case (
+                Abort()
+                | Recreate()
+                | DeleteChangelog()
+                | AddPartition()
+                | SetOffsets()
+                | SetTopic()
+            ):
                 self._change_by_hand(action)
             case _:
                 super()._take(action)
@@ -107,6 +115,9 @@ class DaysHistory(RuntimeHistory):
             case Recreate():
                 world.recreate(INPUT)
                 self._forget_checkers(Offsets, Owners)  # the offsets of another topic are lower
+            case DeleteChangelog():
+                world.delete(CHANGELOG)
+                self._forget_checkers(KeptStores)  # they equal what is gone
             case AddPartition():
                 world.add_partition(INPUT)
             case SetOffsets(back, deletes):

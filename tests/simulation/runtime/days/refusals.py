@@ -18,6 +18,8 @@ class Cause(Enum):
     """Its group was empty for longer than committed offsets are kept."""
     TOPIC = r"another topic of the same name|made again|topic id"
     """A topic was deleted and made again."""
+    RESET = r"was deleted|ends at"
+    """Its changelog was deleted, as a reset does first."""
     PARTITIONS = r"partitions"
     """A topic of its input has got another partition."""
     POLICY = r"cleanup\.policy|retention\.ms|were removed"

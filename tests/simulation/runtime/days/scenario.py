@@ -72,6 +72,11 @@ class Recreate:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteChangelog:
+    """Represents a reset of the application that is interrupted after its first step."""
+
+
+@dataclass(frozen=True, slots=True)
 class AddPartition:
     """Represents another partition of the input, to which the records of some keys go."""
 
@@ -103,6 +108,7 @@ DaysAction: TypeAlias = (
     | Replace
     | Abort
     | Recreate
+    | DeleteChangelog
     | AddPartition
     | SetTopic
     | SetOffsets
@@ -132,6 +138,7 @@ def days_scenario(
         "standbys": random.choice((0.0, 0.0, 0.7)),
         "kept_ms": 300_000,
         "broker": CHECKS,
+        "auto_offset_reset": "latest" if story == BEGUN_AT_THE_END else "earliest",
     }
     setting = RuntimeSetting(world=Setting(transaction_timeout_ms=1_500), **{**chosen, **given})
     steps = (
@@ -306,6 +313,29 @@ def _idle_for_weeks(random: Random) -> Iterator[Step[Any]]:
         yield Step(random.choice((50, 500)), _feed(random))
 
 
+def _begun_at_the_end(random: Random) -> Iterator[Step[Any]]:
+    """Begin where the input ends, and stop before the first record comes."""
+    # Long enough to have begun; a kill then leaves no time for the looks at positions that moved.
+    killed = random.random() < 0.5
+    yield Step(3_000 if killed else MOVED_MS, StopAll(killed))
+    yield Step(50, _feed(random))
+    yield Step(100, Pass(random.choice((0.5, 3))))
+    yield from _come_back(random)
+    yield Step(500, _feed(random))
+
+
+def _reset_interrupted(random: Random) -> Iterator[Step[Any]]:
+    """Reset a stopped application, but for its offsets, and start it again in between."""
+    yield Step(800, _feed(random))
+    yield Step(100, _feed(random))
+    yield Step(100, Rest())
+    yield Step(50, StopAll(killed=random.random() < 0.3))
+    yield Step(1_500, DeleteChangelog())
+    yield from _come_back(random)
+    yield Step(500, _feed(random))
+
+
+BEGUN_AT_THE_END = "begun at the end"
 STORIES = {
     "idle for weeks": _idle_for_weeks,
     "stopped beyond offsets": _stopped_beyond_offsets,
@@ -316,5 +346,7 @@ STORIES = {
     "windows that stand": _windows_that_stand,
     "topic made again": _topic_made_again,
     "lost unread": _lost_unread,
+    "reset interrupted": _reset_interrupted,
+    BEGUN_AT_THE_END: _begun_at_the_end,
 }
 """Fixed sequences of steps, by name."""

@@ -64,6 +64,17 @@ class DaysWorld(RuntimeWorld):
         # The group's offsets of a topic are deleted with it.
         self.causes |= {Cause.TOPIC, Cause.OFFSETS}
 
+    def delete(self, topic: str) -> None:
+        """Delete a topic for good."""
+        found = self.broker.topics.get(topic)
+        assert found is not None
+        with self.observe_action():
+            self.broker.topics.delete_topic(found)
+            self.broker.topics.release_deleted_name(topic)
+            for place in [each for each in self.truths if each[0] == topic]:
+                del self.truths[place]
+        self.causes.add(Cause.RESET)
+
     def set_offsets(self, back: int, *, deletes: bool) -> None:
         """Commit offsets of the inputs that lie `back`, or delete those of the first partition."""
         offsets = self.broker.coordinators.groups.offsets
