@@ -7,6 +7,10 @@ So a version that arrives late changes no other entry, and replaying any part of
 is safe.
 
 A version is encoded when it is put, once: it never changes afterwards.
+
+A changelog of versions can't be compacted by a broker, which knows only the last record of a key:
+that may be an earlier version, put late. Instead the store writes what it has into the changelog
+again (`state.version_rewrite`), and the records below are deleted.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from state.overlay import SortedOverlayKeys, merge_overlay
 from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
 from state.transaction import raise_no_record
+from state.version_rewrite import VersionRewrite
 
 V = TypeVar("V")
 
@@ -56,7 +61,8 @@ class VersionedStore(DiskBackedStore, Generic[V]):
     """Stores versions of values by key and timestamp (Kafka Streams' VersionedKeyValueStore).
 
     `history_ms` says how far behind stream time, the largest timestamp put, a value can be read and
-    a version can be put.
+    a version can be put. `is_source_topic`: the store is restored from the topic of its table,
+    which also has the versions that came too late.
     """
 
     _stream_time_ms: int
@@ -74,6 +80,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         codecs: StoreCodecs,
         *,
         history_ms: int,
+        is_source_topic: bool = False,
         cache: ObjectCache | None = None,
         clock: Callable[[], int] = raise_no_record,
     ) -> None:
@@ -87,6 +94,8 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         """The key on disk of the last version that the sweep has seen."""
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
         self._history_ms = history_ms
+        self._is_source_topic = is_source_topic
+        self._rewrite: VersionRewrite | None = None
         self.dropped = 0
         """The number of versions that came too late to be kept."""
         checkpoint = read_checkpoint_or_clear(disk, _LAYOUT, name)
@@ -169,17 +178,44 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         """Return about how much memory the running transaction's writes take, in bytes."""
         return self._overlay_bytes
 
+    @property
+    def is_rewriting(self) -> bool:
+        """Return whether a rewrite has begun that is not committed to its end."""
+        return self._rewrite is not None
+
+    @property
+    def ended_rewrite(self) -> VersionRewrite | None:
+        """Return the rewrite that ends with the running transaction; None if none does."""
+        rewrite = self._rewrite
+        return rewrite if rewrite is not None and rewrite.is_complete else None
+
+    def begin_rewrite(self, changelog_offset: int) -> None:
+        """Begin to write all versions on disk into the changelog again, some with each commit.
+
+        `changelog_offset` is the position at which the committed state is. A rollback ends it.
+        """
+        self._rewrite = VersionRewrite(self._disk, changelog_offset)
+
     def drain_writes(self) -> list[ChangelogEntry]:
-        """Return the changelog entries of the versions put; the same list until the outcome."""
+        """Return the changelog entries of the versions put; the same list until the outcome.
+
+        While the store is rewritten, the next versions on disk are among them.
+        """
         if self._drained is None:
             self._expired_keys = self._sweep_expired()
+            changes = self._overlay
+            if self._rewrite is not None:
+                again = self._rewrite.take_next_entries(len(changes), self._overlay_bytes)
+                for key in self._expired_keys:
+                    again.pop(key, None)
+                changes = again | changes
             self._drained = [
                 (
                     key[:-VERSION_SUFFIX_BYTES],
                     None if stored == _DELETED else stored[1:],
                     unpack_time(key[-VERSION_SUFFIX_BYTES:])[0],
                 )
-                for key, stored in self._overlay.items()
+                for key, stored in changes.items()
             ]
         return self._drained
 
@@ -190,18 +226,21 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         """
         if self._drained is None:
             raise RuntimeError(f"store {self.name!r}: commit before drain")
-        if self._overlay or self._expired_keys:
+        if self._drained or self._expired_keys:
             changes: dict[bytes, bytes | None] = dict.fromkeys(self._expired_keys)
             self._disk.write_changes(changes | self._overlay, self._complete_checkpoint(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
         for encoded, entry in self._latest_written.items():
             self._replace_cached_latest(encoded, entry)
         self._cache.advance_commit_count()
+        if self.ended_rewrite is not None:
+            self._rewrite = None
         self._begin_transaction()
 
     def rollback_transaction(self) -> None:
         """Discard the transaction's versions; the disk was never touched by it."""
         self._sweep.restart()
+        self._rewrite = None
         self._begin_transaction()
 
     def _begin_transaction(self) -> None:
@@ -220,8 +259,8 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         """Write committed changelog entries to disk; replaying the same entries again is safe."""
         changes: list[tuple[bytes, bytes | None]] = []
         for key, value, timestamp_ms in entries:
-            if timestamp_ms < self._stream_time_ms - self._history_ms:
-                continue  # a source topic as changelog: this version was dropped when it was read
+            if self._is_source_topic and timestamp_ms < self._stream_time_ms - self._history_ms:
+                continue  # it was dropped when it was read
             stored = _DELETED if value is None else _VALUE + value
             changes.append((key + pack_time(timestamp_ms), stored))
             self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
@@ -260,7 +299,8 @@ class VersionedStore(DiskBackedStore, Generic[V]):
 
         The older versions of a key come first. A version has expired if its successor is as old as
         the history, and a deletion of that age if it has nothing before it: without it what was
-        before would be the latest again.
+        before would be the latest again. For the same reason all deletions stay during a rewrite:
+        a version that they have ended may be in the changelog above the rewrite's beginning.
         """
         horizon_ms = self._stream_time_ms - self._history_ms
         dead: dict[bytes, None] = {}
@@ -274,7 +314,8 @@ class VersionedStore(DiskBackedStore, Generic[V]):
                 continue
             if before is not None and before[:-VERSION_SUFFIX_BYTES] == key and before < disk_key:
                 dead[before] = None
-            if stored == _DELETED:
+            # The one of the latest time is kept, since a restore takes stream time from it.
+            if stored == _DELETED and not self.is_rewriting and timestamp_ms < self._stream_time_ms:
                 older = self._versions_between(key, 0, timestamp_ms - 1, reverse=False)
                 if all(key + pack_time(each) in dead for each, _ in older):
                     dead[disk_key] = None

@@ -9,7 +9,7 @@
     changelogs         Create, Read, Write,         CreateTopics; Fetch in a restore; Produce;
                        DescribeConfigs,             DescribeConfigs as above, and to check
                        AlterConfigs                 settings; IncrementalAlterConfigs
-      of windows       Delete as well               DeleteRecords of windows that have expired
+      of windows       Delete as well               DeleteRecords of what has expired
     repartition        Create, Read, Write, Delete, as above; DeleteRecords by the purge
                        DescribeConfigs,
                        AlterConfigs
@@ -54,7 +54,7 @@ CLUSTER_NAME = "kafka-cluster"
 WRITE_IS_ENOUGH_SINCE = (2, 8)
 """The version of Kafka from which on Write on any topic allows an idempotent producer (KIP-679)."""
 _PREFIX_MARK = "*"
-_EXPIRING_KINDS = {StoreKind.WINDOW, StoreKind.SESSION}
+_EXPIRING_KINDS = {StoreKind.WINDOW, StoreKind.SESSION, StoreKind.VERSIONED}
 """The kinds of stores whose changelogs lose what has expired, by DeleteRecords."""
 
 

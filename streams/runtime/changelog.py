@@ -16,8 +16,10 @@ A changelog that has lost what committed offsets rest on is refused, and nothing
 rebuilt from it would not be what it was. That is so of one that ends too early, and of one that
 begins above offset 0 where a store needs what was below: compaction alone never moves the
 beginning. Windows and sessions expire, and their changelogs with them: there the loss is none if
-all that is gone had expired by stream time (`ChangelogExpiry`). `changelog_out_of_range=earliest`
-accepts the loss instead.
+all that is gone had expired by stream time (`ChangelogExpiry`). The changelog of a versioned store
+is not compacted, and begins where the store was written again. One that was compacted, as by an
+earlier release, may lack versions anywhere: it is taken only where stream time is within a day of
+the wall clock. `changelog_out_of_range=earliest` accepts the loss instead.
 
 The age of the last write is counted from `Checkpoint.written_ms`: a time at which the store had
 seen all that was in the changelog below its position, and nothing above it had been there. A
@@ -66,28 +68,39 @@ class ChangelogExpiry(NamedTuple):
     """Says which first records of a changelog may be gone, since what they wrote has expired.
 
     `is_declared`: the application declares settings of the topic by which records are removed.
-    `is_windowed`: the store is one of windows or sessions. `stream_time_ms` is that of the task at
-    the commit; -1 if unknown. `expired_offset` is what the commit names (`WindowExpiry`); None for
-    one of an earlier release, which let the wall clock cut the changelog.
+    `is_windowed`: the store is one of windows or sessions; `is_versioned`: of versions, with a
+    changelog of its own, which `is_rewritten` says it writes again. `stream_time_ms` is that of the
+    task at the commit; -1 if unknown. `expired_offset` is what the commit names (`WindowExpiry`);
+    None for one of an earlier release, which let the wall clock cut or compact the changelog.
     """
 
     is_declared: bool = False
     is_windowed: bool = False
+    is_versioned: bool = False
+    is_rewritten: bool = False
     stream_time_ms: int = -1
     expired_offset: int | None = None
 
-    def may_begin_at(self, start_offset: int, now_ms: int) -> bool:
+    def may_begin_at(self, start_offset: int, now_ms: int, *, is_compacted: bool = False) -> bool:
         """Return whether a changelog may begin at this offset without a loss.
 
         The wall clock removed what was a day older than the store's retention. All of it had
-        expired in stream time too if that is within a day of the wall clock.
+        expired in stream time too if that is within a day of the wall clock. `is_compacted`: the
+        topic's settings let it be compacted, by which versions are lost behind any beginning.
         """
-        if start_offset <= 0 or self.is_declared:
+        if self.is_declared:
+            return True
+        if self.is_versioned and (is_compacted or self.expired_offset is None):
+            return start_offset <= 0 and self._is_current(now_ms)
+        if start_offset <= 0:
             return True
         if self.expired_offset is not None:
             return start_offset <= self.expired_offset
-        is_current = self.stream_time_ms >= 0 and now_ms - self.stream_time_ms <= _DAY_MS
-        return self.is_windowed and is_current
+        return self.is_windowed and self._is_current(now_ms)
+
+    def _is_current(self, now_ms: int) -> bool:
+        """Return whether stream time is within a day of the wall clock."""
+        return self.stream_time_ms >= 0 and now_ms - self.stream_time_ms <= _DAY_MS
 
 
 NO_EXPIRY = ChangelogExpiry()
@@ -153,7 +166,9 @@ def find_restore_start(
             "group's offsets, the internal topics and the state directory"
         )
     # Without committed offsets nothing rests on the changelog.
-    is_cut = required_offset > 0 and not expiry.may_begin_at(start, now_ms)
+    is_cut = required_offset > 0 and not expiry.may_begin_at(
+        start, now_ms, is_compacted=kept_ms is not None
+    )
     loss = _describe_loss(store_name, changelog, required_offset, expiry) if is_cut else ""
     if checkpoint is None:
         return _accept_start(RestoreStart(start, now_ms, loss=loss), accepts_loss)
@@ -175,8 +190,12 @@ def find_restore_start(
             f"{position} to {end}, and keeps deletions for {(kept_ms or 0) // 1000} s "
             "(delete.retention.ms): some may be gone"
         )
-    elif position < start:
-        return _accept_start(RestoreStart(start, written_ms, loss=loss), accepts_loss)
+    elif position < start and expiry.is_rewritten and not is_cut:
+        # What was deleted and has expired is not written again.
+        reason = f"it is at {position} of {partition}, and was written again from {start} on"
+    elif position < start or (loss and expiry.is_versioned):
+        at = max(position, start)
+        return _accept_start(RestoreStart(at, written_ms, loss=loss), accepts_loss)
     else:
         # A `written_ms` of 0 means that the age is unknown; such a store is trusted.
         return RestoreStart(position, written_ms if unseen > 0 else now_ms)
@@ -198,6 +217,13 @@ def _describe_loss(
     store_name: str, changelog: ChangelogRange, required_offset: int, expiry: ChangelogExpiry
 ) -> str:
     """Return a sentence that says which records of a changelog are gone, and what they held."""
+    where = f"changelog {changelog.partition} of store {store_name!r}"
+    if expiry.is_versioned and changelog.start_offset <= 0:
+        return (
+            f"{where} was compacted by the wall clock, as earlier releases let it be, and may lack "
+            "versions that are within the store's history: stream time was "
+            f"{_format_time(expiry.stream_time_ms)}"
+        )
     cause = "DeleteRecords, or a cleanup.policy with delete"
     held = ""
     if expiry.is_windowed:
@@ -205,9 +231,9 @@ def _describe_loss(
         held = ", with windows that may still be open: stream time was "
         held += _format_time(expiry.stream_time_ms)
     return (
-        f"changelog {changelog.partition} of store {store_name!r} begins at "
-        f"{changelog.start_offset}, and offsets were committed when it stood at {required_offset}: "
-        f"its records 0 to {changelog.start_offset - 1} were removed ({cause}){held}"
+        f"{where} begins at {changelog.start_offset}, and offsets were committed when it stood at "
+        f"{required_offset}: its records 0 to {changelog.start_offset - 1} were removed ({cause})"
+        f"{held}"
     )
 
 

@@ -1,10 +1,11 @@
-"""Delete the records of windowed changelogs that have expired by their stores' stream time.
+"""Delete the records of changelogs that have expired: of windows, and of versions written again.
 
-Deleted is what lies below the expired offset that was committed (`streams.runtime.window_expiry`),
-and below that of every kept cut: a cut's offsets have the metadata of its moment. With
-`cut_retention_ms` records are deleted so much later. It runs beside the stream thread, as the purge
-of repartition topics does. Without the right to delete, one warning says so and the changelogs
-grow: no state depends on it. Kafka Streams lets the wall clock delete them (`retention.ms`).
+Deleted is what lies below the expired offset that was committed (`streams.runtime.window_expiry`,
+`streams.runtime.version_expiry`), and below that of every kept cut: a cut's offsets have the
+metadata of its moment. With `cut_retention_ms` records are deleted so much later. It runs beside
+the stream thread, as the purge of repartition topics does. Without the right to delete, one warning
+says so and the changelogs grow: no state depends on it. Kafka Streams lets the wall clock delete
+windows (`retention.ms`), and compact versions (`min.compaction.lag.ms`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class PurgeTiming(NamedTuple):
 
 
 class ChangelogPurger:
-    """Deletes expired records of the windowed changelogs that the tasks of one thread write.
+    """Deletes expired records of the changelogs that the tasks of one thread write.
 
     `check_groups_listed` raises AuthorizationError if groups of these names would not be listed.
     """
@@ -91,9 +92,9 @@ class ChangelogPurger:
                 self._admin.delete_records(to_delete)
         except AuthorizationError as error:
             self._is_refused = True
-            log.warning("expired windows stay in changelogs, which grow: %s", error)
+            log.warning("expired records stay in changelogs, which grow: %s", error)
         except (ConnectionLost, OutcomeUnknown, TaskMigrated, StreamsError) as error:
-            log.info("expired windows are deleted from changelogs later: %s", error)
+            log.info("expired records are deleted from changelogs later: %s", error)
 
     def _limit_to_cuts(self, expired: Sequence[ExpiredRecords]) -> dict[Partition, int]:
         """Return up to which offset each changelog may be deleted, by all kept cuts."""

@@ -106,7 +106,9 @@ class FollowedRangeFetcher:
         )
         start = find_start(required_offset=0)
         own_position = 0 if checkpoint is None else checkpoint.position
-        if start.rebuild_reason is None and start.position == own_position:
+        # The changelog of versions may lack some anywhere, if an earlier release let it be cleaned.
+        is_complete = not logged_store.expiry.is_versioned
+        if is_complete and start.rebuild_reason is None and start.position == own_position:
             return start
         committed = self._fetch_offsets(list(task.partitions))
         if committed is None or committed.pending:

@@ -5,7 +5,9 @@
       and buffers
     changelog, windows      compact,delete    retention.ms -1: windows close by stream time, which
       and sessions                            stands while nothing comes; none is lost to the clock
-    changelog, versioned    compact           min.compaction.lag.ms: the store's history and a day
+    changelog, versioned    delete            retention.ms -1: compaction would take the latest
+                                              version for one that came late; the store writes
+                                              what it has again (`streams.runtime.version_expiry`)
     repartition             delete            retention.ms -1: the purge deletes what was consumed;
                                               segment.bytes 50 MB, so that this soon frees disk
     ledger                  delete            retention.ms -1: for as long as outputs may be asked
@@ -15,7 +17,7 @@ Where the policy deletes, retention.bytes is -1, too: the brokers' default (`log
 may be a limit.
 
 With `cut_retention_ms` changelogs keep for so long what a newer record of the same key would let be
-compacted away, so that cuts can be read: min.compaction.lag.ms is the larger of the two.
+compacted away, so that cuts can be read: by min.compaction.lag.ms, where they are compacted.
 
 All have CreateTime: a record's timestamp is the store's and must come back as it was. What a store
 is declared with (`topic_settings`) goes over it. Source: WindowedChangelogTopicConfig,
@@ -29,8 +31,6 @@ from streams.ledger import ledger_topic
 from streams.runtime.changelog import ChangelogExpiry
 from streams.topology.build import Topology
 
-_DAY_MS = 86_400_000
-_INT64_MAX = 2**63 - 1
 _CREATE_TIME = {"message.timestamp.type": "CreateTime"}
 _FOR_EVER = {"retention.ms": "-1", "retention.bytes": "-1"}
 
@@ -52,15 +52,12 @@ def changelog_settings(store: StoreSpec, cut_retention_ms: int = 0) -> dict[str,
         case StoreKind.WINDOW | StoreKind.SESSION:
             settings = {"cleanup.policy": "compact,delete", **_FOR_EVER}
         case StoreKind.VERSIONED:
-            settings = {
-                "cleanup.policy": "compact",
-                COMPACTION_LAG_SETTING: _add_a_day(store.history_ms),
-            }
+            settings = {"cleanup.policy": "delete", **_FOR_EVER}
         case StoreKind.KEY_VALUE | StoreKind.BUFFER:
             settings = {"cleanup.policy": "compact"}
-    lag_ms = max(int(settings.get(COMPACTION_LAG_SETTING, 0)), cut_retention_ms)
-    lag = {COMPACTION_LAG_SETTING: str(lag_ms)} if lag_ms else {}
-    return {**settings, **lag, **_CREATE_TIME, **store.topic_settings}
+    if cut_retention_ms and "compact" in settings["cleanup.policy"]:
+        settings[COMPACTION_LAG_SETTING] = str(cut_retention_ms)
+    return {**settings, **_CREATE_TIME, **store.topic_settings}
 
 
 def list_changelogs(topology: Topology) -> dict[str, StoreSpec]:
@@ -88,13 +85,19 @@ def list_topic_settings(
 def find_cut_lags(topology: Topology, cut_retention_ms: int) -> dict[str, int]:
     """Return for each changelog the `min.compaction.lag.ms` in ms that cuts of it need.
 
-    A lag that is declared with the store goes over it. Empty where no cuts are to be kept.
+    A lag that is declared with the store goes over it. Empty where no cuts are to be kept. A
+    changelog that is not compacted needs none.
     """
     if not cut_retention_ms:
         return {}
-    return {
-        changelog: int(changelog_settings(store, cut_retention_ms)[COMPACTION_LAG_SETTING])
+    settings = {
+        changelog: changelog_settings(store, cut_retention_ms)
         for changelog, store in list_changelogs(topology).items()
+    }
+    return {
+        changelog: int(each[COMPACTION_LAG_SETTING])
+        for changelog, each in settings.items()
+        if COMPACTION_LAG_SETTING in each
     }
 
 
@@ -104,14 +107,11 @@ def expiry_of_changelog(store: StoreSpec) -> ChangelogExpiry:
     Settings of the topic that are declared with the store may let it be cut at any time.
     """
     declared = {"cleanup.policy", "retention.ms", "retention.bytes"} & store.topic_settings.keys()
-    settings = changelog_settings(store)
+    policy = changelog_settings(store)["cleanup.policy"]
+    is_versioned = store.kind is StoreKind.VERSIONED and store.source_topic is None
     return ChangelogExpiry(
-        is_declared=bool(declared) and "delete" in settings["cleanup.policy"],
+        is_declared=bool(declared) and "delete" in policy,
         is_windowed=store.kind in (StoreKind.WINDOW, StoreKind.SESSION),
+        is_versioned=is_versioned,
+        is_rewritten=is_versioned and "compact" not in policy,
     )
-
-
-def _add_a_day(duration_ms: int | None) -> str:
-    """Return a duration in ms and a day more, as text; at most the largest int64."""
-    assert duration_ms is not None, "a store of this kind is declared with a duration"
-    return str(min(duration_ms + _DAY_MS, _INT64_MAX))

@@ -41,11 +41,15 @@ class LoggedStore:
     expiry: ChangelogExpiry = NO_EXPIRY
     """The first records of the changelog that may be gone, by the committed offsets."""
     window_expiry: WindowExpiry = field(default_factory=WindowExpiry)
-    """The progress of expiry in the changelog of a window or session store."""
+    """The progress of expiry in the changelog of a window, session or versioned store."""
 
     def note_changelog_start(self, changelog: ChangelogRange, *, is_accepted: bool) -> None:
         """Note where the changelog begins: what is gone without a loss has expired."""
         start_offset = changelog.start_offset
+        if self.expiry.is_versioned:
+            if is_accepted or changelog.tombstone_retention_ms is not None:
+                self.window_expiry = WindowExpiry()  # so that all is written again at once
+            return
         if is_accepted or self.expiry.may_begin_at(start_offset, changelog.fetched_at_ms):
             expired = self.window_expiry.expired_offset or 0
             self.window_expiry.expired_offset = max(expired, start_offset)

@@ -60,7 +60,7 @@ _MARK_NAMES = ("at least once", "reset was begun", "reset is done")
 _AT_LEAST_ONCE_HASH, _RESET_BEGUN_HASH, _RESET_DONE_HASH = (
     crc32(name.encode()) for name in _MARK_NAMES
 )
-_WINDOWED_KINDS = {StoreKind.WINDOW, StoreKind.SESSION}
+_EXPIRING_KINDS = {StoreKind.WINDOW, StoreKind.SESSION, StoreKind.VERSIONED}
 METADATA_BYTES_MAX = 4_096
 """The brokers' default limit in bytes, which includes the NUL that librdkafka adds."""
 _KAFKA_STREAMS = struct.Struct(">bq")
@@ -334,9 +334,9 @@ def _changelog_store_names(sub: Subtopology) -> list[str]:
 
 
 def _list_expiry_names(sub: Subtopology) -> list[str]:
-    """Return the names of the entries that say what has expired of windowed changelogs."""
-    windowed = (s.name for s in sub.stores if s.logged and s.kind in _WINDOWED_KINDS)
-    return [name for store in windowed for name in name_expiry_entries(store)]
+    """Return the names of the entries that say what has expired of changelogs."""
+    expiring = (s.name for s in sub.stores if s.logged and s.kind in _EXPIRING_KINDS)
+    return [name for store in expiring for name in name_expiry_entries(store)]
 
 
 def _format_first_names(names: list[str]) -> str:

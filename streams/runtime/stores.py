@@ -106,11 +106,27 @@ def open_store(
                 clock=clock,
             )
         case StoreKind.VERSIONED:
-            history_ms = _DEFAULT_RETENTION_MS if spec.history_ms is None else spec.history_ms
-            return VersionedStore(
-                spec.name, disk, codecs, history_ms=history_ms, cache=cache, clock=clock
-            )
+            return _open_versioned_store(spec, disk, codecs, cache, clock)
         case StoreKind.BUFFER:
             return BufferStore(
                 spec.name, disk, time_of=spec.extract_time_ms, cache=cache, clock=clock
             )
+
+
+def _open_versioned_store(
+    spec: StoreSpec,
+    disk: StoreDisk,
+    codecs: StoreCodecs,
+    cache: ObjectCache | None,
+    clock: Callable[[], int],
+) -> VersionedStore[Any]:
+    """Open a versioned store, which keeps a day of history where none is declared."""
+    return VersionedStore(
+        spec.name,
+        disk,
+        codecs,
+        history_ms=_DEFAULT_RETENTION_MS if spec.history_ms is None else spec.history_ms,
+        is_source_topic=spec.source_topic is not None,
+        cache=cache,
+        clock=clock,
+    )

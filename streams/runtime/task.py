@@ -140,7 +140,9 @@ class Task:
         topics = tuple(sorted({partition.topic for partition in partitions}))
         # Of several inputs one may lose its offset: those of the others name it.
         self._input_topics = topics if len(topics) > 1 else ()
-        self._names_expired = False
+        # Without room nothing proves that records have expired: then none are deleted.
+        named_count = len(stores.logged) + len(self.timed_steps) + stores.count_expiry_entries()
+        stores.names_expired = fit_entries(named_count, metadata_bytes_max)
         self._lock = lock
         self.early_serialization = EarlySerialization(stores.all_stores, self._is_processing_record)
 
@@ -315,11 +317,7 @@ class Task:
             expiry.ms = store.stream_time_ms
         times = steps.buffered_records.partition_times_ms(steps.context.stream_time_ms)
         step_times = {step: time.ms for step, time in steps.context.step_times.items()}
-        expired = self.stores.advance_window_expiry()
-        # Without room nothing proves that records have expired: then none are deleted.
-        self._names_expired = fit_entries(
-            len(stores) + len(step_times) + len(expired), self._metadata_bytes_max
-        )
+        expired = self.stores.advance_expiry()
         encode = partial(
             encode_metadata,
             stores,
@@ -329,7 +327,7 @@ class Task:
             input_topics=self._input_topics,
             topic_ids=self.topic_ids,
             is_at_least_once=not self._is_transactional,
-            entries=expired if self._names_expired else {},
+            entries=expired,
         )
         return [
             (p, OffsetAndMetadata(o, encode(times.get(p, NO_TIME))))
@@ -368,8 +366,6 @@ class Task:
 
     def take_expired_records(self) -> list[ExpiredRecords]:
         """Return what has expired of the stores' changelogs, by the last commit."""
-        if not self._names_expired:
-            return []
         return self.stores.take_expired_records(self.partitions)
 
     def _is_processing_record(self) -> bool:

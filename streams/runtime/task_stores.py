@@ -15,12 +15,14 @@ from state.errors import StoreCorrupted
 from state.expiring import ExpiringStore
 from state.segmented import SegmentedStore
 from state.store import StateStore, StoreCheckpoint
+from state.versioned import VersionedStore
 from state.write_behind import WriteBehindDisk
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import decode_metadata
+from streams.runtime.version_expiry import advance_version_expiry, begin_rewrite_if_due
 from streams.runtime.window_expiry import (
     ExpiredRecords,
     WindowExpiry,
@@ -48,6 +50,8 @@ class TaskStores:
         """The stores with a changelog, by name."""
         self.unlogged = dict(unlogged or {})
         """Stores without a changelog: they commit like the others, and nothing restores them."""
+        self.names_expired = True
+        """Whether the offsets' metadata have room for what has expired of changelogs."""
         self._task_name = task_name
         self._undelivered: list[str] = []
 
@@ -103,19 +107,38 @@ class TaskStores:
             if logged.expiry.is_windowed and isinstance(logged.store, SegmentedStore):
                 yield name, logged, logged.store
 
-    def advance_window_expiry(self) -> dict[str, int]:
-        """Advance what has expired of windowed changelogs; return it as entries of the metadata."""
+    def list_rewritten_stores(self) -> Iterator[tuple[str, LoggedStore, VersionedStore[Any]]]:
+        """Yield name, changelog and store of those that write their changelog again."""
+        for name, logged in self.logged.items():
+            if logged.expiry.is_rewritten and isinstance(logged.store, VersionedStore):
+                yield name, logged, logged.store
+
+    def count_expiry_entries(self) -> int:
+        """Return at most how many entries of the metadata say what has expired of changelogs."""
+        expiring = [*self.list_windowed_stores(), *self.list_rewritten_stores()]
+        return sum(len(name_expiry_entries(name)) for name, *_ in expiring)
+
+    def advance_expiry(self) -> dict[str, int]:
+        """Advance what has expired of changelogs; return it as entries of the metadata."""
         entries: dict[str, int] = {}
+        if not self.names_expired:
+            return entries
         for name, logged, store in self.list_windowed_stores():
             expiry = logged.window_expiry
             expiry.advance(store.stream_time_ms, store.deleted_before_ms, logged.changelog_position)
             entries |= to_metadata_entries(name, expiry)
+        for name, logged, versions in self.list_rewritten_stores():
+            advance_version_expiry(logged.window_expiry, versions)
+            if logged.window_expiry.expired_offset is not None:
+                entries |= to_metadata_entries(name, logged.window_expiry)
         return entries
 
     def take_expired_records(self, inputs: Iterable[Partition]) -> list[ExpiredRecords]:
         """Return what has expired of changelogs since the last call, as it was committed."""
         expired: list[ExpiredRecords] = []
-        for name, logged, _ in self.list_windowed_stores():
+        if not self.names_expired:
+            return expired
+        for name, logged in self.logged.items():
             expiry = logged.window_expiry
             offset = expiry.expired_offset or 0
             if offset > expiry.purged_offset:
@@ -145,6 +168,9 @@ class TaskStores:
         for store in self.all_stores().values():
             # A user's `except Exception` may have caught what a read raised.
             store.raise_if_corrupted()
+        if self.names_expired:
+            for _, logged, versions in self.list_rewritten_stores():
+                begin_rewrite_if_due(versions, logged.changelog_position, logged.window_expiry)
         for store in self.all_stores().values():
             store.drain_writes()
 

@@ -38,7 +38,8 @@ class WindowExpiry:
     """Tracks the expired offset of one changelog, and the mark by which it advances.
 
     `expired_offset` is None where no commit has named one, as in those of an earlier release. A
-    `mark_time_ms` of -1 means that there is no mark.
+    `mark_time_ms` of -1 means that there is no mark. For a versioned store it stays that, and
+    `mark_offset` is where its changelog is to be written again (`streams.runtime.version_expiry`).
     """
 
     expired_offset: int | None = None

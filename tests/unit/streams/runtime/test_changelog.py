@@ -173,6 +173,70 @@ def test_a_refusal_says_when_the_windows_were_open() -> None:
         begin(None, required=19, expiry=WINDOWS_OF_LAST_WEEK)
 
 
+def versions(
+    expired_offset: int | None, *, idle_ms: int = 7 * DAY_MS, is_declared: bool = False
+) -> ChangelogExpiry:
+    """Return the expiry of a versioned store whose stream time is so far behind the clock."""
+    return ChangelogExpiry(
+        is_declared=is_declared,
+        is_versioned=True,
+        is_rewritten=True,
+        stream_time_ms=NOW_MS - idle_ms,
+        expired_offset=expired_offset,
+    )
+
+
+KEPT = None
+"""That of a topic which is not compacted."""
+
+
+def test_a_versioned_store_is_restored_from_where_its_changelog_was_written_again() -> None:
+    log = changelog(kept_ms=KEPT)
+    assert begin(None, log, required=19, expiry=versions(10)) == RestoreStart(10, NOW_MS)
+    found = begin(OLD, log, required=19, expiry=versions(12))
+    assert found == RestoreStart(15, LONG_AGO_MS)
+    with pytest.raises(StreamsError, match="its records 0 to 9 were removed"):
+        begin(None, log, required=19, expiry=versions(9))
+
+
+def test_versions_below_the_beginning_are_not_kept_since_their_deletions_may_be_gone() -> None:
+    behind = StoreCheckpoint(5, "id", NOW_MS - 5)
+    found = begin(behind, changelog(kept_ms=KEPT), required=19, expiry=versions(10))
+    assert (found.position, found.since_ms) == (10, NOW_MS)
+    assert (
+        found.rebuild_reason == "it is at 5 of a-c-changelog[0], and was written again from 10 on"
+    )
+    accepted = begin(
+        behind, changelog(kept_ms=KEPT), required=19, expiry=versions(9), accepts_loss=True
+    )
+    assert (accepted.position, accepted.rebuild_reason) == (10, None)
+
+
+@pytest.mark.parametrize(("expired_offset", "kept_ms"), [(None, KEPT), (None, DAY_MS), (0, DAY_MS)])
+@pytest.mark.parametrize("checkpoint", [None, StoreCheckpoint(15, "id", NOW_MS - 5)])
+def test_a_changelog_of_versions_that_the_wall_clock_compacted_is_refused_after_idle_days(
+    checkpoint: StoreCheckpoint | None, expired_offset: int | None, kept_ms: int | None
+) -> None:
+    log = changelog(0, kept_ms=kept_ms)
+    position = 0 if checkpoint is None else 15
+    assert begin(checkpoint, log, expiry=versions(expired_offset)).position == position
+    current = versions(expired_offset, idle_ms=DAY_MS)
+    assert begin(checkpoint, log, required=19, expiry=current).position == position
+    idle = versions(expired_offset, idle_ms=DAY_MS + 1)
+    with pytest.raises(StreamsError, match=r"compacted by the wall clock.* time was 1970-04-09T23"):
+        begin(checkpoint, log, required=19, expiry=idle)
+    accepted = begin(checkpoint, log, required=19, expiry=idle, accepts_loss=True)
+    assert (accepted.position, accepted.rebuild_reason) == (position, None)
+    assert "may lack versions" in accepted.loss
+    declared = versions(expired_offset, is_declared=True)
+    assert begin(checkpoint, log, required=19, expiry=declared).position == position
+
+
+def test_a_versioned_store_that_holds_what_was_committed_is_trusted_after_idle_days() -> None:
+    log = changelog(0)
+    assert begin(OLD, log, required=15, expiry=versions(None)) == RestoreStart(15, NOW_MS)
+
+
 @pytest.mark.parametrize(
     ("settings", "kept_ms"),
     [

@@ -38,6 +38,11 @@ DECLARED = WINDOWS | {"retention.ms": "50"}
         (REPARTITION_SETTINGS, {"retention.bytes": "9"}, {"retention.bytes": "-1"}),
         (LEDGER_SETTINGS, {"retention.ms": "604800000"}, {"retention.ms": "-1"}),
         (LEDGER_SETTINGS, {"cleanup.policy": "compact"}, {"cleanup.policy": "delete"}),
+        (
+            QUEUE,
+            {"cleanup.policy": "compact", "retention.ms": "604800000"},
+            {"cleanup.policy": "delete", "retention.ms": "-1"},
+        ),
         (DECLARED, {"retention.ms": "49"}, {"retention.ms": "50"}),
         (DECLARED, {"retention.ms": "50"}, {}),
         (DECLARED, {"retention.ms": "51"}, {}),

@@ -206,7 +206,8 @@ def test_a_table_of_a_stream_and_a_store_that_forgets_by_itself_keep_their_chang
 
 
 def test_a_version_that_was_dropped_as_too_old_is_dropped_in_a_restore_too() -> None:
-    spec = StoreSpec(name="v", **TEXT, kind=StoreKind.VERSIONED, history_ms=10)
+    kept: dict[str, Any] = {"kind": StoreKind.VERSIONED, "history_ms": 10, "source_topic": "rates"}
+    spec = StoreSpec(name="v", **TEXT, **kept)
     put, restored = (open_store(spec, MemoryDisk()) for _ in range(2))
     assert isinstance(put, VersionedStore)
     assert isinstance(restored, VersionedStore)

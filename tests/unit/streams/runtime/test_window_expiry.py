@@ -80,7 +80,7 @@ def write(stores: TaskStores, start_ms: int, position: int) -> dict[str, int]:
     logged.store.put("k", "v", start_ms, 0)
     logged.store.drain_writes()
     logged.changelog_position = position
-    entries = stores.advance_window_expiry()
+    entries = stores.advance_expiry()
     logged.store.commit(StoreCheckpoint(position, "id", 1))
     return entries
 
@@ -183,7 +183,7 @@ def test_without_the_right_one_warning_is_logged_and_nothing_fails(
         error = AuthorizationError("Delete", "topic", CHANGELOG.topic)
         world.script.fail("admin.delete_records", error)
     assert world.expire(5) == world.expire(6) == 0
-    assert caplog.text.count("expired windows stay in changelogs, which grow") == 1
+    assert caplog.text.count("expired records stay in changelogs, which grow") == 1
 
 
 def test_a_broker_that_does_not_answer_is_asked_with_the_next_records() -> None:
