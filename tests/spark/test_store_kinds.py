@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from streams import App, Store, serdes, until_time_limit
-from streams.errors import ConfigError
+from streams.errors import ConfigError, UserError
 from streams.spark.stores.store_options import options_for
 from tests.brokers import Broker
+from tests.processes import HANG_LIMIT_S
 from tests.spark.one_store import Fed, One
 from tests.spark.store_rows import START_MS, TEXT, load_with, millis, table
 
@@ -50,6 +53,12 @@ def test_versions_hold_from_their_time_to_the_next_however_they_came(
             said = store.get(key, begin_ms)
             assert (said.value, said.timestamp_ms, said.valid_to_ms) == (value, begin_ms, end_ms)
         assert store.get("b") is None
+        changelog = cut.stores["prices"].changelog
+        admin = AdminClient({"bootstrap.servers": one.servers})
+        [deleted] = admin.delete_records([TopicPartition(changelog, 0, 1)]).values()
+        deleted.result(HANG_LIMIT_S)
+        with pytest.raises(UserError, match="begins at offset 1, and was written again"):
+            one.load("prices", cut, versioned="true")
 
 
 def test_a_table_that_is_restored_from_its_own_topic(made: Callable[..., One]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.runtime.offset_metadata import decode_metadata
+from streams.runtime.window_expiry import name_expiry_entries
 from streams.spark.cuts.cut import StoreCut
 from streams.topology.build import Topology
 
@@ -156,11 +157,14 @@ def resolve_store_positions(
     unnamed: list[tuple[str, Partition]] = []
     for name, table in sorted(store_changelogs.items()):
         positions_by_number: dict[int, int] = {}
+        expired: dict[int, int] = {}
+        expired_entry, *_ = name_expiry_entries(name)
         for number in range(partition_counts.get(table.changelog, 0)):
             changelog = Partition(table.changelog, number)
             if table.is_source_topic:
                 held = offsets.get(changelog)
                 positions_by_number[number] = 0 if held is None else held.offset
+                expired[number] = positions_by_number[number]
                 continue
             read = [Partition(topic, number) for topic in table.position_topics]
             task_metadata = [metadata[p] for p in read if p in metadata]
@@ -168,7 +172,10 @@ def resolve_store_positions(
                 each for one in task_metadata if (each := one.position_of_store(name)) is not None
             ]
             positions_by_number[number] = max(named_positions, default=0)
+            named = max((each.find_entry(expired_entry) or 0 for each in task_metadata), default=0)
+            if named:
+                expired[number] = named
             if task_metadata and not named_positions:
                 unnamed.append((name, changelog))
-        stores[name] = StoreCut(table.changelog, positions_by_number)
+        stores[name] = StoreCut(table.changelog, positions_by_number, expired)
     return stores, unnamed

@@ -25,11 +25,13 @@ class StoreCut:
     """Represents a store at a cut: its changelog and the position in each of its partitions.
 
     `changelog` is the topic that the store is restored from. A position is the first offset that is
-    not in the store.
+    not in the store. `expired` are the offsets up to which partitions may begin without a loss, 0
+    where none is named.
     """
 
     changelog: str
     positions: Mapping[int, int]
+    expired: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,7 @@ class Cut:
                     name: {
                         "changelog": store.changelog,
                         "positions": {str(p): at for p, at in sorted(store.positions.items())},
+                        "expired": {str(p): at for p, at in sorted(store.expired.items())},
                     }
                     for name, store in sorted(self.stores.items())
                 },
@@ -107,6 +110,7 @@ class Cut:
                     name: StoreCut(
                         str(store["changelog"]),
                         {int(p): int(at) for p, at in store["positions"].items()},
+                        {int(p): int(at) for p, at in store.get("expired", {}).items()},
                     )
                     for name, store in fields["stores"].items()
                 },

@@ -114,5 +114,7 @@ def _store_retention_ms(spec: StoreSpec) -> int | None:
         case StoreKind.SESSION:
             return _DEFAULT_RETENTION_MS if spec.retention_ms is None else spec.retention_ms
         case StoreKind.VERSIONED:
+            if spec.source_topic is None:
+                return None  # the changelog has only what the store kept, in any order
             return _DEFAULT_RETENTION_MS if spec.history_ms is None else spec.history_ms
     return spec.ttl_ms

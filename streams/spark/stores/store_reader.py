@@ -211,6 +211,14 @@ def _list_changelog_ranges(options: ReadOptions, cut: Cut, store: StoreCut) -> l
                 f"changelog's start. {partition} begins at offset {start}, and the cut is at "
                 f"{position}: take a newer one, or read what was exported"
             )
+        if options.versioned is not VersionedRead.NO and start > store.expired.get(
+            partition.number, 0
+        ):
+            raise UserError(
+                f"store {options.store!r} can't be read as of the cut: {partition} begins at "
+                f"offset {start}, and was written again above the cut's position since. Take a "
+                "newer one; or have cuts readable for longer with the setting cut_retention_ms"
+            )
         if position > end:
             raise UserError(
                 f"store {options.store!r} can't be read as of the cut: {partition} ends at offset "

@@ -11,13 +11,14 @@ import pytest
 from streams import App, Store, serdes
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.runtime.offset_metadata import encode_metadata
+from streams.runtime.window_expiry import WindowExpiry, to_metadata_entries
 from streams.spark.cuts.application_topics import (
     StoreChangelog,
     infer_group_topics,
     list_app_topics,
     resolve_store_positions,
 )
-from streams.spark.cuts.cut import StoreCut
+from streams.spark.cuts.cut import Cut, StoreCut
 
 KAFKA_STREAMS = base64.b64encode(struct.pack(">bqi", 2, 1_700_000_000_000, 0)).decode()
 """The bytes of TopicPartitionMetadata.encode: version, partition time, no processor metadata."""
@@ -64,7 +65,7 @@ def test_a_table_whose_topic_takes_the_place_of_a_changelog_is_at_the_offset_of_
     found, unnamed = resolve_store_positions(
         shape.store_changelogs, {Partition("rows", 1): at(7)}, {"rows": 2}
     )
-    assert found == {"t": StoreCut("rows", {0: 0, 1: 7})}
+    assert found == {"t": StoreCut("rows", {0: 0, 1: 7}, {0: 0, 1: 7})}
     assert not unnamed
 
 
@@ -79,6 +80,17 @@ def test_positions_are_those_of_the_last_commit_and_0_before_the_first() -> None
     found, unnamed = resolve_store_positions(tables, offsets, {"a-s-changelog": 3})
     assert found == {"s": StoreCut("a-s-changelog", {0: 8, 1: 6, 2: 0})}
     assert not unnamed
+
+
+def test_a_cut_names_up_to_where_a_changelog_had_expired() -> None:
+    entries = to_metadata_entries("s", WindowExpiry(4))
+    text = encode_metadata({"s": 9}, entries=entries)
+    offsets = {Partition("left", 0): OffsetAndMetadata(3, text), Partition("left", 1): at(2, s=6)}
+    tables = {"s": StoreChangelog("a-s-changelog", frozenset({"left"}))}
+    found, _ = resolve_store_positions(tables, offsets, {"a-s-changelog": 2})
+    assert found == {"s": StoreCut("a-s-changelog", {0: 9, 1: 6}, {0: 4})}
+    cut = Cut(application_id="a", taken_ms=0, offsets={}, stores=found)
+    assert Cut.from_json(cut.to_json()) == cut
 
 
 @pytest.mark.parametrize("metadata", [KAFKA_STREAMS, "", "by hand"])
