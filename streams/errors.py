@@ -12,6 +12,8 @@
     ApplicationShutdown  a running thread    as StreamsError: another member's error ends all
     TopologyRefused  a running thread        as StreamsError: its topology can't run beside the
                                              group's
+    PositionRefused  a running thread        as StreamsError, if no other member has committed the
+                                             task since; else as TaskMigrated
     TaskMigrated     the runtime             tasks are closed without a commit, the member rejoins
     GenerationOver   the runtime             while the member joins: roll back and go on with the
                                              tasks; else as TaskMigrated
@@ -133,6 +135,13 @@ class ApplicationShutdown(StreamsError):
 
 class TopologyRefused(StreamsError):
     """Signals that this topology can't run beside the one that the group runs, and why."""
+
+
+class PositionRefused(StreamsError):
+    """Signals that a task can't go on from its committed offsets, as far as this member knows them.
+
+    A member that was cut off may know old ones: another may have the task by now.
+    """
 
 
 class SerdeError(StreamsError):

@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 from state.store import StoreCheckpoint
 from streams.common.topic_partitions import Partition
-from streams.errors import StreamsError
+from streams.errors import PositionRefused
 
 _DAY_MS = 86_400_000
 _DELETE_RETENTION_MS = _DAY_MS
@@ -146,20 +146,20 @@ def find_restore_start(
     `required_offset` is the end of the changelog when the input offsets were committed, 0 if none
     were. `expiry` says which first records may be gone; `accepts_loss`: others may be, too.
 
-    Raises: StreamsError for a changelog that has lost what the committed offsets rest on.
+    Raises: PositionRefused for a changelog that has lost what the committed offsets rest on.
     """
     partition, start, end, topic_id, kept_ms, now_ms = changelog
     remade = checkpoint is not None and checkpoint.topic_id != topic_id
     if remade and required_offset > 0:
         # Without offsets, which move on: whoever waits for the end of it says it once.
-        raise StreamsError(
+        raise PositionRefused(
             f"changelog {partition} is not the one that store {store_name!r} in the state "
             "directory was kept in: it was deleted and made again, and offsets are committed. If "
             "the application was reset, remove its state directory on this machine too; else bring "
             "the changelog back"
         )
     if required_offset > end:
-        raise StreamsError(
+        raise PositionRefused(
             f"changelog {partition} of store {store_name!r} ends at {end}, and "
             f"offsets were committed when it stood at {required_offset}: it was deleted, made "
             "again or cut. Bring it back; or start over: `millrace group reset` deletes the "
@@ -203,9 +203,9 @@ def find_restore_start(
 
 
 def _accept_start(restore_start: RestoreStart, accepts_loss: bool) -> RestoreStart:
-    """Return where a restore starts; raise StreamsError for a loss that is not accepted."""
+    """Return where a restore starts; raise PositionRefused for a loss that is not accepted."""
     if restore_start.loss and not accepts_loss:
-        raise StreamsError(
+        raise PositionRefused(
             f"{restore_start.loss}. Start the worker whose state directory still has the store, or "
             "bring the records back; or accept the loss once with changelog_out_of_range=earliest; "
             "or start over with `millrace group reset`"

@@ -30,7 +30,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.errors import StreamsError
+from streams.errors import PositionRefused, StreamsError
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import (
     OffsetMetadata,
@@ -55,7 +55,7 @@ class OffsetProof:
     is_reset: bool = False
 
     def check_store(self, logged: LoggedStore) -> None:
-        """Raise StreamsError if a store holds a committed record that no offset accounts for.
+        """Raise PositionRefused if a store holds a committed record that no offset accounts for.
 
         `logged.committed_end` is the end of the committed records that are known to be in it.
         """
@@ -64,10 +64,10 @@ class OffsetProof:
             return
         holds = f"store {logged.store.name!r} holds records of {logged.changelog} up to {end}"
         if self.problem:
-            raise StreamsError(self._format_refusal(holds))
+            raise PositionRefused(self._format_refusal(holds))
         known = self.positions.get(logged.changelog, end)
         if end > known:
-            raise StreamsError(
+            raise PositionRefused(
                 f"the committed offsets of group {self.group!r} are older than its state: they "
                 f"were committed when {logged.changelog} stood at {known}, and {holds}. Records "
                 f"would count twice. {_WAYS_OUT}"

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 
 from streams.common.host import Host
 from streams.common.topic_partitions import Partition
-from streams.errors import StreamsError
+from streams.errors import PositionRefused
 from streams.runtime.interfaces import AdminClient
 from streams.runtime.topic_ids import fetch_topic_id_hashes
 from streams.settings.offset_reset import (
@@ -83,14 +83,14 @@ class OffsetResetter:
 
         Where a topic was made again while it was read, `offset_out_of_range` decides.
 
-        Raises: StreamsError where `auto_offset_reset` is `none`, and as
+        Raises: PositionRefused where `auto_offset_reset` is `none`, and as
         `find_offsets_in_new_topics` does.
         """
         # A repartition topic is internal: its records are never skipped.
         internal = [p for p in partitions if p.topic in self._internal_topics]
         inputs = [p for p in partitions if p.topic not in self._internal_topics]
         if inputs and self._uncommitted_policy.strategy is ResetStrategy.NONE:
-            raise StreamsError(
+            raise PositionRefused(
                 f"nothing is committed for {_format_partitions(inputs)}, and "
                 "auto_offset_reset=none: commit "
                 "an offset for the group, or let auto_offset_reset say where to begin"
@@ -114,7 +114,7 @@ class OffsetResetter:
     def find_reset_offsets(self, out_of_range: Mapping[Partition, int]) -> dict[Partition, int]:
         """Return the offsets at which to go on with partitions whose position is out of range.
 
-        Counts and logs the records that are skipped. Raises: StreamsError where
+        Counts and logs the records that are skipped. Raises: PositionRefused where
         `offset_out_of_range` is `fail`, and for internal topics.
         """
         partitions = list(out_of_range)
@@ -126,12 +126,12 @@ class OffsetResetter:
             problem = f"offset {offset} of {partition} is outside of what is there, "
             problem += f"{starts[partition]} to {ends[partition]}"
             if partition.topic in self._internal_topics:
-                raise StreamsError(
+                raise PositionRefused(
                     f"{problem}: records between two steps of this application are lost. Was the "
                     "topic deleted, or its retention changed? Reset the application"
                 )
             if self._out_of_range_policy.strategy is ResetStrategy.NONE:
-                raise StreamsError(
+                raise PositionRefused(
                     f"{problem}, and offset_out_of_range=fail: bring the records back, commit "
                     "another offset for the group, or let offset_out_of_range say where to go on"
                 )
@@ -172,7 +172,7 @@ class OffsetResetter:
 
         `former` are the committed offsets, which belong to the topics before; -1 where they are
         gone with these. Counts and logs them.
-        Raises: StreamsError where `offset_out_of_range` is `fail`, and for internal topics.
+        Raises: PositionRefused where `offset_out_of_range` is `fail`, and for internal topics.
         """
         if not former:
             return {}
@@ -185,12 +185,12 @@ class OffsetResetter:
                 f"{partition.topic!r} was deleted and created again"
             )
             if partition.topic in self._internal_topics:
-                raise StreamsError(
+                raise PositionRefused(
                     f"{problem}, and records between two steps of this application are lost. Reset "
                     "the application (`millrace group reset MODULE:APP`)"
                 )
             if self._out_of_range_policy.strategy is ResetStrategy.NONE:
-                raise StreamsError(
+                raise PositionRefused(
                     f"{problem}, and offset_out_of_range=fail: let offset_out_of_range say where "
                     "to go on in the new topic (earliest, latest, by_duration:...), or start over "
                     "with `millrace group reset MODULE:APP`"

@@ -129,7 +129,7 @@ class Task:
         polled: another time it might choose others."""
         self.slice_size = _INITIAL_SLICE_SIZE
         """How many records to process before the thread does something else."""
-        self._committed_positions: dict[Partition, int] = {}
+        self.committed_positions: dict[Partition, int] = {}
         self._subtopology = subtopology
         self._steps: BoundSteps | None = None
         self._failures = failures
@@ -190,7 +190,7 @@ class Task:
         `committed_positions` are those of `positions` that are committed.
         """
         self._change_state("restore")
-        self._committed_positions = dict(committed_positions or {})
+        self.committed_positions = dict(committed_positions or {})
         self.must_commit_positions = must_commit_positions
         self.step_times_ms = step_times_ms or {}
         self.commit_number = commit_number
@@ -288,7 +288,7 @@ class Task:
 
         `positions` are the consumer's, as for `advance_positions`.
         """
-        committed = self._committed_positions
+        committed = self.committed_positions
         return any(
             committed.get(partition) != self._find_next_position(partition, positions)
             for partition in self.positions
@@ -357,7 +357,7 @@ class Task:
         `now_ms` is a wall-clock time at which nothing was in the changelogs above the stores'
         positions.
         """
-        self._committed_positions = dict(self.positions)
+        self.committed_positions = dict(self.positions)
         self.stores.commit_changes(now_ms)
         self.commit_needed = self.must_commit_positions = False
         self.steps.context.commit_requested = False

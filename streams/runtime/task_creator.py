@@ -255,6 +255,14 @@ class TaskCreator:
             task.uncommitted_inputs = [p for p in task.partitions if p not in mine]
         return stable
 
+    def find_overtaken_tasks(self, tasks: Collection[Task]) -> list[Task]:
+        """Return the tasks that another member has committed since this one knows their offsets.
+
+        Among them are those that an open transaction commits. Raises OutcomeUnknown.
+        """
+        committed = self._fetch_committed([p for task in tasks for p in task.partitions])
+        return [task for task in tasks if _is_overtaken(task, committed)]
+
     def _prove_offsets(
         self, tasks: Collection[Task], committed: Mapping[Partition, OffsetAndMetadata]
     ) -> dict[str, OffsetProof]:
@@ -339,6 +347,18 @@ class TaskCreator:
             log.warning("directory %s: %s. It is %s, alone", directory, damage, outcome)
             disk.clear_all_data()
             return open_store(spec, disk, cache=self._cache), disk
+
+
+def _is_overtaken(task: Task, committed: CommittedOffsets) -> bool:
+    """Return whether a task's offsets are further than the task knows, or pending."""
+    if not set(task.partitions).isdisjoint(committed.pending):
+        return True
+    return any(
+        held.offset > task.committed_positions.get(partition, -1)
+        or (decode_metadata(held.metadata).commit_number or 0) > task.commit_number
+        for partition in task.partitions
+        if (held := committed.offsets.get(partition)) is not None
+    )
 
 
 def _is_written_behind(spec: StoreSpec) -> bool:

@@ -8,6 +8,8 @@
     ValueRefused     producers                     rolled back; the one named serialises early
     GenerationOver   transactions                  rolled back, while the member joins, without a
                                                    wait; otherwise as TaskMigrated
+    PositionRefused  nothing, or all           as TaskMigrated if another member has committed the
+                                               task since; else as any StreamsError
     TaskMigrated     producers, membership         closed without a commit: another may have them
     AuthorizationError and any other
     StreamsError     everything                    closed; the thread ends, the error is reported
@@ -26,6 +28,7 @@ from state.errors import StateError
 from streams.errors import (
     GenerationOver,
     OutcomeUnknown,
+    PositionRefused,
     StreamsError,
     TaskCorrupted,
     TaskMigrated,
@@ -33,7 +36,7 @@ from streams.errors import (
     ValueRefused,
 )
 from streams.runtime.clients.errors import TopicRefused
-from streams.runtime.task import Task
+from streams.runtime.task import Task, TaskState
 from streams.runtime.thread_dependencies import ThreadDependencies
 from streams.runtime.thread_state import ThreadState
 from streams.runtime.thread_tasks import ThreadTasks
@@ -76,6 +79,8 @@ class ThreadRecovery:
                 raise
             except TaskOutcomeUnknown as error:
                 self._recover_task(error)
+            except PositionRefused as refusal:
+                self._recover_if_overtaken(refusal)
             except GenerationOver as error:
                 if self._dependencies.member.is_joining:
                     self._go_on_until_assigned(error)
@@ -177,6 +182,26 @@ class ThreadRecovery:
         wait_s = min(max(failing_s, _TASK_WAIT_MIN_S), _TASK_WAIT_MAX_S)
         tasks.restart_task(error.task, wait_s, str(error))
         tasks.report_if_settled()
+
+    def _recover_if_overtaken(self, refusal: PositionRefused) -> None:
+        """Start over if another member has committed a task since; raise the refusal if none has.
+
+        A member that was cut off for longer than its session does not know yet that its tasks are
+        another's. What that one commits is more than the offsets account for that this one has.
+        """
+        active = [
+            *self._tasks.in_state(TaskState.RESTORING),
+            *self._tasks.in_state(TaskState.RUNNING),
+        ]
+        try:
+            overtaken = self._dependencies.task_creator.find_overtaken_tasks(active)
+        except OutcomeUnknown as error:
+            self._recover_from(error)
+            return
+        if not overtaken:
+            raise refusal
+        names = ", ".join(sorted(task.name for task in overtaken))
+        self._recover_from(TaskMigrated(f"another member has committed {names}: {refusal}"))
 
     def _recover_from(self, error: Exception) -> None:
         """Discard producers and uncommitted work, so that the loop goes on from the last commit.

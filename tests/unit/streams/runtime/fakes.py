@@ -41,15 +41,22 @@ class Script:
     def __init__(self) -> None:
         self.calls: list[str] = []
         self._failures: dict[str, dict[int, Failure]] = {}
+        self._actions: dict[str, Callable[[], None]] = {}
 
     def fail(self, call: str, error: Exception, *, at: int = 1, after: bool = False) -> None:
         """Make the `at`-th call of this name from now on raise `error`."""
         number = self.calls.count(call) + at
         self._failures.setdefault(call, {})[number] = Failure(error, after)
 
+    def do_before(self, call: str, action: Callable[[], None]) -> None:
+        """Do something once, before the next call of this name."""
+        self._actions[call] = action
+
     @contextmanager
     def call(self, name: str) -> Iterator[None]:
         self.calls.append(name)
+        if (action := self._actions.pop(name, None)) is not None:
+            action()
         failure = self._failures.get(name, {}).pop(self.calls.count(name), None)
         if failure is not None and not failure.after:
             raise failure.error
