@@ -53,7 +53,7 @@ from streams.membership.group_offsets import (
     commit_offsets,
     fetch_offsets,
 )
-from streams.membership.group_record import RECORD_BYTES_MAX
+from streams.membership.group_record import FetchSizeLimits, GroupSizeLimits
 from streams.membership.group_requests import confirm_membership
 from streams.membership.heartbeat_thread import HeartbeatThread
 from streams.membership.instance_fencing import InstanceFencing
@@ -73,8 +73,8 @@ class ClassicProtocolMember(GroupMember):
 
     `topics` are the topics read, `topology` is declared to whoever leads, and `assign` is called if
     this member leads, `abort_departed` after it has. `fencing` counts how often the member was
-    fenced (`instance_fencing`). `fetch_record_bytes_max` is called by the leader (`group_record`).
-    Kafka's counterparts are AbstractCoordinator and ConsumerCoordinator.
+    fenced (`instance_fencing`). `fetch_size_limits` is called before what may be too
+    large (`group_record`). Kafka's counterparts are AbstractCoordinator and ConsumerCoordinator.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class ClassicProtocolMember(GroupMember):
         topology: DeclaredTopology | None = None,
         abort_departed: AbortDeparted = lambda members, is_current: None,
         fencing: InstanceFencing | None = None,
-        fetch_record_bytes_max: Callable[[], int] = lambda: RECORD_BYTES_MAX,
+        fetch_size_limits: FetchSizeLimits = GroupSizeLimits,
     ) -> None:
         self._group_id = group_id
         self.instance_id = instance_id
@@ -101,7 +101,7 @@ class ClassicProtocolMember(GroupMember):
         self._assign = assign
         self._abort_departed = abort_departed
         self._fencing = fencing
-        self._fetch_record_bytes_max = fetch_record_bytes_max
+        self._fetch_size_limits = fetch_size_limits
         self._timeouts = timeouts
         self._is_stopping = is_stopping
         self._host = host
@@ -204,7 +204,7 @@ class ClassicProtocolMember(GroupMember):
             is_latest=lambda: self._join_count == join_number,
             send_leave_group=self._send_leave_group,
             fencing=self._fencing,
-            fetch_record_bytes_max=self._fetch_record_bytes_max,
+            fetch_size_limits=self._fetch_size_limits,
         )
 
     def peek_assignment(self, wait_s: float) -> tuple[Membership, AssignmentInfo] | None:

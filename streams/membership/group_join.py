@@ -35,7 +35,12 @@ from streams.membership.connection import ConnectionLost, build_entity, load_req
 from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.group_member import AssignGroup, Membership, MemberTimeouts
 from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS, MEMBERSHIP_LOST_ERRORS
-from streams.membership.group_record import RECORD_BYTES_MAX, check_group_record
+from streams.membership.group_record import (
+    FetchSizeLimits,
+    GroupSizeLimits,
+    check_group_record,
+    check_join_request,
+)
 from streams.membership.group_requests import send_sync_group
 from streams.membership.instance_fencing import InstanceFencing
 from streams.membership.protocol import (
@@ -124,7 +129,7 @@ class GroupJoin:
         is_latest: Callable[[], bool],
         send_leave_group: Callable[[str, str], None],
         fencing: InstanceFencing | None = None,
-        fetch_record_bytes_max: Callable[[], int] = lambda: RECORD_BYTES_MAX,
+        fetch_size_limits: FetchSizeLimits = GroupSizeLimits,
     ) -> None:
         self._group_id = group_id
         self._instance_id = instance_id
@@ -143,7 +148,7 @@ class GroupJoin:
         self._is_latest = is_latest
         self._send_leave_group = send_leave_group
         self._fencing = fencing
-        self._fetch_record_bytes_max = fetch_record_bytes_max
+        self._fetch_size_limits = fetch_size_limits
         self._over = host.create_event()
         self.progress = JoinProgress(Membership(-1, member_id))
         self._thread = host.spawn_thread(f"{instance_id}-join", self._run_thread)
@@ -239,12 +244,11 @@ class GroupJoin:
 
         Raises: _RejoinNeeded, ConnectionLost, or StreamsError for a refusal.
         """
+        subscription = encode_subscription(self._topics, self._subscription, self._topology)
+        check_join_request(self._group_id, subscription, fetch_limits=self._fetch_size_limits)
         with self._coordinator.use_connection() as connection:
             module = load_request_classes(connection, _JOIN_GROUP_API_KEY, 9)
-            protocol = module["JoinGroupRequestProtocol"](
-                name="stream",
-                metadata=encode_subscription(self._topics, self._subscription, self._topology),
-            )
+            protocol = module["JoinGroupRequestProtocol"](name="stream", metadata=subscription)
             request = build_entity(
                 module["JoinGroupRequest"],
                 group_id=self._group_id,
@@ -296,7 +300,7 @@ class GroupJoin:
                 self._group_id,
                 join_response.members,
                 assignments,
-                fetch_bytes_max=self._fetch_record_bytes_max,
+                fetch_limits=self._fetch_size_limits,
             )
         with self._coordinator.use_connection() as connection:
             answer = send_sync_group(

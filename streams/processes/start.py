@@ -49,6 +49,8 @@ _GLOBAL_REQUEST_TIMEOUT_S = 5.0
 
 In between they notice a stop, and that brokers refuse the credentials.
 """
+_DEFAULT_METADATA_BYTES_MAX = 4_096
+"""Kafka's default of offset.metadata.max.bytes."""
 _NEW_TOPIC_WAIT_S, _NEW_TOPIC_PAUSE_S = 1.0, 0.1
 """The seconds for which a missing topic is looked up again, and the seconds between two look-ups.
 
@@ -143,7 +145,9 @@ def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
     clients.check_user_settings()
     admin = clients.create_admin(retry_s=BROKER_WAIT_S)
     counts = _fetch_checked_counts(admin, topology, config, servers)
-    metadata_bytes_max = admin.fetch_metadata_bytes_max()
+    metadata_bytes_max = admin.fetch_broker_limit(
+        "offset.metadata.max.bytes", _DEFAULT_METADATA_BYTES_MAX
+    )
     check_metadata_sizes(topology, metadata_bytes_max)
     if config.ledger and ledger_topic(topology.application_id) not in counts:
         _create_ledger(admin, topology.application_id, config.replication_factor)

@@ -37,7 +37,7 @@ from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
 from streams.runtime.global_tables import GlobalTables
-from streams.runtime.group_record_limit import fetch_group_record_bytes_max
+from streams.runtime.group_size_limits import fetch_group_size_limits
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.loop import StreamLoop
@@ -388,7 +388,7 @@ def _create_member(
         host=worker.host,
         topology=assignor.declared,
         fencing=worker.fencing,
-        fetch_record_bytes_max=partial(fetch_group_record_bytes_max, admin),
+        fetch_size_limits=partial(fetch_group_size_limits, admin),
         abort_departed=(
             partial(abort_departed_transactions, worker.open_connection, topology.application_id)
             if config.processing_guarantee == "exactly_once_v2"

@@ -322,6 +322,10 @@ class InMemoryAdmin:
     def fetch_partition_counts(self) -> dict[str, int]:
         return dict(self._cluster.partition_counts)
 
+    def fetch_broker_limit(self, setting: str, default: int) -> int:
+        """Return the default: a cluster in memory has no settings."""
+        return default
+
     def check_topic_rights(
         self, operations: Mapping[str, Sequence[str]], timeout_s: float = 0.0
     ) -> None:

@@ -1,4 +1,9 @@
-"""Test groups of so many members and tasks that their record is near the brokers' limit."""
+"""Test groups of so many members and tasks that their record is near the brokers' limit.
+
+Each thread declares its topology. One thread of a process could do it for the others, but a leader
+of the previous release would take them for members of a release that declares none, and give them
+the tasks of its own version.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ from functools import partial
 
 import pytest
 
+from streams import App, serdes
 from streams.common.host import SystemHost
 from streams.connection.security import PLAINTEXT
 from streams.errors import StreamsError
@@ -18,12 +24,32 @@ from streams.membership.connection import BrokerConnection, connect_to_any_serve
 from streams.membership.group_member import AssignGroup, MembershipSignal, MemberTimeouts
 from streams.membership.group_record import RECORD_BYTES_MAX
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.runtime.clients import Admin
+from streams.runtime.group_size_limits import fetch_group_size_limits
+from streams.topology.declared import DeclaredTopology, declare_topology, encode_topology
+from streams.topology.description import describe_topology
+from tests import brokers
 from tests.brokers import Broker
 from tests.processes import HANG_LIMIT_S, UNREACHED_MS, wait_until
 
 TASKS, PROCESSES, THREADS = 2_000, 16, 8
 TOPICS = [f"application-topic-{number}" for number in range(10)]
 WAIT_S = 10.0
+STEPS = 500
+REQUEST_BYTES_MAX = 70_000
+
+
+def declare_many_steps() -> DeclaredTopology:
+    """Return a topology of 500 steps, of which each seventh counts by another key."""
+    app = App("application")
+    stream = app.stream("input", key=serdes.string, value=serdes.string)
+    for number in range(STEPS // 7):
+        stream = stream.map_values(lambda value: value)
+        grouped = stream.group_by(lambda key, value: value, key=serdes.string)
+        grouped.count(store=f"store-{number}").to_stream().to(f"output-{number}")
+    description = describe_topology(app.topology())
+    assert sum(len(sub.steps) for sub in description.subtopologies) >= STEPS
+    return declare_topology(description)
 
 
 def list_tasks(seed: int) -> list[str]:
@@ -59,7 +85,11 @@ def open_connection(servers: str, address: tuple[str, int] | None) -> BrokerConn
 
 
 def create_member(
-    broker: Broker, group: str, number: int, assign: AssignGroup
+    broker: Broker,
+    group: str,
+    number: int,
+    assign: AssignGroup,
+    topology: DeclaredTopology | None = None,
 ) -> ClassicProtocolMember:
     return ClassicProtocolMember(
         group,
@@ -70,7 +100,13 @@ def create_member(
         timeouts=MemberTimeouts(30_000, 500, 60_000, UNREACHED_MS),
         is_stopping=lambda: False,
         host=SystemHost(),
+        topology=topology,
+        fetch_size_limits=lambda: fetch_group_size_limits(create_admin(broker.bootstrap_servers)),
     )
+
+
+def create_admin(servers: str) -> Admin:
+    return Admin({"bootstrap.servers": servers}, servers, WAIT_S)
 
 
 def describe_state(number: int) -> SubscriptionInfo:
@@ -90,7 +126,11 @@ def describe_state(number: int) -> SubscriptionInfo:
 
 def test_2_000_tasks_on_128_threads_join(broker: Broker, unique: Callable[[str], str]) -> None:
     group = unique("large")
-    members = [create_member(broker, group, n, assign_all) for n in range(PROCESSES * THREADS)]
+    declared = declare_many_steps()
+    assert PROCESSES * THREADS * len(encode_topology(declared)) < RECORD_BYTES_MAX / 3
+    members = [
+        create_member(broker, group, n, assign_all, declared) for n in range(PROCESSES * THREADS)
+    ]
     with ExitStack() as exits:
         assigned: dict[int, AssignmentInfo] = {}
 
@@ -126,3 +166,33 @@ def test_a_record_that_no_broker_accepts_is_refused_with_its_size(
     with pytest.raises(StreamsError, match=rf"would have \d+ bytes.* accept {RECORD_BYTES_MAX} "):
         member.take_assignment(HANG_LIMIT_S)
     member.leave_group()
+
+
+@pytest.mark.sampled(1, by="kind")
+@pytest.mark.parametrize("kind", ["embedded", "kafka"])
+def test_a_request_that_no_broker_accepts_is_refused_with_its_size(
+    kind: str, unique: Callable[[str], str]
+) -> None:
+    if reason := brokers.reason_to_skip(kind):
+        assert not brokers.in_ci(), reason
+        pytest.skip(reason)
+    settings = {"socket.request.max.bytes": str(REQUEST_BYTES_MAX)}
+    broker = brokers.make(kind, {**brokers.SETTINGS, **settings})
+    try:
+        broker.start()
+        group = unique("too-large")
+        joining = create_member(broker, group, 0, assign_all)
+        joining.start_joining(SubscriptionInfo((), former=("0_0",) * 20_000))
+        refused = rf"JoinGroup would have \d+ bytes, and the brokers accept {REQUEST_BYTES_MAX} "
+        with pytest.raises(StreamsError, match=refused):
+            joining.take_assignment(HANG_LIMIT_S)
+
+        def assign_much(members: Mapping[str, SubscriptionInfo]) -> dict[str, AssignmentInfo]:
+            return dict.fromkeys(members, AssignmentInfo(("0_0",) * 20_000, ()))
+
+        leading = create_member(broker, group, 1, assign_much)
+        leading.start_joining(SubscriptionInfo(()))
+        with pytest.raises(StreamsError, match="SyncGroup would have"):
+            leading.take_assignment(HANG_LIMIT_S)
+    finally:
+        broker.close()

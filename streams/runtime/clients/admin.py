@@ -36,8 +36,6 @@ from streams.runtime.clients.retrying import call_with_retries
 from streams.runtime.replication import Replication
 
 T = TypeVar("T")
-DEFAULT_METADATA_BYTES_MAX = 4_096
-"""Kafka's default of offset.metadata.max.bytes."""
 
 
 class Admin:
@@ -79,11 +77,10 @@ class Admin:
         """Return the number of partitions of every topic."""
         return count_partitions(self._list_topics())
 
-    def fetch_metadata_bytes_max(self) -> int:
-        """Return the limit in bytes for the metadata of an offset, by the strictest broker.
+    def fetch_broker_limit(self, setting: str, default: int) -> int:
+        """Return a limit that is a setting of the brokers, by the strictest broker.
 
-        It is `offset.metadata.max.bytes`; Kafka's default where that may not be read or no broker
-        answers.
+        It is `default` where it may not be read (DescribeConfigs) or no broker answers.
         """
         try:
             brokers = self._admin.list_topics(timeout=self._timeout_s).brokers
@@ -91,12 +88,10 @@ class Admin:
             resources = [ConfigResource(kind, str(broker)) for broker in brokers]
             futures = self._admin.describe_configs(resources).values()
             settings = [future.result(self._timeout_s) for future in futures]
-            return min(int(each["offset.metadata.max.bytes"].value) for each in settings)
+            return min(int(each[setting].value) for each in settings)
         except (KafkaException, TimeoutError, KeyError) as error:
-            log.info(
-                "offset.metadata.max.bytes is taken to be %d: %s", DEFAULT_METADATA_BYTES_MAX, error
-            )
-            return DEFAULT_METADATA_BYTES_MAX
+            log.info("%s is taken to be %d: %s", setting, default, error)
+            return default
 
     def check_topic_rights(
         self, operations: Mapping[str, Sequence[str]], timeout_s: float = math.inf
