@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,13 @@ LEDGER_SEEDS = 5
 LINES_SEEDS = 4
 STANDBY_SEEDS = 6
 STOPPED_SEEDS = 3
+SILENT_SEEDS = 4
+SILENT: dict[str, Any] = {
+    "guarantee": "exactly_once",
+    "switches": False,
+    "workers": 2,
+    "kind": "collect",
+}
 SEEDS = 10  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
 
 
@@ -94,6 +102,31 @@ def test_every_law_holds_beside_members_that_stop_their_tasks_before_they_join(
 def test_at_least_once_nobody_writes_to_a_changelog_after_its_successor(seed: int) -> None:
     found = find_failure(RuntimeHistory, scenario(seed, focus="stopped beyond sessions", **STOPPED))
     assert not found, found
+
+
+@pytest.mark.parametrize("seed", range(SILENT_SEEDS))
+def test_every_law_holds_while_coordinators_of_single_tasks_are_silent_and_tasks_move(
+    seed: int,
+) -> None:
+    found = find_failure(RuntimeHistory, scenario(seed, focus="silent coordinators", **SILENT))
+    assert not found, found
+
+
+def test_histories_with_silent_coordinators_are_about_tasks_that_wait_while_others_commit() -> None:
+    histories = [
+        RuntimeHistory(scenario(seed, focus="silent coordinators", **SILENT)) for seed in range(3)
+    ]
+    for history in histories:
+        assert history.run() is None
+    counters = [
+        loop.counters
+        for history in histories
+        for worker in history.world.workers
+        for loop in worker.loops
+    ]
+    assert sum(history.world.silent_answers for history in histories) > 100
+    assert sum(each.commits for each in counters) > 30
+    assert sum(each.rebalances for each in counters) > 20
 
 
 def test_histories_of_the_runtime_are_about_something() -> None:

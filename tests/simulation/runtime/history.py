@@ -21,10 +21,11 @@ from tests.simulation.runtime.scenario import (
     LoseCoordinator,
     Moment,
     RuntimeScenario,
+    SilenceCoordinator,
     Start,
     Wait,
 )
-from tests.simulation.runtime.topologies import TIMED
+from tests.simulation.runtime.topologies import INPUT, TIMED
 from tests.simulation.runtime.worker import SimWorker
 from tests.simulation.runtime.world import RuntimeWorld
 from tests.simulation.steps import inject_fault
@@ -105,6 +106,8 @@ class RuntimeHistory(History):
                 world.workers[number].stop()
             case Freeze() | Cut() | LoseCoordinator():
                 self._act_on_worker(world.workers[action.worker], action.at, action.happen_to)
+            case SilenceCoordinator(partition, for_ms):
+                world.silence_coordinator(f"{INPUT}_{partition}", for_ms)
             case Damage(number, seed):
                 world.workers[number].machine.damage(Random(seed))
             case Wait(for_ms):
@@ -125,6 +128,7 @@ class RuntimeHistory(History):
         world = self.world
         world.disk.heal()
         world.trouble = world.slow_markers = world.late_partitions = 0.0
+        world.let_coordinators_answer()
         for worker in world.workers:
             worker.plans = []
             if worker.process is not None:

@@ -91,6 +91,17 @@ class LoseCoordinator:
 
 
 @dataclass(frozen=True, slots=True)
+class SilenceCoordinator:
+    """Represents a step that silences the transaction coordinator of one task for a time.
+
+    It is of a task of the input that has a producer of its own.
+    """
+
+    partition: int
+    for_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Damage:
     """Represents a step that makes a store on a worker's machine unreadable, or deletes it."""
 
@@ -104,7 +115,17 @@ class Wait:
 
 
 Action: TypeAlias = (
-    Feed | Kill | Start | Leave | Freeze | Cut | LoseCoordinator | Damage | Wait | Fault
+    Feed
+    | Kill
+    | Start
+    | Leave
+    | Freeze
+    | Cut
+    | LoseCoordinator
+    | SilenceCoordinator
+    | Damage
+    | Wait
+    | Fault
 )
 GUARANTEES = (*["exactly_once_v2"] * 5, *["exactly_once"] * 3, "at_least_once")
 KINDS = ("copy", "count", "count", "collect", "collect", "tick", "tick", "regroup", "regroup")
@@ -152,8 +173,8 @@ def scenario(
     if setting.kind != "lines" and "standbys" not in given:
         standbys = Random(f"{seed} standbys of tasks").choice((0.0, 0.0, 0.3, 0.7))
         setting = replace(setting, standbys=standbys)
-    if focus in STORIES or focus in AT_LEAST_ONCE_STORIES:
-        story = (STORIES | AT_LEAST_ONCE_STORIES)[focus]
+    if focus in STORIES or focus in NAMED_STORIES:
+        story = (STORIES | NAMED_STORIES)[focus]
         return Scenario(seed, setting, tuple(story(random)))
     steps = tuple(
         Step(random.choice((0, 20, 100, 300, 800)), _action(random, setting, focus))
@@ -272,6 +293,16 @@ def stopped_beyond_sessions(random: Random) -> Iterator[Step[Action]]:
             yield Step(random.choice((200, 300, 450)), _feed(random))
 
 
+def silent_coordinators(random: Random) -> Iterator[Step[Action]]:
+    """Silence the coordinator of one task while workers come and go, so that the task moves."""
+    for _ in range(5):
+        for_ms = random.choice((1_000, 3_000, 6_000))
+        yield Step(300, SilenceCoordinator(random.randrange(2), for_ms))
+        for _ in range(6):
+            yield Step(random.choice((0, 100, 400)), _feed(random))
+            yield Step(random.choice((0, 300, 900)), _come_and_go(random, random.randrange(2)))
+
+
 def _feed(random: Random) -> Feed:
     return Feed(random.randint(1, 12), random.getrandbits(32))
 
@@ -302,5 +333,9 @@ STORIES: dict[str, Callable[[Random], Iterator[Step[Action]]]] = {
     "killed owners": _killed_owners,
 }
 """Fixed sequences of steps, by name."""
-AT_LEAST_ONCE_STORIES = {"stopped beyond sessions": stopped_beyond_sessions}
-"""Stories that show nothing under another guarantee, and run only by name."""
+NAMED_STORIES: dict[str, Callable[[Random], Iterator[Step[Action]]]] = {
+    "stopped beyond sessions": stopped_beyond_sessions,
+    "silent coordinators": silent_coordinators,
+}
+"""Stories that show nothing but under one guarantee, at least once or with a producer for each
+task, and run only by name."""

@@ -30,8 +30,24 @@ class ThreadedWorld(World):
         super().__init__(setting, seed, topics, {}, broker_settings)
         self.preemption = preemption
         self.current: SimThread | None = None
+        self._silent_ids: set[str] = set()
+        self.silent_answers = 0
+        """How often a coordinator that was silent has been asked."""
         self._spins = 0
         self._spun_at_ms = -1.0
+
+    def silence_coordinator(self, id_end: str, for_ms: int) -> None:
+        """Let the coordinator of the transactional ids that end so answer nothing for a time."""
+        self._silent_ids.add(id_end)
+        self.loop.after_ms(for_ms, self._silent_ids.discard, id_end)
+
+    def is_coordinator_silent(self, transactional_id: str) -> bool:
+        is_silent = transactional_id.endswith(tuple(self._silent_ids))
+        self.silent_answers += is_silent
+        return is_silent
+
+    def let_coordinators_answer(self) -> None:
+        self._silent_ids.clear()
 
     def running(self) -> SimThread:
         """Return the thread that runs now, and is about to wait."""

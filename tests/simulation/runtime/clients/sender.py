@@ -143,6 +143,8 @@ class Sender:
         retry_ms: float = RETRY_MS,
         may_be_late: bool = False,
     ) -> Any:
+        if api_key != TXN_OFFSET_COMMIT:  # which goes to the group's coordinator
+            await self._wait_for_coordinator()
         try:
             return await self._client.send_request(
                 api_key, version, given, code_of, retry_ms=retry_ms, may_be_late=may_be_late
@@ -150,6 +152,11 @@ class Sender:
         except Failed as error:
             self._refused(api_key, error.code)
             raise
+
+    async def _wait_for_coordinator(self) -> None:
+        """Retry for as long as the coordinator of the transactional id answers that it loads."""
+        while self._id is not None and self._process.world.is_coordinator_silent(self._id):
+            await self._process.sleep_ms(RETRY_MS)
 
     async def _init(self, producer_id: int, epoch: int) -> None:
         given = {
@@ -160,6 +167,7 @@ class Sender:
         }
         # It retries at any other error.
         while True:
+            await self._wait_for_coordinator()
             try:
                 answer = await self._client.send_request(
                     INIT_PRODUCER_ID, 4, given, lambda answer: answer.error_code, may_be_late=True
