@@ -14,6 +14,7 @@ from kio.schema.errors import ErrorCode
 from streams.errors import StreamsError
 from streams.membership.authorization import check_authorized
 from streams.membership.connection import (
+    BrokerConnection,
     ConnectionLost,
     OpenConnection,
     build_entity,
@@ -57,13 +58,22 @@ def fetch_group_description(
     with closing(open_connection(None)) as bootstrap:
         address = find_coordinator(bootstrap, group_id)
     with closing(open_connection(address)) as connection:
-        classes = load_request_classes(connection, _DESCRIBE_GROUPS_API_KEY, 6)
-        request = build_entity(
-            classes["DescribeGroupsRequest"],
-            groups=(group_id,),
-            include_authorized_operations=False,
-        )
-        (group,) = connection.send_request(request).groups
+        return describe_group(connection, group_id)
+
+
+def describe_group(connection: BrokerConnection, group_id: str) -> GroupDescription | None:
+    """Ask a group's coordinator for the group's description; None if there is no classic group.
+
+    Raises: ConnectionLost where it does not answer, AuthorizationError, StreamsError for another
+    refusal.
+    """
+    classes = load_request_classes(connection, _DESCRIBE_GROUPS_API_KEY, 6)
+    request = build_entity(
+        classes["DescribeGroupsRequest"],
+        groups=(group_id,),
+        include_authorized_operations=False,
+    )
+    (group,) = connection.send_request(request).groups
     check_authorized(group.error_code, "Describe", group_id)
     if group.error_code in COORDINATOR_UNAVAILABLE_ERRORS:
         raise ConnectionLost(f"group {group_id!r} can't be described: {group.error_code.name}")

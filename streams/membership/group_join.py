@@ -33,6 +33,7 @@ from streams.errors import StreamsError, TaskMigrated
 from streams.membership.authorization import check_authorized
 from streams.membership.connection import ConnectionLost, build_entity, load_request_classes
 from streams.membership.coordinator_connection import CoordinatorConnection
+from streams.membership.foreign_members import describe_foreign_members, explain_foreign_members
 from streams.membership.group_member import AssignGroup, Membership, MemberTimeouts
 from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS, MEMBERSHIP_LOST_ERRORS
 from streams.membership.group_record import (
@@ -345,10 +346,7 @@ class GroupJoin:
         try:
             return decode(data)
         except ValueError as error:
-            raise StreamsError(
-                f"group {self._group_id!r} has members that are not of this application ({error}): "
-                "stop them, or choose another application id"
-            ) from error
+            raise StreamsError(explain_foreign_members(self._group_id, str(error))) from error
 
     def _to_join_error(self, action: str, code: ErrorCode) -> Exception:
         """Return the error that an error code of join or sync stands for.
@@ -358,6 +356,10 @@ class GroupJoin:
         check_authorized(code, "Read", self._group_id)
         if code in COORDINATOR_UNAVAILABLE_ERRORS:
             return ConnectionLost(f"{action}: {code.name}")
+        if code is ErrorCode.inconsistent_group_protocol:
+            return StreamsError(
+                explain_foreign_members(self._group_id, self._describe_foreign_members(code))
+            )
         refusal = (
             f"group {self._group_id!r} refused to {action} member {self._instance_id!r}: "
             f"{code.name} ({code.value})"
@@ -368,3 +370,12 @@ class GroupJoin:
                 "max.message.bytes of __consumer_offsets: the broker's log tells"
             )
         return StreamsError(refusal)
+
+    def _describe_foreign_members(self, code: ErrorCode) -> str:
+        """Return the name of an error code, and who the group's members are where that is told."""
+        try:
+            with self._coordinator.use_connection() as connection:
+                members = describe_foreign_members(connection, self._group_id)
+        except ConnectionLost:
+            members = ""
+        return f"{code.name}: {members}" if members else code.name
