@@ -11,7 +11,8 @@ to miss it starts it again on the same port.
 An address counts only while a process holds the lock on this very directory, and if the inode is
 that of this directory: in a copied directory both files are the original's, whose broker has the
 same cluster id and other data. A broker that holds its lock and does not answer yet is recovering,
-or is about to end: it is waited for as long as it lives.
+or is about to end: it is waited for as long as it lives. One whose address the file does not have
+is waited for a while, since it ends if its starter is gone; then an error says so.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ log = logging.getLogger(__name__)
 
 PROGRESS_INTERVAL_S = 10.0
 """The seconds after which the log says that a broker is still waited for, and again after each."""
+ADDRESS_WAIT_S = 60.0
+"""The seconds for which a broker that lives is waited for while its address is not known."""
 _LOOK_INTERVAL_S = 0.1
 
 
@@ -122,7 +125,7 @@ def restart_embedded_broker(
 ) -> int | None:
     """Restart the broker in `state_dir` at its `address`, and return its process id.
 
-    Returns None if another process has restarted it meanwhile. The address must stay the same
+    Returns None if it lives, or another process has restarted it. The address must stay the same
     because its clients look for it there. `is_given_up` ends the wait for it. Raises ConfigError if
     it does not start there, OSError if the directory is gone.
     """
@@ -130,7 +133,8 @@ def restart_embedded_broker(
     # Opened with "r+", which fails if the directory is gone and creates no file.
     with open(directory / "starting.lock", "r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if _wait_for_answer(directory, is_given_up) == address and is_broker_alive(directory):
+        found = _wait_for_answer(directory, is_given_up, known_address=address)
+        if found == address and is_broker_alive(directory):
             return None
         _, pid = _start_broker(directory, [parse_address(address)[1]], is_given_up)
         return pid
@@ -145,7 +149,7 @@ def is_broker_alive(directory: Path) -> bool:
         return True
 
 
-def _read_address(directory: Path) -> str:
+def _read_address(directory: Path, *, warns: bool = True) -> str:
     """Return the address in the file `process`; empty where it is none of this directory's broker.
 
     A file without an inode is of an earlier release; an empty one is of a power cut.
@@ -154,11 +158,13 @@ def _read_address(directory: Path) -> str:
         address, _, *inode = (directory / "process").read_text().split()
         parse_address(address)
         if inode and inode != [_identify_directory(directory / "data")]:
-            log.warning(
-                "%s is a copy of another directory, whose broker was at %s: its own is started",
-                directory,
-                address,
-            )
+            if warns:
+                log.warning(
+                    "%s is a copy of another directory, or mounted otherwise; the broker there was "
+                    "at %s, and is not this one's",
+                    directory,
+                    address,
+                )
             return ""
     except (OSError, ValueError):
         return ""
@@ -171,20 +177,42 @@ def _identify_directory(path: Path) -> str:
     return f"{found.st_dev}:{found.st_ino}"
 
 
-def _wait_for_answer(directory: Path, is_given_up: Callable[[], bool] = lambda: False) -> str:
+def _wait_for_answer(
+    directory: Path,
+    is_given_up: Callable[[], bool] = lambda: False,
+    *,
+    known_address: str = "",
+) -> str:
     """Wait until the broker in `directory` accepts connections or has ended; return its address.
 
     Logs every ten seconds that it waits. The address is also returned of a broker that is gone, and
-    is empty if it isn't known.
+    is empty if it isn't known. `known_address` is tried where the file `process` has none. Raises
+    ConfigError if the broker lives and there is no address for `ADDRESS_WAIT_S`.
     """
     progress = _WaitProgress(directory)
+    address = _read_address(directory)
     while not is_given_up():
-        address = _read_address(directory)
-        if not is_broker_alive(directory) or (address and _accepts_connections(address)):
-            return address
+        is_alive = is_broker_alive(directory)
+        tried = address or (known_address if is_alive else "")
+        if not is_alive or (tried and _accepts_connections(tried)):
+            return tried
+        if not tried and progress.waited_s() > ADDRESS_WAIT_S:
+            raise ConfigError(_explain_lost_address(directory))
         progress.log_if_due()
         time.sleep(_LOOK_INTERVAL_S)
-    return _read_address(directory)
+        address = _read_address(directory, warns=False)
+    return address
+
+
+def _explain_lost_address(directory: Path) -> str:
+    """Return the message for a broker that lives at an address which nobody knows."""
+    data = directory / "data"
+    return (
+        f"an embedded broker has {str(data)!r} open, and its address is not known: "
+        f"{str(directory / 'process')!r} is damaged, or of another mount or a copy of the "
+        f"directory. End that broker (`fuser {data / '.lock'}` shows its process id), and start "
+        "again: its data stay; or name its address by bootstrap_servers"
+    )
 
 
 class _WaitProgress:
@@ -193,6 +221,10 @@ class _WaitProgress:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._began_s = self._logged_s = time.monotonic()
+
+    def waited_s(self) -> float:
+        """Return the seconds since the wait began."""
+        return time.monotonic() - self._began_s
 
     def log_if_due(self) -> None:
         """Log the wait if ten seconds have passed since the last time."""

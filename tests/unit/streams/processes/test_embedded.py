@@ -64,7 +64,8 @@ def test_a_copied_directory_has_a_broker_of_its_own_on_the_copied_data(
         require_embedded_broker(copy)
     copied = ensure_embedded_broker(copy)
     assert copied != address
-    assert f"is a copy of another directory, whose broker was at {address}" in caplog.text
+    assert "is a copy of another directory" in caplog.text
+    assert f"the broker there was at {address}, and is not this one's" in caplog.text
     create_topic(copied, "in-the-copy")
     assert list_topics(address) == {"before"}
     assert list_topics(copied) == {"before", "in-the-copy"}
@@ -124,6 +125,34 @@ def test_a_broker_that_does_not_answer_yet_is_waited_for_while_it_lives(
         broker.release()
         assert found.result(HANG_LIMIT_S)
         assert read_process_file(state)[1] != "1"
+
+
+@pytest.mark.parametrize("content", ["", f"{HOST}:9\n1\n1:2\n"], ids=["empty", "another mount"])
+def test_a_broker_that_lives_at_an_unknown_address_is_named_after_a_while(
+    content: str, state: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(embedded, "ADDRESS_WAIT_S", 0.3)
+    data = state / "broker" / "data"
+    data.mkdir(parents=True)
+    (state / "broker" / "process").write_text(content)
+    broker = ProcessFileLock(data / ".lock")
+    with pytest.raises(ConfigError, match="its address is not known") as raised:
+        ensure_embedded_broker(state)
+    assert f"`fuser {data / '.lock'}` shows its process id" in str(raised.value)
+    assert caplog.text.count("is a copy of another directory, or mounted otherwise") == bool(
+        content
+    )
+    broker.release()
+    assert ensure_embedded_broker(state) == read_process_file(state)[0]
+
+
+def test_a_worker_that_knows_the_address_goes_on_though_the_file_is_lost(state: Path) -> None:
+    address = ensure_embedded_broker(state)
+    file = state / "broker" / "process"
+    content = file.read_text()
+    file.write_text("")
+    assert restart_embedded_broker(state, address) is None
+    file.write_text(content)
 
 
 def test_a_stop_of_the_worker_ends_the_wait(state: Path) -> None:
