@@ -123,6 +123,10 @@ class AssignmentInfo(NamedTuple):
 
     A leader of an earlier release does not.
     """
+    inputs_hash: int = 0
+    """A hash of the numbers of partitions of the inputs that were assigned; 0: not told.
+
+    A leader that comes back as a static member, which assigns nothing, compares it."""
 
     def is_for_other_topology(self, topology: DeclaredTopology | None) -> bool:
         """Return whether the leader made this assignment for another topology than `topology`.
@@ -211,6 +215,7 @@ def encode_assignment(assignment: AssignmentInfo) -> bytes:
         following=[tuple(each) for each in assignment.following],
         rejoin_ms=assignment.rejoin_ms,
         cooperative=assignment.is_cooperative,
+        inputs=assignment.inputs_hash,
     )
     return consumer_protocol.encode_assignment(assignment.partitions, user_data)
 
@@ -239,6 +244,7 @@ def decode_assignment(data: bytes) -> AssignmentInfo:
         user_data.read_partitions("following"),
         user_data.read("rejoin_ms", int) or 0,
         user_data.read("cooperative", bool) or False,
+        user_data.read("inputs", int) or 0,
     )
 
 

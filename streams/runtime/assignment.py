@@ -19,7 +19,11 @@ from streams.errors import (
 )
 from streams.membership.connection import ConnectionLost
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
-from streams.runtime.group_assignment import build_assignments, describe_group
+from streams.runtime.group_assignment import (
+    build_assignments,
+    describe_group,
+    hash_partition_counts,
+)
 from streams.runtime.interfaces import AdminClient
 from streams.runtime.internal_topic_check import InternalTopicCheck
 from streams.runtime.internal_topics import list_topic_settings
@@ -139,6 +143,7 @@ class StreamsPartitionAssignor:
         self._topic_check = InternalTopicCheck(
             topology, config, admin, bootstrap_servers or config.bootstrap_servers
         )
+        self._adopted_inputs_hash = 0
         self._assigned_input_counts: dict[str, int] | None = None
         """The partition counts of the inputs when tasks were last assigned."""
 
@@ -218,11 +223,13 @@ class StreamsPartitionAssignor:
     def _add_fingerprints(
         self, assigned: AssignmentInfo, subscribed: SubscriptionInfo
     ) -> AssignmentInfo:
-        """Add the topologies' fingerprints to the assignment of a member that declares one."""
+        """Add the fingerprints of topologies and inputs for a member that declares a topology."""
         if subscribed.topology is None:
             return assigned._replace(notice="")
         return assigned._replace(
-            fingerprint=subscribed.topology.fingerprint, leader=self.declared.fingerprint
+            fingerprint=subscribed.topology.fingerprint,
+            leader=self.declared.fingerprint,
+            inputs_hash=hash_partition_counts(self._assigned_input_counts or {}),
         )
 
     def adopt_assignment(self, assigned: AssignmentInfo) -> AssignmentInfo:
@@ -239,6 +246,7 @@ class StreamsPartitionAssignor:
         """
         if assigned.refused:
             raise TopologyRefused(assigned.refused)
+        self._adopted_inputs_hash = assigned.inputs_hash
         self._log_notice(
             assigned.notice if assigned.leader or not assigned.tasks else _SILENT_LEADER
         )
@@ -278,8 +286,9 @@ class StreamsPartitionAssignor:
     def are_inputs_changed(self) -> bool:
         """Return whether input partitions have changed since tasks were assigned; for the leader.
 
-        A leader that took over without assigning takes the partitions as it finds them at the first
-        call. Internal topics whose settings were not read before are checked.
+        A leader that has not assigned, since it came back as a static member, compares what its
+        assignment says; a leader of an earlier release says nothing. Internal topics whose settings
+        were not read before are checked.
 
         Raises: StreamsError where an input does not exist any more, or an internal topic would lose
         records. Source: KafkaConsumer's leader,
@@ -289,10 +298,11 @@ class StreamsPartitionAssignor:
         own = self._require_input_counts(existing)
         self._topic_check.check_topics(existing)
         if self._assigned_input_counts is None:
+            if self._adopted_inputs_hash not in (0, hash_partition_counts(own)):
+                return True
             self._assigned_input_counts = own
-        return {
-            topic: existing.get(topic) for topic in self._assigned_input_counts
-        } != self._assigned_input_counts
+        assigned = self._assigned_input_counts
+        return {topic: existing.get(topic) for topic in assigned} != assigned
 
     def _require_input_counts(self, existing_counts: Mapping[str, int]) -> dict[str, int]:
         """Return the partition counts of the input topics.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
+from zlib import crc32
 
 from coordinator.assignors.task_ownership import TaskClaim, find_task_owners, withhold_owned_tasks
 from coordinator.assignors.tasks import (
@@ -125,6 +126,11 @@ def _find_standby_holders(group: GroupInfo) -> dict[str, list[str]]:
         for task in group.numbers.number_for_leader(member, each.standby):
             holders.setdefault(task, []).append(member)
     return holders
+
+
+def hash_partition_counts(counts: Mapping[str, int]) -> int:
+    """Return a hash of 32 bits of the topics' numbers of partitions."""
+    return crc32(repr(sorted(counts.items())).encode())
 
 
 def build_assignments(

@@ -16,7 +16,7 @@ from streams.graph.nodes import (
     StoreKind,
     StoreSpec,
 )
-from streams.membership.protocol import SubscriptionInfo
+from streams.membership.protocol import SubscriptionInfo, decode_assignment, encode_assignment
 from streams.runtime.assignment import StreamsPartitionAssignor, check_topics
 from streams.runtime.internal_topics import changelog_settings
 from streams.settings.config import StreamsConfig
@@ -282,6 +282,18 @@ def test_a_leader_that_has_not_assigned_takes_the_inputs_as_it_finds_them() -> N
     assert not world.planner.are_inputs_changed()
     world.kafka.grow("lines", 3)
     assert world.planner.are_inputs_changed()
+
+
+def test_a_leader_that_comes_back_sees_partitions_that_were_added_meanwhile() -> None:
+    """Test that a static member which leads again, and assigns nothing, compares the inputs."""
+    world = Planning({"lines": 2, "out": 1})
+    declaring = NOBODY._replace(topology=world.planner.declared)
+    assigned = world.planner.assign_group({"m": declaring})["m"]
+    for count, is_changed in ((2, False), (3, True)):
+        back = Planning({"lines": count, "out": 1}).planner
+        back.adopt_assignment(decode_assignment(encode_assignment(assigned)))
+        assert back.are_inputs_changed() is is_changed
+        assert back.are_inputs_changed() is is_changed  # until it has assigned
 
 
 def test_an_input_that_is_deleted_while_it_is_read_is_named() -> None:

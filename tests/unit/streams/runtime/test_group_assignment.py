@@ -20,6 +20,7 @@ from streams.membership.protocol import (
     encode_subscription,
 )
 from streams.runtime.assignment import StreamsPartitionAssignor
+from streams.runtime.group_assignment import hash_partition_counts
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from streams.topology.declared import declare_topology
@@ -118,6 +119,7 @@ def test_a_new_client_warms_up_before_it_gets_tasks_and_one_member_probes() -> N
         fingerprint=group.leader.declared.fingerprint,
         leader=group.leader.declared.fingerprint,
         is_cooperative=True,
+        inputs_hash=hash_partition_counts({"x": PARTITION_COUNT}),
     )
     group.join("b")
     first = group.rebalance()
