@@ -18,7 +18,7 @@ from streams.membership.instance_fencing import IdentityReplaced
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.client_renewal import ClientRenewal
 from streams.runtime.clients import encode_group_metadata
-from streams.runtime.commit import TaskCommitter
+from streams.runtime.commit import PartitionOffsets, TaskCommitter
 from streams.runtime.context import COMMIT_ORIGIN
 from streams.runtime.failures import RECOVERY_ERRORS
 from streams.runtime.measurements import ThreadMeasurements
@@ -83,7 +83,7 @@ class StreamLoop:
             ledger=dependencies.ledger,
             get_group_metadata=self._group_metadata,
             commit_as_member=dependencies.member.commit_offsets,
-            on_commit=dependencies.on_commit,
+            on_commit=self._note_committed,
             on_expired=dependencies.on_expired,
             on_step=dependencies.on_commit_step,
             now_ms=dependencies.host.now_ms,
@@ -291,11 +291,15 @@ class StreamLoop:
             task.must_commit_positions = True  # the policy might choose another one next time
         self._count_resets()
 
+    def _note_committed(self, offsets: PartitionOffsets) -> None:
+        """Tell what keeps committed offsets."""
+        self._dependencies.offset_resetter.note_committed(offsets)
+        self._dependencies.on_commit(offsets)
+
     def _count_resets(self) -> None:
         """Take over how many offsets were out of range, also when tasks were started."""
-        resetter = self._dependencies.offset_resetter
-        self.counters.offsets_out_of_range = resetter.offsets_out_of_range
-        self.counters.records_out_of_range = resetter.records_out_of_range
+        self.counters.offsets_out_of_range = self._dependencies.offset_resetter.offsets_out_of_range
+        self.counters.records_out_of_range = self._dependencies.offset_resetter.records_out_of_range
 
     def _commit_tasks(self) -> bool:
         """Commit all tasks; return False, and do nothing, while a join allows no commit."""

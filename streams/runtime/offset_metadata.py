@@ -14,13 +14,14 @@ nothing in between (punctuations alone).
               step with a time of its own that of `time of <step>` and the time, for each store
               with a ttl that of `time of expiry of <store>` and the time, then that of
               `number of the commit` and the number, then, where a task has several inputs, for
-              each that of `input <topic>` and 1, then for each input that of `id of <topic>` and a
-              hash of the topic's id; big-endian
+              each that of `input <topic>` and 1, then, where a reset policy chose where a partition
+              began, those of `first start` and `partitions at the first start`, then for each input
+              that of `id of <topic>` and a hash of the topic's id; big-endian
 
 The number of a commit grows from one commit of a task to its next: it is the one before and 1, or
 the wall clock in ms if that is more, so that it also grows over commits of an earlier release,
-which writes none. It and the ids of topics are left out where they would make the text longer than
-the brokers take, so that no application is refused for them.
+which writes none. It, the first start and the ids of topics are left out where they would make the
+text longer than the brokers take, so that no application is refused for them.
 
 Names are hashed since what a broker takes is bounded (`offset.metadata.max.bytes`, 4 096 with the
 NUL that librdkafka adds), and names are not: 255 stores of any name fit. Kafka Streams' metadata
@@ -37,6 +38,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 from zlib import crc32
 
 import orjson
@@ -60,11 +62,20 @@ _MARK_NAMES = ("at least once", "reset was begun", "reset is done")
 _AT_LEAST_ONCE_HASH, _RESET_BEGUN_HASH, _RESET_DONE_HASH = (
     crc32(name.encode()) for name in _MARK_NAMES
 )
+_FIRST_START_NAMES = ("first start", "partitions at the first start")
+_FIRST_START_HASH, _FIRST_COUNT_HASH = (crc32(name.encode()) for name in _FIRST_START_NAMES)
 _EXPIRING_KINDS = {StoreKind.WINDOW, StoreKind.SESSION, StoreKind.VERSIONED}
 METADATA_BYTES_MAX = 4_096
 """The brokers' default limit in bytes, which includes the NUL that librdkafka adds."""
 _KAFKA_STREAMS = struct.Struct(">bq")
 _KAFKA_STREAMS_VERSIONS = (1, 2)
+
+
+class FirstStart(NamedTuple):
+    """Says when the group first read a topic, in ms, and how many partitions that had then."""
+
+    at_ms: int
+    partition_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +140,15 @@ class OffsetMetadata:
         """
         return self._positions.get(_hash_name(_topic_id_name(topic)))
 
+    @property
+    def first_start(self) -> FirstStart | None:
+        """Return the group's first start with the topic of this offset; None if unknown.
+
+        It is unknown where `auto_offset_reset` was `earliest`, and in metadata of earlier releases.
+        """
+        at_ms, count = map(self._positions.get, (_FIRST_START_HASH, _FIRST_COUNT_HASH))
+        return None if at_ms is None or count is None else FirstStart(at_ms, count)
+
 
 def encode_metadata(
     positions: Mapping[str, int],
@@ -141,6 +161,7 @@ def encode_metadata(
     *,
     is_at_least_once: bool = False,
     entries: Mapping[str, int] | None = None,
+    first_start: FirstStart | None = None,
 ) -> str:
     """Encode positions, times, commit number and topic ids as the metadata of an offset.
 
@@ -148,8 +169,9 @@ def encode_metadata(
     stream time in ms of each step that has its own, `input_topics` the other inputs of the task,
     `topic_ids` the hash of the id of each input (`hash_topic_id`). `is_at_least_once`: it was
     committed without a transaction, so that changelogs may be ahead. `entries` are other values by
-    name, for which there has to be room (`fit_entries`). The guarantee, the number, the inputs
-    and the ids are left out where the text with its NUL would be longer than `bytes_max`.
+    name, for which there has to be room (`fit_entries`). `first_start` is that of the offset's
+    topic. The guarantee, the number, the inputs, the first start and the ids are left out where
+    the text with its NUL would be longer than `bytes_max`.
     """
     data = bytearray(partition_time_ms.to_bytes(_TIME_BYTES, "big", signed=True))
     for store, position in positions.items():
@@ -165,6 +187,9 @@ def encode_metadata(
     names = _encode_input_names(input_topics) if input_topics else b""
     if names and _encoded_size(len(data) + len(names)) <= bytes_max:
         data += names
+    if first_start is not None and _has_room(data, bytes_max, entries=2):
+        data += _HASHED_POSITION.pack(_FIRST_START_HASH, first_start.at_ms)
+        data += _HASHED_POSITION.pack(_FIRST_COUNT_HASH, first_start.partition_count)
     for topic, id_hash in (topic_ids or {}).items():
         if not _has_room(data, bytes_max):
             break
@@ -242,6 +267,7 @@ def check_metadata_sizes(topology: Topology, limit_bytes: int) -> None:
                 _COMMIT_NUMBER_NAME,
                 *_list_expiry_names(sub),
                 *_MARK_NAMES,
+                *_FIRST_START_NAMES,
                 *map(_input_name, sub.sources),
                 *map(_topic_id_name, sub.sources),
             ]
@@ -264,9 +290,9 @@ def _encoded_size(data_bytes: int) -> int:
     return len(_VERSION_2_PREFIX) + (data_bytes + 2) // 3 * 4 + 1
 
 
-def _has_room(data: bytes | bytearray, bytes_max: int) -> bool:
-    """Return whether metadata may have one more entry."""
-    return _encoded_size(len(data) + _HASHED_POSITION.size) <= bytes_max
+def _has_room(data: bytes | bytearray, bytes_max: int, entries: int = 1) -> bool:
+    """Return whether metadata may have so many more entries."""
+    return _encoded_size(len(data) + _HASHED_POSITION.size * entries) <= bytes_max
 
 
 def _encode_text(data: bytes | bytearray) -> str:

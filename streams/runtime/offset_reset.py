@@ -3,18 +3,23 @@
 The application's settings decide (`streams.settings.offset_reset`), and never silently: the log and
 the counters name what is skipped. Internal topics have no policy: a repartition topic that lost
 records which are still to be read has lost part of the result.
+
+Of inputs without a committed offset only those of a first start begin where a policy says
+(`streams.runtime.first_starts`). What this worker has committed itself, and is gone, is refused.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from streams.common.host import Host
-from streams.common.topic_partitions import Partition
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import PositionRefused
+from streams.runtime.first_starts import Beginning, FirstStarts
 from streams.runtime.interfaces import AdminClient
-from streams.runtime.topic_ids import fetch_topic_id_hashes
+from streams.runtime.offset_metadata import FirstStart, OffsetMetadata
+from streams.runtime.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
 from streams.settings.offset_reset import (
     STOP_WORDS,
     OffsetResetPolicy,
@@ -26,6 +31,8 @@ log = logging.getLogger(__name__)
 
 _DELETED = -1
 """The committed offset of a topic with which the brokers have deleted it."""
+_NO_OFFSETS: Mapping[Partition, OffsetAndMetadata] = {}
+_NO_IDS: Mapping[str, int] = {}
 
 
 class OffsetResetter:
@@ -59,8 +66,13 @@ class OffsetResetter:
         self._made_again: set[str] = set()
         """The topics that were made again while they were read."""
         self._initial_offsets: dict[Partition, int] = {}
-        """The offset at which each partition began, by a policy that may select another one next
-        time."""
+        """The offset at which each partition begins that nothing is committed for yet, by a policy
+        that may select another one next time."""
+        self._committed: dict[Partition, OffsetAndMetadata] = {}
+        """The last offset of each partition that this thread has seen or committed."""
+        self._first_starts = FirstStarts()
+        self._partition_counts: dict[str, int] = {}
+        """The number of partitions of topics, when they were first looked at."""
 
     @property
     def may_choose_otherwise(self) -> bool:
@@ -74,42 +86,174 @@ class OffsetResetter:
             ResetStrategy.NONE,
         )
 
-    def find_initial_offsets(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+    def list_siblings(self, partitions: Iterable[Partition]) -> list[Partition]:
+        """Return all partitions of the inputs of which these have no committed offset.
+
+        Returns none where no policy could skip their records: what the group has committed for
+        others does not matter then. Raises what the look-up of topics raises.
+        """
+        inputs = self._list_inputs(partitions)
+        if not inputs or not self.may_choose_otherwise:
+            return []
+        counts = self._count_partitions(inputs)
+        return [Partition(topic, n) for topic in sorted(counts) for n in range(counts[topic])]
+
+    def _list_inputs(self, partitions: Iterable[Partition]) -> list[Partition]:
+        """Return those of the partitions that are not of internal topics."""
+        return [p for p in partitions if p.topic not in self._internal_topics]
+
+    def _count_partitions(self, partitions: Iterable[Partition]) -> dict[str, int]:
+        """Return how many partitions the topics of these have; a known number is not raised.
+
+        Only a partition beyond it shows that others were added.
+        """
+        highest: dict[str, int] = {}
+        for topic, number in partitions:
+            highest[topic] = max(highest.get(topic, 0), number)
+        known = self._partition_counts
+        if any(known.get(topic, 0) <= number for topic, number in highest.items()):
+            counts = self._admin.fetch_partition_counts()
+            known |= {t: max(counts.get(t, 0), number + 1) for t, number in highest.items()}
+        return {topic: known[topic] for topic in highest}
+
+    def find_first_starts(
+        self, partitions: Iterable[Partition], committed: Mapping[Partition, OffsetMetadata]
+    ) -> dict[Partition, FirstStart]:
+        """Return the group's first start with the topic of each partition, where it is known.
+
+        Committed metadata pass theirs on; the others have begun with `find_initial_offsets`.
+        """
+        found = {
+            p: committed[p].first_start
+            if p in committed
+            else self._first_starts.topics.get(p.topic)
+            for p in partitions
+        }
+        return {p: first for p, first in found.items() if first is not None}
+
+    def note_committed(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> None:
+        """Note committed offsets: from now on their partitions begin there, or are refused."""
+        self._committed.update(offsets)
+        if self._initial_offsets:
+            for partition in self._initial_offsets.keys() & self._committed.keys():
+                del self._initial_offsets[partition]
+
+    def find_initial_offsets(
+        self,
+        partitions: Collection[Partition],
+        group_offsets: Mapping[Partition, OffsetAndMetadata] = _NO_OFFSETS,
+        topic_ids: Mapping[str, int] = _NO_IDS,
+    ) -> dict[Partition, int]:
         """Return the offsets at which to begin partitions that have no committed offset.
 
-        A partition begins at the same offset each time, until something is committed for it:
-        records that came in and were rolled back meanwhile would be skipped if `latest` were
-        fetched again.
+        `group_offsets` are those that the group has committed for other partitions of their topics,
+        needed if the policy may choose otherwise another time; `topic_ids` the hashes of the
+        topics' ids now. A partition begins at the same offset each time, until something is
+        committed for it: records that came in and were rolled back meanwhile would be skipped if
+        `latest` were fetched again.
 
         Where a topic was made again while it was read, `offset_out_of_range` decides.
 
-        Raises: PositionRefused where `auto_offset_reset` is `none`, and as
-        `find_offsets_in_new_topics` does.
+        Raises: PositionRefused where `auto_offset_reset` is `none`, for partitions whose committed
+        offset is gone, and as `find_offsets_in_new_topics` does.
         """
         # A repartition topic is internal: its records are never skipped.
         internal = [p for p in partitions if p.topic in self._internal_topics]
-        inputs = [p for p in partitions if p.topic not in self._internal_topics]
+        inputs = self._list_inputs(partitions)
+        self._check_that_none_is_gone(partitions, group_offsets, topic_ids)
         if inputs and self._uncommitted_policy.strategy is ResetStrategy.NONE:
             raise PositionRefused(
                 f"nothing is committed for {_format_partitions(inputs)}, and "
                 "auto_offset_reset=none: commit "
                 "an offset for the group, or let auto_offset_reset say where to begin"
             )
-        again = [p for p in partitions if p.topic in self._made_again]
+        former = find_offsets_of_former_topics(group_offsets, topic_ids)
+        siblings = {p: held for p, held in group_offsets.items() if p not in former}
+        made_again = self._made_again.union(p.topic for p in former)
+        # Others have gone on in the new topic: what is added to that is new.
+        made_again -= {p.topic for p in (*siblings, *self._committed)}
+        unchosen = [p for p in partitions if p not in self._initial_offsets]
         self._initial_offsets |= self.find_offsets_in_new_topics(
-            {p: _DELETED for p in again if p not in self._initial_offsets}
+            {p: _DELETED for p in unchosen if p.topic in made_again}
         )
         if self._uncommitted_policy.strategy is ResetStrategy.EARLIEST:
             fresh = [p for p in partitions if p not in self._initial_offsets]
             return self._admin.fetch_earliest_offsets(fresh) | {
                 p: self._initial_offsets[p] for p in inputs if p in self._initial_offsets
             }
-        self._initial_offsets |= self._fetch_policy_offsets(
-            self._uncommitted_policy, [p for p in inputs if p not in self._initial_offsets]
+        self._initial_offsets |= self._choose_initial_offsets(
+            [p for p in inputs if p not in self._initial_offsets], siblings
         )
         return self._admin.fetch_earliest_offsets(internal) | {
             p: self._initial_offsets[p] for p in inputs
         }
+
+    def _check_that_none_is_gone(
+        self,
+        partitions: Collection[Partition],
+        group_offsets: Mapping[Partition, OffsetAndMetadata],
+        topic_ids: Mapping[str, int],
+    ) -> None:
+        """Raise PositionRefused for partitions that had a committed offset while this thread ran.
+
+        Brokers delete offsets with their topic: then another topic of the name was found.
+        """
+        # With all offsets of a topic what they say of its first start is gone.
+        emptied = {p.topic for p in self.list_siblings(partitions)}
+        emptied -= {p.topic for p in group_offsets}
+        gone = {p: h for p, h in self._committed.items() if p in partitions or p.topic in emptied}
+        if former := {p.topic for p in find_offsets_of_former_topics(gone, topic_ids)}:
+            self.note_topics_made_again(former)
+        lost = sorted(p for p in gone if p.topic not in self._made_again)
+        if lost:
+            offsets = ", ".join(f"{gone[p].offset} of {p}" for p in lost)
+            raise PositionRefused(
+                f"the group has no committed offset any more for {_format_partitions(lost)}, and "
+                f"had one while this worker ran: {offsets}. It has expired "
+                "(offsets.retention.minutes) or was deleted. Commit that one, or another, with "
+                "Kafka's tools; or start the worker again, to begin as auto_offset_reset="
+                f"{self._uncommitted_policy.strategy.value} says"
+            )
+
+    def _choose_initial_offsets(
+        self, partitions: Collection[Partition], siblings: Mapping[Partition, OffsetAndMetadata]
+    ) -> dict[Partition, int]:
+        """Choose where partitions begin that nothing was ever committed for, and log it.
+
+        `siblings` are the committed offsets of other partitions of their topics.
+        """
+        if not partitions:
+            return {}
+        # Before any end is fetched: what comes from now on is not to be skipped.
+        now_ms = self._host.now_ms()
+        self._first_starts.learn(siblings)
+        known = {*self._first_starts.topics, *(p.topic for p in siblings)}
+        if new := [p for p in partitions if p.topic not in known]:
+            for topic, partition_count in self._count_partitions(new).items():
+                self._first_starts.begin(topic, now_ms, partition_count)
+        by_beginning: dict[Beginning, list[Partition]] = {each: [] for each in Beginning}
+        for partition in partitions:
+            by_beginning[self._first_starts.classify(partition, now_ms)].append(partition)
+        policy = self._uncommitted_policy
+        offsets = self._fetch_policy_offsets(policy, by_beginning[Beginning.NOW])
+        earlier = by_beginning[Beginning.EARLIER]
+        for topic in sorted({p.topic for p in earlier}):
+            since_ms = self._first_starts.topics[topic].at_ms - policy.duration_ms
+            offsets |= self._admin.fetch_offsets_for_time(
+                [p for p in earlier if p.topic == topic], since_ms
+            )
+        # If its first records have expired they were not read: the position is out of range.
+        offsets |= dict.fromkeys(by_beginning[Beginning.ADDED], 0)
+        offsets |= self._admin.fetch_earliest_offsets(by_beginning[Beginning.UNKNOWN])
+        for beginning, found in by_beginning.items():
+            for partition in sorted(found):
+                level, reason = _REASONS[beginning]
+                log.log(
+                    level,
+                    "nothing is committed for %s: it begins at %d, %s (auto_offset_reset=%s)",
+                    *(partition, offsets[partition], reason, policy.strategy.value),
+                )
+        return offsets
 
     def find_reset_offsets(self, out_of_range: Mapping[Partition, int]) -> dict[Partition, int]:
         """Return the offsets at which to go on with partitions whose position is out of range.
@@ -164,8 +308,12 @@ class OffsetResetter:
         none may be left to tell this by.
         """
         self._made_again |= set(topics)
-        for partition in [p for p in self._initial_offsets if p.topic in topics]:
-            del self._initial_offsets[partition]
+        self._first_starts.forget(topics)
+        for topic in topics:
+            self._partition_counts.pop(topic, None)
+        for of_partitions in (self._initial_offsets, self._committed):
+            for partition in [p for p in of_partitions if p.topic in topics]:
+                del of_partitions[partition]
 
     def find_offsets_in_new_topics(self, former: Mapping[Partition, int]) -> dict[Partition, int]:
         """Return where to go on with partitions of topics that were deleted and made again.
@@ -221,6 +369,24 @@ class OffsetResetter:
             case _:
                 since_ms = self._host.now_ms() - policy.duration_ms
                 return self._admin.fetch_offsets_for_time(partitions, since_ms)
+
+
+_REASONS = {
+    Beginning.NOW: (logging.INFO, "as the policy says"),
+    Beginning.EARLIER: (
+        logging.WARNING,
+        "the first record since the group began to read other partitions of its topic",
+    ),
+    Beginning.ADDED: (
+        logging.INFO,
+        "its beginning, since it was added after the group had begun to read its topic",
+    ),
+    Beginning.UNKNOWN: (
+        logging.WARNING,
+        "its beginning, since the offsets of other partitions of its topic don't tell if it is new",
+    ),
+}
+"""For each way to begin, the level of the log and the reason."""
 
 
 def _format_partitions(partitions: Collection[Partition]) -> str:

@@ -46,16 +46,18 @@ from streams.runtime.context import TaskContext
 from streams.runtime.early_serialization import EarlySerialization
 from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
 from streams.runtime.interfaces import ProducerClient
-from streams.runtime.offset_metadata import METADATA_BYTES_MAX, encode_metadata, fit_entries
+from streams.runtime.offset_metadata import (
+    METADATA_BYTES_MAX,
+    FirstStart,
+    encode_metadata,
+    fit_entries,
+)
 from streams.runtime.offset_proof import UNCHECKED, OffsetProof
 from streams.runtime.partition_group import NO_TIME, FlowControl, RecordOrderSettings
+from streams.runtime.slice_size import INITIAL_SLICE_SIZE
 from streams.runtime.task_stores import TaskStores
 from streams.runtime.window_expiry import ExpiredRecords
 from streams.topology.build import Subtopology, expiry_time_name
-
-_INITIAL_SLICE_SIZE, _SLICE_SIZE_MAX = 16, 256
-_SLICE_TARGET_S = 0.005
-"""The time in seconds that a slice should take."""
 
 
 class TaskState(Enum):
@@ -118,6 +120,8 @@ class Task:
         """The input partitions for which no offset had been committed."""
         self.topic_ids: Mapping[str, int] = {}
         """The hash of the id of each input topic, where the brokers have ids."""
+        self.first_starts: Mapping[Partition, FirstStart] = {}
+        """The group's first start with the topic of each partition, where it is known."""
         self.partition_times_ms: dict[Partition, int] = {}
         """The highest timestamp of each partition, where the committed metadata have it."""
         self.step_times_ms: dict[str, int] = {}
@@ -127,7 +131,7 @@ class Task:
         self.must_commit_positions = False
         """Whether positions that a reset policy has chosen are to be committed before a record is
         polled: another time it might choose others."""
-        self.slice_size = _INITIAL_SLICE_SIZE
+        self.slice_size = INITIAL_SLICE_SIZE
         """How many records to process before the thread does something else."""
         self.committed_positions: dict[Partition, int] = {}
         self._subtopology = subtopology
@@ -237,12 +241,8 @@ class Task:
         """Discard all that is not committed; directory and databases stay open."""
         self._change_state("rollback")
         self._unbind_steps()
-        (
-            self.positions,
-            self.required_changelog_positions,
-            self.partition_times_ms,
-            self.step_times_ms,
-        ) = {}, {}, {}, {}
+        self.positions, self.required_changelog_positions = {}, {}
+        self.partition_times_ms, self.step_times_ms = {}, {}
         self.commit_needed = self.must_commit_positions = False
         self.stores.roll_back_changes()
 
@@ -259,17 +259,6 @@ class Task:
             for store in self.stores.all_stores().values():
                 steps.callback(store.close)
             steps.callback(self._unbind_steps)
-
-    def adapt_slice_size(self, record_count: int, elapsed_s: float) -> None:
-        """Adapt the slice size so that a slice takes about 5 ms.
-
-        `record_count` records were processed in `elapsed_s` seconds. A slice that took longer is
-        shortened in proportion; otherwise the size doubles, up to a maximum.
-        """
-        if elapsed_s > _SLICE_TARGET_S and record_count:
-            self.slice_size = max(int(record_count * _SLICE_TARGET_S / elapsed_s), 1)
-        elif self.slice_size < _SLICE_SIZE_MAX:
-            self.slice_size = min(self.slice_size * 2, _SLICE_SIZE_MAX)
 
     def advance_positions(self, positions: Mapping[Partition, int], now_ms: int) -> None:
         """Set the offset to commit of each input partition, and the number of the next commit.
@@ -318,6 +307,7 @@ class Task:
         times = steps.buffered_records.partition_times_ms(steps.context.stream_time_ms)
         step_times = {step: time.ms for step, time in steps.context.step_times.items()}
         expired = self.stores.advance_expiry()
+        starts = self.first_starts
         encode = partial(
             encode_metadata,
             stores,
@@ -330,7 +320,7 @@ class Task:
             entries=expired,
         )
         return [
-            (p, OffsetAndMetadata(o, encode(times.get(p, NO_TIME))))
+            (p, OffsetAndMetadata(o, encode(times.get(p, NO_TIME), first_start=starts.get(p))))
             for p, o in self.positions.items()
         ]
 
@@ -343,13 +333,15 @@ class Task:
         first, self.uncommitted_inputs = self.uncommitted_inputs, []
         if not self.stores.written_changelogs():
             return []
-        metadata = encode_metadata(
+        encode = partial(
+            encode_metadata,
             self.stores.committable_positions(),
             bytes_max=self._metadata_bytes_max,
             topic_ids=self.topic_ids,
             is_at_least_once=True,
         )
-        return [(p, OffsetAndMetadata(self.positions[p], metadata)) for p in first]
+        texts = {p: encode(first_start=self.first_starts.get(p)) for p in first}
+        return [(p, OffsetAndMetadata(self.positions[p], text)) for p, text in texts.items()]
 
     def commit_stores(self, now_ms: int) -> None:
         """Hand the stores' changes to their disks after Kafka has committed the transaction.

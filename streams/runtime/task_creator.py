@@ -207,20 +207,26 @@ class TaskCreator:
         """
         if not tasks or self._host.monotonic_s() < self._next_fetch_at_s:
             return []
-        committed = self._fetch_committed([p for task in tasks for p in task.partitions])
-        self._postpone_unstable(committed.pending)
+        own = [p for task in tasks for p in task.partitions]
+        committed = self._fetch_committed(own)
+        siblings = self._fetch_siblings(committed, own)
+        self._postpone_unstable([*committed.pending, *siblings.pending])
         stable = [task for task in tasks if self._unstable_partitions.isdisjoint(task.partitions)]
         topic_ids = self._offset_resetter.fetch_topic_ids(
             {p.topic for task in stable for p in task.partitions}
         )
-        own = {p for task in stable for p in task.partitions}
-        former = find_offsets_of_former_topics(
-            {p: held for p, held in committed.offsets.items() if p in own}, topic_ids
-        )
+        known = {
+            p: committed.offsets[p]
+            for task in stable
+            for p in task.partitions
+            if p in committed.offsets
+        }
+        former = find_offsets_of_former_topics(known, topic_ids)
         proofs = self._prove_offsets(stable, committed.offsets)
-        fresh = [p for task in stable for p in task.partitions if p not in committed.offsets]
-        positions = {p: each.offset for p, each in committed.offsets.items()}
-        positions |= self._offset_resetter.find_initial_offsets(fresh)
+        fresh = [p for task in stable for p in task.partitions if p not in known]
+        positions = {p: each.offset for p, each in known.items()}
+        self._offset_resetter.note_committed((p, h) for p, h in known.items() if p not in former)
+        positions |= self._offset_resetter.find_initial_offsets(fresh, siblings.offsets, topic_ids)
         positions |= self._offset_resetter.find_offsets_in_new_topics(former)
         # A policy might choose others another time.
         chosen = {*former, *(fresh if self._offset_resetter.may_choose_otherwise else ())}
@@ -253,7 +259,29 @@ class TaskCreator:
             topics = {p.topic for p in task.partitions}
             task.topic_ids = {t: topic_ids[t] for t in sorted(topics & topic_ids.keys())}
             task.uncommitted_inputs = [p for p in task.partitions if p not in mine]
+            task.first_starts = self._offset_resetter.find_first_starts(
+                [p for p in task.partitions if p not in former], metadata
+            )
         return stable
+
+    def _fetch_siblings(
+        self, committed: CommittedOffsets, partitions: Collection[Partition]
+    ) -> CommittedOffsets:
+        """Fetch what the group has committed for other partitions of inputs that have no offset.
+
+        They say whether such a partition was added, which only matters where a policy may skip its
+        records. While another worker's first commit is under way, its partitions and those that
+        wait for it are pending. Raises OutcomeUnknown.
+        """
+        fresh = [p for p in partitions if p not in committed.offsets]
+        siblings = self._offset_resetter.list_siblings(fresh)
+        if not siblings:
+            return CommittedOffsets({}, [])
+        # All of a group's offsets would not name those whose first commit is under way.
+        held = self._fetch_committed(siblings)
+        known = {p.topic for p in held.offsets}
+        first_commits = {p.topic for p in held.pending} - known
+        return CommittedOffsets(held.offsets, [p for p in fresh if p.topic in first_commits])
 
     def find_overtaken_tasks(self, tasks: Collection[Task]) -> list[Task]:
         """Return the tasks that another member has committed since this one knows their offsets.

@@ -20,6 +20,7 @@ from streams.runtime.interfaces import ConsumerClient
 from streams.runtime.measurements import ThreadMeasurements
 from streams.runtime.producers import TaskProducers
 from streams.runtime.recovery import to_recovery_error
+from streams.runtime.slice_size import adapt_slice_size
 from streams.runtime.task import Task
 
 log = logging.getLogger(__name__)
@@ -204,7 +205,7 @@ class TaskExecutor:
         self.commit_requested = self.commit_requested or steps.context.commit_requested
         elapsed_s = self._host.monotonic_s() - began_at_s
         self.measurements.add_slice(task.name, runs, elapsed_s, now_ms())
-        task.adapt_slice_size(records, elapsed_s)
+        task.slice_size = adapt_slice_size(task.slice_size, records, elapsed_s)
         return records
 
     def _log_late_records(self, task: Task, late_count: int) -> None:

@@ -29,8 +29,8 @@ def settings(topics: Topics, state: Path) -> dict[str, Any]:
     }
 
 
-def copying(topics: Topics, state: Path) -> App:
-    app = App(topics.application, **settings(topics, state))
+def copying(topics: Topics, state: Path, **more: Any) -> App:
+    app = App(topics.application, **settings(topics, state), **more)
     stream = app.stream(topics.source, key=serdes.string, value=serdes.string)
     stream.to(topics.target)
     return app
@@ -92,6 +92,39 @@ def test_partitions_that_are_added_while_it_runs_are_read(topics: Topics, tmp_pa
             b"late %d" % n for n in range(PARTITIONS + 2)
         ]
         assert running.metrics()["recoveries"] == 0
+
+
+@pytest.mark.parametrize("is_running", [True, False], ids=["running", "stopped"])
+def test_partitions_that_are_added_are_read_from_their_beginning_with_latest(
+    topics: Topics, tmp_path: Path, is_running: bool
+) -> None:
+    topics.load(30)
+    app = copying(topics, tmp_path, auto_offset_reset="latest")
+
+    def write(values: Sequence[str], partition: int) -> None:
+        producer = Producer({"bootstrap.servers": topics.servers})
+        for value in values:
+            producer.produce(topics.source, value, "key", partition)
+        assert producer.flush(HANG_LIMIT_S) == 0
+
+    def add_partition() -> None:
+        admin = AdminClient({"bootstrap.servers": topics.servers})
+        (grown,) = admin.create_partitions([NewPartitions(topics.source, PARTITIONS + 1)]).values()
+        grown.result(HANG_LIMIT_S)
+        write(["added 1", "added 2"], PARTITIONS)
+
+    with app.start() as running:
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+        write(["first"], 0)
+        topics.wait_for_records(1)
+        if is_running:
+            add_partition()
+            topics.wait_for_records(3)
+    if not is_running:
+        add_partition()
+        with copying(topics, tmp_path / "another", auto_offset_reset="latest").start():
+            topics.wait_for_records(3)
+    assert [pair.value for pair in topics.committed()].count(b"first") == 1
 
 
 def test_an_input_that_is_deleted_while_it_runs_ends_the_application_by_name(

@@ -33,6 +33,7 @@ TOLD = (
     *(("idle after aborted", kind) for kind in ("copy", "collect", "closing")),
     *(("windows that stand", kind) for kind in ("closing", "suppress")),
     *(("partition added", kind) for kind in ("copy", "collect", "regroup")),
+    *(("partition added at latest", kind) for kind in ("copy", "regroup")),
     *(("changelog that deletes", kind) for kind in ("count", "regroup", "closing")),
     *(("reset interrupted", kind) for kind in ("count", "regroup", "suppress")),
     *((BEGUN_AT_THE_END, kind) for kind in ("copy", "count", "closing")),

@@ -81,6 +81,7 @@ class RuntimeSetting:
     kept_ms: int = KEPT_MS  # how long stores keep their windows
     broker: Mapping[str, Any] = field(default_factory=dict)  # more fields of its configuration
     auto_offset_reset: str = "earliest"
+    metadata_max_age_ms: int = 300_000
 
     @property
     def is_exactly_once(self) -> bool:
@@ -128,6 +129,7 @@ class RuntimeWorld(ThreadedWorld):
             processing_guarantee=setting.guarantee,
             commit_interval_ms=setting.commit_interval_ms,
             ledger=setting.ledger,
+            metadata_max_age_ms=setting.metadata_max_age_ms,
             num_stream_threads=setting.threads,
             transaction_timeout_ms=setting.world.transaction_timeout_ms,
             session_timeout_ms=setting.session_timeout_ms,

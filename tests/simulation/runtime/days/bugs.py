@@ -16,6 +16,7 @@ from coordinator.log.producer_state import ProducerStateManager
 from streams.runtime import changelog_reader, internal_topics, offset_reset, task_creator
 from streams.runtime.changelog import ChangelogExpiry
 from streams.runtime.clients import errors
+from streams.runtime.first_starts import Beginning, FirstStarts
 from streams.runtime.internal_topic_check import InternalTopicCheck
 from streams.runtime.moved_positions import MovedPositions
 from streams.runtime.offset_proof import UNCHECKED
@@ -158,6 +159,11 @@ def topics_made_again_taken_for_the_former(world: World) -> AbstractContextManag
     return replaced(offset_reset, "fetch_topic_id_hashes", make)
 
 
+def added_partitions_begin_at_their_ends(world: World) -> AbstractContextManager[None]:
+    """Make a partition that was added later begin where the policy says, as a first start does."""
+    return replaced(FirstStarts, "classify", lambda original: lambda *_: Beginning.NOW)
+
+
 def producers_forgotten_at_once(world: World) -> AbstractContextManager[None]:
     """Make the broker forget each producer with the next check: a retry is written twice."""
 
@@ -189,6 +195,12 @@ DAYS_BUGS = (
     PlantedDays(first_positions_not_committed, ("exactly_once",), BEGUN_AT_THE_END, _COUNT),
     PlantedDays(
         topics_made_again_taken_for_the_former, ("refusal", *WRONG), "topic made again", _COUNT
+    ),
+    PlantedDays(
+        added_partitions_begin_at_their_ends,
+        ("exactly_once", "progress"),
+        "partition added at latest",
+        {"kind": "copy"},
     ),
     PlantedDays(expired_producers_end_their_worker, ("refusal", "progress"), "idle for weeks"),
 )

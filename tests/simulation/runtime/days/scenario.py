@@ -138,7 +138,7 @@ def days_scenario(
         "standbys": random.choice((0.0, 0.0, 0.7)),
         "kept_ms": 300_000,
         "broker": CHECKS,
-        "auto_offset_reset": "latest" if story == BEGUN_AT_THE_END else "earliest",
+        **(LATEST if story in STORIES_OF_LATEST else {}),
     }
     setting = RuntimeSetting(world=Setting(transaction_timeout_ms=1_500), **{**chosen, **given})
     steps = (
@@ -226,6 +226,25 @@ def _partition_added(random: Random) -> Iterator[Step[Any]]:
     yield Step(50, AddPartition())
     yield from _come_back(random)
     yield Step(500, _feed(random))
+    yield Step(500, _feed(random))
+
+
+def _partition_added_at_latest(random: Random) -> Iterator[Step[Any]]:
+    """Add a partition, with records, to the input of an application that begins at the ends."""
+    yield Step(3_000, Rest())  # it has begun, in partitions without a record
+    for _ in range(random.choice((0, 2))):
+        yield Step(100, _feed(random))
+    if random.random() < 0.5:
+        yield Step(100, Rest())
+    when = random.choice(("running", "stopped", "stopped afterwards"))
+    if when == "stopped":
+        yield Step(50, StopAll(killed=random.random() < 0.5))
+    yield Step(50, AddPartition())
+    yield Step(50, _feed(random))
+    if when == "stopped afterwards":
+        yield Step(50, StopAll(killed=random.random() < 0.5))
+    if when != "running":
+        yield from _come_back(random)
     yield Step(500, _feed(random))
 
 
@@ -341,6 +360,7 @@ STORIES = {
     "stopped beyond offsets": _stopped_beyond_offsets,
     "offsets set back": _offsets_set_back,
     "partition added": _partition_added,
+    "partition added at latest": _partition_added_at_latest,
     "changelog that deletes": _changelog_that_deletes,
     "idle after aborted": _idle_after_aborted,
     "windows that stand": _windows_that_stand,
@@ -350,3 +370,6 @@ STORIES = {
     BEGUN_AT_THE_END: _begun_at_the_end,
 }
 """Fixed sequences of steps, by name."""
+STORIES_OF_LATEST = {"partition added at latest", BEGUN_AT_THE_END}
+"""The stories of applications that begin with the first record after their first start."""
+LATEST = {"auto_offset_reset": "latest", "metadata_max_age_ms": 1_000}

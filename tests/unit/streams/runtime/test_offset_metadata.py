@@ -13,7 +13,12 @@ import pytest
 
 from streams import App, Store, serdes, windows
 from streams.errors import ConfigError
-from streams.runtime.offset_metadata import check_metadata_sizes, decode_metadata, encode_metadata
+from streams.runtime.offset_metadata import (
+    FirstStart,
+    check_metadata_sizes,
+    decode_metadata,
+    encode_metadata,
+)
 from streams.topology.build import Topology
 
 KAFKAS_DEFAULT = 4_096
@@ -196,6 +201,18 @@ def test_an_id_of_an_input_with_the_hash_of_a_store_is_refused() -> None:
     app.stream(topic, key=serdes.string, value=serdes.string).group_by_key().count(store=store)
     with pytest.raises(ConfigError, match=f"'{store}' and 'id of {topic}'"):
         check_metadata_sizes(app.topology(), KAFKAS_DEFAULT)
+
+
+def test_the_first_start_comes_back_and_is_left_out_as_a_whole_where_there_is_no_room() -> None:
+    first = FirstStart(at_ms=1_700_000_000_000, partition_count=12)
+    with_one, with_both = (encode_metadata(dict.fromkeys("abc"[:n], 1)) for n in (1, 2))
+    given = encode_metadata({}, first_start=first)
+    assert len(given) == len(with_both)
+    assert decode_metadata(given).first_start == first
+    assert decode_metadata(with_both).first_start is None
+    assert encode_metadata({}, first_start=first, bytes_max=len(with_both) + 1) == given
+    short = encode_metadata({}, first_start=first, bytes_max=len(with_one) + 1)
+    assert short == encode_metadata({})
 
 
 def test_what_has_expired_of_windows_with_the_hash_of_a_store_is_refused() -> None:

@@ -1,0 +1,82 @@
+"""Tell partitions that were added to an input from those of the group's first start with it.
+
+`auto_offset_reset=latest`, or a duration, says where an application begins that reads a topic for
+the first time: what came before is of no interest. It says nothing of partitions that are added
+later. All of their records came after that, so they are read from their beginning, and none is
+skipped until the group's leader has noticed them.
+
+To tell them apart, each committed offset says when the group began to read its topic, and how many
+partitions that had then (`streams.runtime.offset_metadata`). Commits pass it on, and never raise
+the number. A partition that has no committed offset begins
+
+    if                                                       it begins
+    no partition of its topic has a committed offset         as the policy says, now: a first start
+    it was there at the first start, as others say           as the policy would have said then
+    it was not there at the first start, as others say       at offset 0
+    others have committed offsets, which say nothing of it   at its beginning, with a warning
+
+The second line is of workers that start at the same time, of which one has committed first; the
+last of offsets that an earlier release or a tool has committed, or whose metadata had no room.
+Kafka Streams asks the policy for each partition without a committed offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from enum import Enum, auto
+
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.runtime.offset_metadata import FirstStart, decode_metadata
+
+
+class Beginning(Enum):
+    """Names the ways in which a partition without a committed offset begins, in the table above."""
+
+    NOW = auto()
+    EARLIER = auto()
+    ADDED = auto()
+    UNKNOWN = auto()
+
+
+class FirstStarts:
+    """Knows when the group first read each topic, and with how many partitions."""
+
+    def __init__(self) -> None:
+        self._by_topic: dict[str, FirstStart] = {}
+
+    @property
+    def topics(self) -> Mapping[str, FirstStart]:
+        """Return the first starts that are known, by topic."""
+        return self._by_topic
+
+    def begin(self, topic: str, at_ms: int, partition_count: int) -> None:
+        """Note a first start with a topic that has so many partitions now, `at_ms`."""
+        self._by_topic[topic] = FirstStart(at_ms, partition_count)
+
+    def learn(self, committed: Mapping[Partition, OffsetAndMetadata]) -> None:
+        """Note the first starts that committed offsets tell of: of each topic the earliest one.
+
+        Workers that started at the same time may have committed different ones.
+        """
+        for partition, held in committed.items():
+            told = decode_metadata(held.metadata).first_start
+            if told is not None:
+                known = self._by_topic.get(partition.topic, told)
+                self._by_topic[partition.topic] = FirstStart(*map(min, known, told))
+
+    def forget(self, topics: Collection[str]) -> None:
+        """Forget topics that were deleted and made again."""
+        for topic in topics:
+            self._by_topic.pop(topic, None)
+
+    def classify(self, partition: Partition, now_ms: int) -> Beginning:
+        """Return how a partition begins without a committed offset.
+
+        `now_ms` is when first starts were noted that are going on.
+        """
+        first = self._by_topic.get(partition.topic)
+        if first is None:
+            return Beginning.UNKNOWN
+        if partition.number >= first.partition_count:
+            return Beginning.ADDED
+        return Beginning.NOW if first.at_ms == now_ms else Beginning.EARLIER
