@@ -22,11 +22,14 @@ Kafka Streams asks the policy for each partition without a committed offset.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from enum import Enum, auto
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.runtime.offset_metadata import FirstStart, decode_metadata
+
+log = logging.getLogger(__name__)
 
 
 class Beginning(Enum):
@@ -80,3 +83,31 @@ class FirstStarts:
         if partition.number >= first.partition_count:
             return Beginning.ADDED
         return Beginning.NOW if first.at_ms == now_ms else Beginning.EARLIER
+
+
+def log_beginning(beginning: Beginning, partition: Partition, offset: int, policy: str) -> None:
+    """Log where a partition without a committed offset begins, and why."""
+    level, reason = _REASONS[beginning]
+    log.log(
+        level,
+        "nothing is committed for %s: it begins at %d, %s (auto_offset_reset=%s)",
+        *(partition, offset, reason, policy),
+    )
+
+
+_REASONS = {
+    Beginning.NOW: (logging.INFO, "as the policy says"),
+    Beginning.EARLIER: (
+        logging.WARNING,
+        "the first record since the group began to read other partitions of its topic",
+    ),
+    Beginning.ADDED: (
+        logging.INFO,
+        "its beginning, since it was added after the group had begun to read its topic",
+    ),
+    Beginning.UNKNOWN: (
+        logging.WARNING,
+        "its beginning, since the offsets of other partitions of its topic don't tell if it is new",
+    ),
+}
+"""For each way to begin, the level of the log and the reason."""

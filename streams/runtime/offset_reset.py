@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from streams.common.host import Host
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import PositionRefused
-from streams.runtime.first_starts import Beginning, FirstStarts
+from streams.runtime.first_starts import Beginning, FirstStarts, log_beginning
 from streams.runtime.interfaces import AdminClient
 from streams.runtime.offset_metadata import FirstStart, OffsetMetadata
 from streams.runtime.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
@@ -247,12 +247,7 @@ class OffsetResetter:
         offsets |= self._admin.fetch_earliest_offsets(by_beginning[Beginning.UNKNOWN])
         for beginning, found in by_beginning.items():
             for partition in sorted(found):
-                level, reason = _REASONS[beginning]
-                log.log(
-                    level,
-                    "nothing is committed for %s: it begins at %d, %s (auto_offset_reset=%s)",
-                    *(partition, offsets[partition], reason, policy.strategy.value),
-                )
+                log_beginning(beginning, partition, offsets[partition], policy.strategy.value)
         return offsets
 
     def find_reset_offsets(self, out_of_range: Mapping[Partition, int]) -> dict[Partition, int]:
@@ -276,8 +271,8 @@ class OffsetResetter:
                 )
             if self._out_of_range_policy.strategy is ResetStrategy.NONE:
                 raise PositionRefused(
-                    f"{problem}, and offset_out_of_range=fail: bring the records back, commit "
-                    "another offset for the group, or let offset_out_of_range say where to go on"
+                    f"{problem}, and offset_out_of_range=fail: "
+                    + _explain_loss(partition, offset, starts[partition])
                 )
         offsets = self._fetch_policy_offsets(self._out_of_range_policy, partitions)
         self._initial_offsets |= {p: offsets[p] for p in partitions if p in self._initial_offsets}
@@ -371,22 +366,23 @@ class OffsetResetter:
                 return self._admin.fetch_offsets_for_time(partitions, since_ms)
 
 
-_REASONS = {
-    Beginning.NOW: (logging.INFO, "as the policy says"),
-    Beginning.EARLIER: (
-        logging.WARNING,
-        "the first record since the group began to read other partitions of its topic",
-    ),
-    Beginning.ADDED: (
-        logging.INFO,
-        "its beginning, since it was added after the group had begun to read its topic",
-    ),
-    Beginning.UNKNOWN: (
-        logging.WARNING,
-        "its beginning, since the offsets of other partitions of its topic don't tell if it is new",
-    ),
-}
-"""For each way to begin, the level of the log and the reason."""
+def _explain_loss(partition: Partition, offset: int, start_offset: int) -> str:
+    """Return what may be lost of a partition that begins at `start_offset`, and the ways out."""
+    ways_out = (
+        "bring the records back, or let offset_out_of_range say where to go on. Offsets that a "
+        "tool commits are taken only of tasks without stores, or with `millrace group "
+        "restore-offsets --accept`"
+    )
+    if offset >= start_offset:
+        return f"the topic was cut, or deleted and created again. B{ways_out[1:]}"
+    return (
+        f"the offsets {offset} to {start_offset - 1} were removed before they were read, or "
+        "before a position behind them was committed (retention.ms, retention.bytes, "
+        "DeleteRecords). If they were markers of transactions or aborted records alone, as at the "
+        "end of an input while a worker was killed, nothing is lost: start once with "
+        f"offset_out_of_range=earliest, which goes on at {start_offset} of {partition}. "
+        f"Else {ways_out}"
+    )
 
 
 def _format_partitions(partitions: Collection[Partition]) -> str:

@@ -31,6 +31,7 @@ TOLD = (
     *(("lost unread", kind) for kind in ("copy", "count", "collect", "regroup")),
     *(("topic made again", kind) for kind in ("copy", "count", "collect", "regroup")),
     *(("idle after aborted", kind) for kind in ("copy", "collect", "closing")),
+    *(("killed behind aborted", kind) for kind in ("copy", "count")),
     *(("windows that stand", kind) for kind in ("closing", "suppress")),
     *(("partition added", kind) for kind in ("copy", "collect", "regroup")),
     *(("partition added at latest", kind) for kind in ("copy", "regroup")),
@@ -66,6 +67,7 @@ def test_an_application_refuses_by_name_or_its_results_are_right(
         ("stopped beyond offsets", Cause.OFFSETS),
         ("partition added", Cause.PARTITIONS),
         ("reset interrupted", Cause.RESET),
+        ("killed behind aborted", Cause.UNMOVED),
     ],
 )
 def test_what_can_not_be_kept_is_refused_with_its_cause(story: str, cause: Cause) -> None:

@@ -18,6 +18,7 @@ from tests.simulation.runtime.days.refusals import Cause, find_cause
 from tests.simulation.runtime.days.scenario import (
     CHECKS_MS,
     DAY_MS,
+    MOVED_MS,
     Abort,
     AddPartition,
     DaysScenario,
@@ -82,6 +83,8 @@ class DaysHistory(RuntimeHistory):
             case Rest():
                 self._wait_until(self._is_done)
             case StopAll(killed):
+                if killed and world.loop.elapsed_ms < world.aborted_at_ms + MOVED_MS:
+                    world.causes.add(Cause.UNMOVED)
                 for worker in world.workers:
                     worker.kill() if killed else worker.stop()
                 self._wait_until(lambda: not any(each.is_alive for each in world.workers))

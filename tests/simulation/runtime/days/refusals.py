@@ -14,6 +14,8 @@ class Cause(Enum):
 
     UNREAD = r"offset_out_of_range=fail|are lost"
     """Records expired that it had not read."""
+    UNMOVED = r"markers of transactions or aborted records alone"
+    """A position behind aborted records was not committed yet when all workers were killed."""
     OFFSETS = r"committed offset|nothing is committed|was not committed by group"
     """Its group was empty for longer than committed offsets are kept."""
     TOPIC = r"another topic of the same name|made again|topic id"

@@ -276,6 +276,18 @@ def _idle_after_aborted(random: Random) -> Iterator[Step[Any]]:
     yield Step(500, _feed(random))
 
 
+def _killed_behind_aborted(random: Random) -> Iterator[Step[Any]]:
+    """Kill all workers before a position behind aborted records is committed; these expire."""
+    yield Step(800, _feed(random))
+    yield Step(100, Rest())
+    yield Step(50, SetTopic(INPUT, "retention.ms", str(DAY_MS)))
+    yield Step(50, Abort(random.getrandbits(16)))
+    yield Step(random.choice((0, 200, MOVED_MS)), StopAll(killed=True))
+    yield Step(50, Pass(2))
+    yield from _come_back(random)
+    yield Step(500, _feed(random))
+
+
 def _windows_that_stand(random: Random) -> Iterator[Step[Any]]:
     """Let days pass in which event time stands, and then move the tasks to new machines."""
     yield Step(800, _feed(random))
@@ -363,6 +375,7 @@ STORIES = {
     "partition added at latest": _partition_added_at_latest,
     "changelog that deletes": _changelog_that_deletes,
     "idle after aborted": _idle_after_aborted,
+    "killed behind aborted": _killed_behind_aborted,
     "windows that stand": _windows_that_stand,
     "topic made again": _topic_made_again,
     "lost unread": _lost_unread,

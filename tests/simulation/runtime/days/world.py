@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 from coordinator.errors import Code
@@ -22,6 +23,8 @@ class DaysWorld(RuntimeWorld):
         self.causes: set[Cause] = set()
         self.empty_ms = 0
         """How long no worker has run; 0 while one does."""
+        self.aborted_at_ms = -math.inf
+        """The time, since the beginning, of the last aborted records on the inputs."""
         self._others: list[Process] = []
 
     @property
@@ -99,6 +102,7 @@ class DaysWorld(RuntimeWorld):
 
     def abort_on_inputs(self, number: int) -> None:
         """Write a record to each input partition, in a transaction that is aborted."""
+        self.aborted_at_ms = self.loop.elapsed_ms
         process = Process(self, f"other-{number}", Random(f"{self.seed} {number}"), 0.0)
 
         def run() -> None:

@@ -48,6 +48,20 @@ def test_by_default_the_thread_stops_and_says_what_is_there(offset: int) -> None
         resetting("fail").find_reset_offsets({INPUT: offset})
 
 
+def test_a_range_that_is_gone_may_have_been_aborted_records_and_markers_alone() -> None:
+    with pytest.raises(StreamsError) as refused:
+        resetting("fail").find_reset_offsets({INPUT: 5})
+    for said in (
+        "the offsets 5 to 9 were removed before they were read",
+        "markers of transactions or aborted records alone",
+        "start once with offset_out_of_range=earliest, which goes on at 10 of in[0]",
+    ):
+        assert said in str(refused.value)
+    with pytest.raises(StreamsError, match="was cut, or deleted and created again") as refused:
+        resetting("fail").find_reset_offsets({INPUT: 25})
+    assert "aborted" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("policy", "offset", "position", "skipped"),
     [
