@@ -36,6 +36,11 @@ def hash_topic_ids(topic_ids: Mapping[str, str]) -> dict[str, int]:
     return {topic: hash_topic_id(text) for topic, text in topic_ids.items() if text != _ZERO_ID}
 
 
+def known_topic_id(topic_id: str) -> str | None:
+    """Return the id; None for the one that a broker without topic ids gives."""
+    return None if topic_id == _ZERO_ID else topic_id
+
+
 def hash_topic_id(topic_id: str) -> int:
     """Return a hash of 63 bits of a topic's id."""
     digest = blake2b(topic_id.encode(), digest_size=_HASH_BYTES).digest()

@@ -5,6 +5,7 @@ What is between them and what is written belongs to it.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,16 +23,21 @@ from streams.errors import ConfigError, UserError
 from streams.membership.connection import BrokerConnection, ConnectionLost, find_coordinator
 from streams.membership.group_offsets import commit_offsets
 from streams.runtime.offset_metadata import encode_metadata
+from streams.runtime.topic_ids import hash_topic_id
 from streams.spark import Cut, read_cut
 from streams.spark.cuts.cut import StoreCut
 from streams.spark.cuts.members import in_flight, ranges_in_cut
+from streams.spark.cuts.topic_ids import check_cut_topic
 from streams.spark.reconciliation.ledger_check import entries_in_cut
+from streams.spark.source.batch_reader import create_topic_reader
 from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.options import parse_read_options
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
+from tests.spark.topics import make_again
 from tests.unit.streams.spark.cuts.test_application_topics import KAFKA_STREAMS
 
 pytestmark = pytest.mark.sampled(4, by="test")
@@ -419,3 +425,54 @@ def test_cuts_between_transactions_of_punctuations_alone_are_told_apart_by_the_l
         assert inside == {o for o in whole if any(each.wrote(out, o) for each in entries)}
         assert before < inside, "each has what the one before it had, and more"
         before = inside
+
+
+def test_a_cut_is_of_its_topics_and_not_of_those_of_the_same_names(
+    broker: Broker, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Test that an output made again is not read as of a cut, and an input gives no cut."""
+    words = Words(broker.bootstrap_servers, unique("again"), tmp_path, ledger=True)
+    words.feed(20)
+    with words.app.start():
+        wait_until(
+            lambda: len(list(records(words.servers, words.repartition, PARTITIONS))) == 60,
+            what="the words",
+        )
+    cut = Cut.from_json(read_cut(words.app).to_json())
+    ledger = f"{words.name}-ledger"
+    others = {words.lines, words.out, words.repartition, words.changelog}
+    assert set(cut.topic_ids) == {*others, ledger}
+    access = BrokerAccess(words.servers)
+    assert list(entries_in_cut(access, cut))
+    for topic in (words.out, ledger):
+        make_again(words.servers, topic, PARTITIONS)
+        send_many(words.servers, topic)
+    given = {"bootstrap_servers": words.servers, "topic": words.out, "cut": cut.to_json()}
+    refusal = "another topic of the same name than the one that the cut"
+    with pytest.raises(ConfigError, match=refusal):
+        create_topic_reader(parse_read_options(given)).partitions()
+    with pytest.raises(ConfigError, match=refusal):
+        entries_in_cut(access, cut)
+    make_again(words.servers, words.lines, PARTITIONS)
+    send_many(words.servers, words.lines)
+    ids = {words.lines: hash_topic_id(cut.topic_ids[words.lines])}
+    commit(words.servers, words.name, words.lines, 10, encode_metadata({}, topic_ids=ids))
+    with pytest.raises(UserError, match=r"lines\[0\] is of another topic of the same name"):
+        read_cut(words.app)
+
+
+def test_a_cut_of_an_earlier_release_has_no_ids_and_is_not_compared() -> None:
+    cut = Cut(application_id="a", taken_ms=1, offsets={}, topic_ids={"in": "one"})
+    former = json.loads(cut.to_json())
+    del former["topic_ids"]
+    check_cut_topic(Cut.from_json(json.dumps(former)), "in", "another")
+    with pytest.raises(ConfigError, match="another topic of the same name"):
+        check_cut_topic(cut, "in", "another")
+
+
+def send_many(servers: str, topic: str) -> None:
+    """Write more records than the former topic had."""
+    producer = Producer({"bootstrap.servers": servers})
+    for number in range(1_000):
+        producer.produce(topic, b"new", b"key", number % PARTITIONS)
+    assert producer.flush(HANG_LIMIT_S) == 0

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
+from confluent_kafka import Producer
 
 from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
@@ -14,7 +15,8 @@ from streams.spark.source.broker_access import BrokerAccess
 from tests.brokers import Broker
 from tests.conformance.calls import delete_topic
 from tests.conformance.wire import Client
-from tests.spark.topics import Written
+from tests.processes import HANG_LIMIT_S
+from tests.spark.topics import Written, make_again
 
 RECORDS = 2_000
 TIMEOUT_S = 3.0
@@ -54,6 +56,21 @@ def test_a_topic_deleted_meanwhile(broker: Broker, big: Written, reader: RangeRe
     with pytest.raises(StreamsError, match=f"{big.topic}.0. "):
         for _ in batches:
             pass
+
+
+def test_a_topic_made_again_meanwhile(broker: Broker, big: Written, reader: RangeReader) -> None:
+    """Test that a read has nothing of the new topic, though its offsets are there too."""
+    batches = reader.read_range(Partition(big.topic, 0), 0, RECORDS, 10)
+    next(batches)
+    make_again(broker.bootstrap_servers, big.topic)
+    again = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for _ in range(RECORDS + 100):
+        again.produce(big.topic, b"new", partition=0)
+    assert again.flush(HANG_LIMIT_S) == 0
+    values: set[bytes | None] = set()
+    with pytest.raises(StreamsError, match=f"{big.topic} is another topic of the same name"):
+        values.update(value for batch in batches for value in batch.values)
+    assert b"new" not in values
 
 
 def test_a_log_cut_off_at_its_beginning_meanwhile(

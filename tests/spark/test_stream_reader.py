@@ -14,7 +14,7 @@ from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.options import parse_stream_read_options
 from streams.spark.source.stream_reader import StreamReader
 from tests.brokers import Broker
-from tests.spark.topics import Written
+from tests.spark.topics import Written, make_again
 
 Unique = Callable[[str], str]
 ALL = ReadAllAvailable()
@@ -100,3 +100,20 @@ def test_another_topic_of_the_same_name_is_an_error(broker: Broker, unique: Uniq
         source.latestOffset(start, ALL)
     with pytest.raises(StreamsError, match="the checkpoint is of a query that reads elsewhere"):
         source.latestOffset({**start, "topic": "elsewhere"}, ALL)
+
+
+def test_a_topic_made_again_after_an_epoch_was_planned_is_not_read(
+    broker: Broker, unique: Unique
+) -> None:
+    written = topic(broker, unique("again"))
+    source = reader(written)
+    start = source.initialOffset()
+    end = source.latestOffset(start, ALL)
+    planned = source.partitions(start, end)
+    make_again(written.servers, written.topic, partitions=2)
+    written.transaction([(n % 2, None, b"new %d" % n) for n in range(30)])
+    for each in planned:
+        with pytest.raises(StreamsError, match="another topic of the same name"):
+            list(source.read(each))
+    with pytest.raises(StreamsError, match="another topic of the same name"):
+        source.latestOffset(end, ALL)

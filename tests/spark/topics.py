@@ -5,11 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
-from tests.processes import HANG_LIMIT_S
+from tests.processes import HANG_LIMIT_S, wait_until
+
+
+def make_again(servers: str, topic: str, partitions: int = 1) -> None:
+    """Delete a topic and create it again at once, as soon as the broker lets."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.delete_topics([topic])[topic].result(HANG_LIMIT_S)
+
+    def is_created() -> bool:
+        try:
+            admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(HANG_LIMIT_S)
+        except KafkaException:  # the deletion goes on
+            return False
+        return True
+
+    wait_until(is_created, what=f"{topic} can't be created again")
+    wait_until(lambda: topic in admin.list_topics(timeout=HANG_LIMIT_S).topics, what=topic)
 
 
 class Record(NamedTuple):

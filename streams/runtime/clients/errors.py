@@ -172,6 +172,10 @@ class LibrdkafkaLogger:
         seen, self._seen_topic_ids = self._seen_topic_ids, {}
         return seen
 
+    def find_topic_id(self, topic: str) -> str | None:
+        """Return the id that a topic was last seen to have; None if none was seen."""
+        return self._topic_ids.get(topic)
+
     def take_topics_made_again(self) -> set[str]:
         """Return the topics that were seen to get another id since the last call."""
         again, self._topics_made_again = self._topics_made_again, set()

@@ -23,6 +23,7 @@ from streams.runtime.clients.errors import (
     LibrdkafkaLogger,
     check_authorized,
     create_client,
+    with_topic_ids_logged,
 )
 from streams.runtime.clients.header_names import repair_messages
 
@@ -73,7 +74,12 @@ class RangeReader:
         self._consumer = create_client(
             "consumer",
             Consumer,
-            {**_FETCH_SETTINGS, **settings, **FORCED_SETTINGS, "isolation.level": isolation},
+            {
+                **_FETCH_SETTINGS,
+                **with_topic_ids_logged(settings),
+                **FORCED_SETTINGS,
+                "isolation.level": isolation,
+            },
             self._error_logger,
         )
 
@@ -85,13 +91,15 @@ class RangeReader:
         records_max: int,
         *,
         include_headers: bool = False,
+        topic_id: str | None = None,
     ) -> Iterator[RecordColumns]:
         """Yield the records from offset `first` up to, and without, `until`, in batches.
 
-        A batch has at most `records_max` records.
+        A batch has at most `records_max` records. `topic_id` is the id that the topic has to have,
+        if it is known.
 
         Raises: StreamsError where they can't all be read: offsets that are gone, a topic that is
-        gone, a broker that says nothing for `timeout_s`.
+        gone or another one, a broker that says nothing for `timeout_s`.
         """
         self._consumer.assign([TopicPartition(*partition, first)])
         position, moved_s = first, time.monotonic()
@@ -101,6 +109,7 @@ class RangeReader:
                 lists, position = self._poll_batch(
                     partition, position, until, records_max, include_headers
                 )
+            topic_id = self._check_topic_id(partition.topic, topic_id)
             if lists is not None:
                 yield lists
             now_s = time.monotonic()
@@ -112,6 +121,23 @@ class RangeReader:
                     f"{self._error_logger.last_error and ': ' + self._error_logger.last_error}"
                 )
         self._consumer.unassign()
+
+    def _check_topic_id(self, topic: str, expected_id: str | None) -> str | None:
+        """Return the id of the topic that is read; None while it is not known.
+
+        Raises: StreamsError if it is not the expected one, which is that of the first batch where
+        the caller expects none.
+
+        librdkafka fetches by the id, and logs a new one ahead of the records that it fetches by it.
+        """
+        seen_id = self._error_logger.find_topic_id(topic)
+        if expected_id is not None and seen_id is not None and seen_id != expected_id:
+            raise StreamsError(
+                f"{topic} is another topic of the same name than the one whose offsets are to be "
+                f"read (of id {expected_id}, now {seen_id}): it was deleted and created again. "
+                "Begin a new read or query"
+            )
+        return expected_id or seen_id
 
     def _poll_batch(
         self,

@@ -49,6 +49,12 @@ class ApplicationTopics:
     outputs: frozenset[str] | None = None
     writes_transactions: bool = True
 
+    @property
+    def names(self) -> set[str]:
+        """Return all these topics, as far as they are known."""
+        changelogs = {each.changelog for each in self.store_changelogs.values()}
+        return {*self.sources, *changelogs, *(self.outputs or ())}
+
 
 def list_app_topics(app: App) -> ApplicationTopics:
     """List the topics of an application by its topology. Raises TopologyError."""

@@ -53,6 +53,8 @@ class Cut:
     commits: of each partition that the application reads the number of the commit that brought its
         offset (see `streams.runtime.offset_metadata`), 0 where nothing was
         committed; only those for which the number is known
+    topic_ids: of the topics that are named above, the ids that they had: a topic that is created
+        again is another one. Empty for a cut of an earlier release, and of brokers without ids
     exact: False where the committed offsets name no positions of stores, as those of Kafka
         Streams: then the positions are the ends of the changelogs at that time
     """
@@ -66,6 +68,15 @@ class Cut:
     ledger_end: int | None = None
     exact: bool = True
     commits: Mapping[Partition, int] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def topics(self) -> set[str]:
+        """Return the topics that the cut names, but the ledger."""
+        return {
+            *(topic for topic, _ in (*self.offsets, *(self.ends or {}))),
+            *(store.changelog for store in self.stores.values()),
+        }
 
     def to_json(self) -> str:
         """Return the cut as JSON text, which `from_json` reads."""
@@ -90,6 +101,7 @@ class Cut:
                 "ledger_end": self.ledger_end,
                 "exact": self.exact,
                 "commits": _group_by_topic(self.commits),
+                "topic_ids": dict(sorted(self.topic_ids.items())),
             }
         ).decode()
 
@@ -125,6 +137,7 @@ class Cut:
                 ledger_end=fields["ledger_end"],
                 exact=bool(fields["exact"]),
                 commits=_parse_offsets(fields.get("commits", {})),  # an earlier release wrote none
+                topic_ids={t: str(each) for t, each in fields.get("topic_ids", {}).items()},
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(

@@ -114,6 +114,13 @@ class OffsetClient:
             "read the ends of topics", lambda: self._admin.fetch_last_stable_offsets(partitions)
         )
 
+    def fetch_topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """Fetch the ids of those `topics` that existed when this client was created."""
+        existing = sorted(set(topics) & self.partition_counts.keys())
+        return self._retry_until_answered(
+            "read the ids of topics", lambda: self._admin.fetch_topic_ids(existing)
+        )
+
     def wait_for_transactions(self, end_offsets: Mapping[Partition, int]) -> None:
         """Wait until every transaction that wrote below `end_offsets` has ended.
 

@@ -61,6 +61,7 @@ from streams.spark.cuts.cut import Cut, StoreCut
 from streams.spark.cuts.ledger_reader import read_ledger_transactions
 from streams.spark.cuts.members import find_runs_outside_cut, trim_ends
 from streams.spark.cuts.offset_client import OffsetClient
+from streams.spark.cuts.topic_ids import check_committed_topics, keep_known_ids
 from streams.spark.source.broker_access import BrokerAccess, create_access
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def read_cut(
 
     Raises: ConfigError if no broker answers or nothing was committed by that id;
     AuthenticationError if a broker refuses the credentials or isn't trusted; UserError if
-    transactions stay open, or a changelog was deleted.
+    transactions stay open, or a changelog was deleted, or a topic was created again.
     """
     app = None if isinstance(application, str) else application
     name = application if isinstance(application, str) else application.application_id
@@ -120,10 +121,13 @@ def take_cut(application: App | str, access: BrokerAccess, timeout_ms: int = 60_
     settled_offset = 0 if ledger is None else client.fetch_last_stable_offsets([ledger])[ledger]
     app_topics = list_app_topics(app) if app is not None else _infer_topics(client, name)
     sources = client.list_partitions(app_topics.sources)
+    ledger_topics = () if ledger is None else (ledger.topic,)
+    ids_before = client.fetch_topic_ids({*app_topics.names, *ledger_topics})
     committed = client.fetch_stable_offsets(name, sources)
     taken_ms = time.time_ns() // 1_000_000
     if not committed.offsets:
         raise _no_offsets_error(client, name)
+    check_committed_topics(committed.offsets, ids_before)
     stores, exact = _locate_stores(client, app_topics, committed)
     offsets = dict.fromkeys(sources, 0) | {p: held.offset for p, held in committed.offsets.items()}
     cut = Cut(
@@ -135,8 +139,11 @@ def take_cut(application: App | str, access: BrokerAccess, timeout_ms: int = 60_
         commits=commit_numbers(sources, committed.offsets),
     )
     if ledger is not None:
-        return _add_ends_by_ledger(client, cut, app_topics, ledger, settled_offset)
-    return _add_ends_if_idle(client, cut, app_topics, committed)
+        cut = _add_ends_by_ledger(client, cut, app_topics, ledger, settled_offset)
+    else:
+        cut = _add_ends_if_idle(client, cut, app_topics, committed)
+    ids_after = client.fetch_topic_ids({*cut.topics, *ledger_topics})
+    return replace(cut, topic_ids=keep_known_ids(ids_before, ids_after))
 
 
 def _find_ledger(client: OffsetClient, app: App | None, application_id: str) -> Partition | None:

@@ -19,6 +19,7 @@ from streams.ledger import LedgerTransaction, WrittenRange, ledger_topic
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.ledger_reader import read_ledger_transactions
 from streams.spark.cuts.members import Members, merge_runs
+from streams.spark.cuts.topic_ids import check_cut_topic
 from streams.spark.reconciliation.accounts import KEY_COLUMNS
 from streams.spark.reconciliation.comparing import RowVerdict, build_verdict_rows
 from streams.spark.source.broker_access import BrokerAccess
@@ -40,7 +41,9 @@ def entries_in_cut(access: BrokerAccess, cut: Cut) -> Iterator[LedgerTransaction
             "it with ledger=True"
         )
     ledger = Partition(ledger_topic(cut.application_id), 0)
-    first = access.create_admin().fetch_earliest_offsets([ledger])[ledger]
+    admin = access.create_admin()
+    check_cut_topic(cut, ledger.topic, admin.fetch_topic_ids([ledger.topic])[ledger.topic])
+    first = admin.fetch_earliest_offsets([ledger])[ledger]
     entries = read_ledger_transactions(access, cut.application_id, first, cut.ledger_end)
     members = Members(cut)
     return (entry for entry in entries if members.has(entry))

@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from streams.runtime.clients import Admin
+from streams.runtime.topic_ids import known_topic_id
+from streams.spark.cuts.topic_ids import check_cut_topic
 from streams.spark.serdes.columns import BatchDecoder, pin_registry_schemas
 from streams.spark.source import coverage
+from streams.spark.source.broker_access import explain_no_answer
 from streams.spark.source.fetching import fetch_batches
 from streams.spark.source.filters import FilterBounds, is_pushdown_planner
 from streams.spark.source.options import ReadContent, ReadOptions
@@ -47,8 +51,22 @@ class BatchReader(DataSourceReader):
         options = self._options
         admin = options.access.create_admin()
         ranges = plan_offset_ranges(admin, self._topic, options.limits, options.isolation)
-        left = self._pruning.prune_ranges(admin, ranges)
+        topic_id = self._fetch_topic_id(admin)
+        left = (
+            replace(each, topic_id=topic_id) for each in self._pruning.prune_ranges(admin, ranges)
+        )
         return [InputPartition(each) for each in split_ranges(left, options.records_per_split)]
+
+    def _fetch_topic_id(self, admin: Admin) -> str | None:
+        """Fetch the topic's id, which the tasks compare; None where brokers have no topic ids.
+
+        Raises ConfigError if the topic was created again since the cut of the options was taken.
+        """
+        with explain_no_answer(f"the id of {self._topic} can't be asked for"):
+            topic_id = admin.fetch_topic_ids([self._topic])[self._topic]
+        if self._options.limits.cut is not None:
+            check_cut_topic(self._options.limits.cut, self._topic, topic_id)
+        return known_topic_id(topic_id)
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """Yield the record batches of one split, or its coverage with `content=coverage`."""

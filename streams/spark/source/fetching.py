@@ -59,12 +59,17 @@ def fetch_batches(
 ) -> Generator[RawBatch, None, None]:
     """Yield every record of a range of offsets once, in batches.
 
-    Raises StreamsError where they can't all be read.
+    Raises StreamsError where they can't all be read, or the topic was made again.
     """
     where = Partition(offset_range.topic, offset_range.partition)
     first, until = offset_range.first, offset_range.until
     with closing(access.create_range_reader(isolation)) as reader:
         for lists in reader.read_range(
-            where, first, until, _BATCH_RECORDS_MAX, include_headers=with_headers
+            where,
+            first,
+            until,
+            _BATCH_RECORDS_MAX,
+            include_headers=with_headers,
+            topic_id=offset_range.topic_id,
         ):
             yield RawBatch(where.topic, where.number, *lists)

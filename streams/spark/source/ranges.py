@@ -6,17 +6,21 @@ One big partition of a topic feeds many tasks: splitting it by offsets needs no 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:
-    """Represents the offsets of one partition from `first` up to, and without, `until`."""
+    """Represents the offsets of one partition from `first` up to, and without, `until`.
+
+    `topic_id` tells the topic from a later one of the same name; None where it is not known.
+    """
 
     topic: str
     partition: int
     first: int
     until: int
+    topic_id: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.topic}[{self.partition}] {self.first}..{self.until}"
@@ -27,4 +31,4 @@ def split_ranges(ranges: Iterable[OffsetRange], records_per_split: int) -> Itera
     for each in ranges:
         for first in range(each.first, each.until, records_per_split):
             until = min(first + records_per_split, each.until)
-            yield OffsetRange(each.topic, each.partition, first, until)
+            yield replace(each, first=first, until=until)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streams.errors import StreamsError
+from streams.runtime.topic_ids import known_topic_id
 from streams.spark.source.ranges import OffsetRange, split_ranges
 
 
@@ -64,7 +65,13 @@ class StreamOffset:
 def plan_epoch_splits(start: StreamOffset, end: StreamOffset) -> Iterator[OffsetRange]:
     """Yield the splits of the epoch between two offsets, one for each task."""
     ranges = (
-        OffsetRange(end.topic, number, start.offsets.get(number, end.begun.get(number, 0)), until)
+        OffsetRange(
+            end.topic,
+            number,
+            start.offsets.get(number, end.begun.get(number, 0)),
+            until,
+            known_topic_id(end.topic_id),
+        )
         for number, until in sorted(end.offsets.items())
     )
     return split_ranges(ranges, end.records_per_split)
@@ -81,8 +88,8 @@ def describe_data_loss(
     """
     if start.topic_id != topic_id:
         return (
-            f"{start.topic} is another topic than the one that was read so far (of id "
-            f"{start.topic_id}, now {topic_id}): it was deleted and made again"
+            f"{start.topic} is another topic of the same name than the one that was read so far "
+            f"(of id {start.topic_id}, now {topic_id}): it was deleted and made again"
         )
     found = []
     for number, at in sorted(start.offsets.items()):

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, UserError
 from streams.spark.cuts.cut import Cut, StoreCut
+from streams.spark.cuts.topic_ids import check_cut_topic
 from streams.spark.serdes.columns import BatchDecoder, RowKind, pin_registry_schemas
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.fetching import fetch_batches
@@ -200,6 +201,8 @@ def _list_changelog_ranges(options: ReadOptions, cut: Cut, store: StoreCut) -> l
         if numbers is None or number in numbers
     }
     admin = options.access.create_admin()
+    ids = admin.fetch_topic_ids([store.changelog])
+    check_cut_topic(cut, store.changelog, ids[store.changelog])
     starts = admin.fetch_earliest_offsets([*positions])
     ends = admin.fetch_last_stable_offsets([*positions])
     ranges = []

@@ -1,0 +1,52 @@
+"""Bind a cut to the ids of its topics: offsets of a topic say nothing of a later one of its name.
+
+A broker without topic ids (before Kafka 2.8) gives the id zero, and nothing is compared there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.errors import ConfigError, UserError
+from streams.runtime.topic_ids import (
+    find_offsets_of_former_topics,
+    hash_topic_ids,
+    known_topic_id,
+)
+from streams.spark.cuts.cut import Cut
+
+
+def check_cut_topic(cut: Cut, topic: str, topic_id: str) -> None:
+    """Raise ConfigError if a topic, whose id is `topic_id` now, was created again since the cut."""
+    then, now = cut.topic_ids.get(topic), topic_id
+    if then is not None and now != then:
+        raise ConfigError(
+            f"{topic} is another topic of the same name than the one that the cut of "
+            f"{cut.application_id!r} names (of id {then}, now {now}): it was deleted and created "
+            "again since. Take a new cut"
+        )
+
+
+def check_committed_topics(
+    offsets: Mapping[Partition, OffsetAndMetadata], topic_ids: Mapping[str, str]
+) -> None:
+    """Raise UserError for a committed offset that is of a former topic of the same name."""
+    former = find_offsets_of_former_topics(offsets, hash_topic_ids(topic_ids))
+    for partition, offset in sorted(former.items()):
+        raise UserError(
+            f"there is no cut: {partition} is of another topic of the same name than its committed "
+            f"offset {offset}: topic {partition.topic!r} was deleted and created again. Start the "
+            "application, where offset_out_of_range decides, or reset it"
+        )
+
+
+def keep_known_ids(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    """Return the ids of topics; raise UserError if one has changed from `before` to `after`."""
+    for topic, topic_id in sorted(after.items()):
+        if before.get(topic, topic_id) != topic_id:
+            raise UserError(
+                f"{topic} was deleted and created again while the cut was taken: it is another "
+                "topic of the same name now. Take the cut again"
+            )
+    return {topic: each for topic, each in after.items() if known_topic_id(each) is not None}
