@@ -32,7 +32,7 @@ TOLD = (
     *(("topic made again", kind) for kind in ("copy", "count", "collect", "regroup")),
     *(("idle after aborted", kind) for kind in ("copy", "collect", "closing")),
     *(("killed behind aborted", kind) for kind in ("copy", "count")),
-    *(("windows that stand", kind) for kind in ("closing", "suppress")),
+    *(("windows that stand", kind) for kind in ("closing", "suppress", "versioned")),
     *(("partition added", kind) for kind in ("copy", "collect", "regroup")),
     *(("partition added at latest", kind) for kind in ("copy", "regroup")),
     *(("changelog that deletes", kind) for kind in ("count", "regroup", "closing")),
@@ -44,8 +44,11 @@ TOLD = (
 )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize(
+    ("seed", "kind"),
+    # A join waits for both of its inputs, which takes long.
+    [*((seed, kind) for seed in range(SEEDS) for kind in KINDS), (0, "versioned")],
+)
 def test_results_are_as_if_no_days_had_passed(seed: int, kind: str) -> None:
     found = find_failure(DaysHistory, days_scenario(seed, kind=kind))
     assert not found, found

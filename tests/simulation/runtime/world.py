@@ -35,6 +35,8 @@ from tests.simulation.world import Setting
 if TYPE_CHECKING:
     from tests.simulation.runtime.checkers.checker import RuntimeChecker
 
+LATE_MS = 1_000
+"""More than an application's record is ever behind the one before it."""
 PARTITIONS = 2
 KEYS = 4
 CLOSER = "close"
@@ -117,6 +119,8 @@ class RuntimeWorld(ThreadedWorld):
         """The records with timestamps written to both inputs."""
         self.feed_partitions = PARTITIONS
         """How many partitions of the input the records are written to."""
+        self._behind_ms = 0
+        """How far the times of an application's records are behind the clock."""
         self._ahead_ms = -3 * 86_400_000  # brokers take no times that are far ahead of theirs
         machines = 1 if setting.together else setting.workers
         self.machines = [Machine(self, number) for number in range(machines)]
@@ -207,7 +211,8 @@ class RuntimeWorld(ThreadedWorld):
         """Write so many more records, of any keys."""
         for _ in range(count):
             if self.application is not None:
-                for each in tuple(self.application.feed(random, self.loop.now_ms())):
+                now_ms = self.loop.now_ms() - self._behind_ms
+                for each in tuple(self.application.feed(random, now_ms)):
                     self._feed_input(each)
                 continue
             number = random.randrange(KEYS)
@@ -246,6 +251,9 @@ class RuntimeWorld(ThreadedWorld):
 
     def continue_event_time(self) -> None:
         """Let the next timed record come right after the last one, whatever the clock says."""
+        if self.application is not None and self.application.inputs:
+            last_ms = max(each.time_ms for each in self.application.inputs)
+            self._behind_ms = self.loop.now_ms() - last_ms - LATE_MS
         if self.timed:
             self._ahead_ms = self.timed[-1].time_ms + 1 - self.loop.now_ms()
 

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError
 
 from coordinator.groups import offset_expiry
 from coordinator.log.producer_state import ProducerStateManager
+from state.version_rewrite import VersionRewrite
 from streams.runtime import changelog_reader, internal_topics, offset_reset, task_creator
 from streams.runtime.changelog import ChangelogExpiry
 from streams.runtime.clients import errors
@@ -114,8 +115,47 @@ def lost_windows_left_out(world: World) -> AbstractContextManager[None]:
     """Make a store of windows be restored from what is left of a changelog that was cut."""
     return several(
         windows_cut_by_the_clock(world),
-        replaced(ChangelogExpiry, "may_begin_at", lambda original: lambda *_: True),
+        replaced(ChangelogExpiry, "may_begin_at", lambda original: lambda *_, **__: True),
     )
+
+
+def versions_compacted_by_the_clock(world: World) -> AbstractContextManager[None]:
+    """Make brokers compact changelogs of versions, a day after the history by the wall clock."""
+
+    def make(original: Any) -> Any:
+        def settings(store: Any, *arguments: Any) -> dict[str, str]:
+            return {
+                **original(store, *arguments),
+                "cleanup.policy": "compact",
+                "min.compaction.lag.ms": str((store.history_ms or 0) + DAY_MS),
+                "min.cleanable.dirty.ratio": "0",
+                "segment.ms": "1",
+            }
+
+        return settings
+
+    return replaced(internal_topics, "changelog_settings", make)
+
+
+def lost_versions_left_out(world: World) -> AbstractContextManager[None]:
+    """Make a versioned store be restored from what is left of a changelog that was compacted."""
+    return several(
+        versions_compacted_by_the_clock(world),
+        replaced(ChangelogExpiry, "may_begin_at", lambda original: lambda *_, **__: True),
+    )
+
+
+def versions_deleted_unwritten(world: World) -> AbstractContextManager[None]:
+    """Make a changelog of versions lose what a rewrite has not written again."""
+
+    def make(original: Any) -> Any:
+        def take(self: VersionRewrite, *_: Any) -> dict[bytes, bytes]:
+            self.is_complete = True
+            return {}
+
+        return take
+
+    return replaced(VersionRewrite, "take_next_entries", make)
 
 
 def settings_left_as_they_are(world: World) -> AbstractContextManager[None]:
@@ -175,6 +215,7 @@ def producers_forgotten_at_once(world: World) -> AbstractContextManager[None]:
 
 WRONG = ("exactly_once", "partial", "stores", "closed")
 _WINDOWS = {"kind": "closing"}
+_VERSIONS = {"kind": "versioned", "persistent": False, "standbys": 0.0}
 _COUNT = {"kind": "count", "persistent": False}
 DAYS_BUGS = (
     PlantedDays(records_that_expired_unread_skipped, ("exactly_once",), "lost unread", _COUNT),
@@ -188,6 +229,9 @@ DAYS_BUGS = (
     PlantedDays(moved_positions_not_committed, ("refusal",), "idle after aborted", _COUNT),
     PlantedDays(windows_cut_by_the_clock, ("refusal", "closed"), "windows that stand", _WINDOWS),
     PlantedDays(lost_windows_left_out, ("closed",), "windows that stand", _WINDOWS),
+    PlantedDays(versions_compacted_by_the_clock, ("refusal",), "windows that stand", _VERSIONS),
+    PlantedDays(lost_versions_left_out, ("results",), "windows that stand", _VERSIONS),
+    PlantedDays(versions_deleted_unwritten, ("results",), "windows that stand", _VERSIONS),
     PlantedDays(settings_left_as_they_are, ("refusal", *WRONG), "changelog that deletes", _COUNT),
     PlantedDays(offsets_taken_as_they_are, WRONG, "stopped beyond offsets", _COUNT),
     PlantedDays(offsets_taken_as_they_are, WRONG, "offsets set back", _COUNT),

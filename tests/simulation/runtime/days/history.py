@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
+from streams.runtime import version_expiry
+from tests.simulation.bugs import replaced
 from tests.simulation.history import Bug, no_bug
-from tests.simulation.runtime.checkers import Closed, ExactlyOnce, Offsets, Owners
+from tests.simulation.runtime.checkers import Closed, ExactlyOnce, Offsets, Owners, Results
 from tests.simulation.runtime.checkers.checker import RuntimeChecker
 from tests.simulation.runtime.days.partial import Partial
 from tests.simulation.runtime.days.refusals import Cause, find_cause
@@ -38,8 +40,17 @@ from tests.simulation.runtime.scenario import Feed
 from tests.simulation.runtime.topologies import CHANGELOG, INPUT
 from tests.simulation.world import Violation
 
-CHECKERS: tuple[type[RuntimeChecker], ...] = (Closed, ExactlyOnce, Offsets, Owners, KeptStores)
+CHECKERS: tuple[type[RuntimeChecker], ...] = (
+    Closed,
+    ExactlyOnce,
+    Offsets,
+    Owners,
+    KeptStores,
+    Results,
+)
 OFFSETS_KEPT_MS = 7 * DAY_MS
+REWRITE_RECORDS_MIN = 0
+"""So that changelogs of versions are written again within a history."""
 REST_MS_MAX = 20_000.0
 LOOK_MS = 50.0
 
@@ -71,7 +82,8 @@ class DaysHistory(RuntimeHistory):
 
     def _run(self) -> None:
         try:
-            super()._run()
+            with replaced(version_expiry, "REWRITE_RECORDS_MIN", lambda _: REWRITE_RECORDS_MIN):
+                super()._run()
         except Refused as refused:
             self.refusal = refused
             Partial(self.world).check_at_rest()

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 from tests.simulation.runtime.scenario import Feed, Kill, Start
-from tests.simulation.runtime.topologies import CHANGELOG, INPUT, TIMED
+from tests.simulation.runtime.topologies import CHANGELOG, INPUT, OTHER, TIMED
 from tests.simulation.runtime.world import RuntimeSetting
 from tests.simulation.steps import Scenario, Step
 from tests.simulation.world import Setting
@@ -30,6 +30,8 @@ MOVED_MS = 6_500
 """After which a position that has moved over aborted records is committed."""
 TABLES = ("copy", "count", "collect", "regroup")
 KINDS = (*TABLES, "closing", "suppress")
+OLD_TIMES = (*TIMED, "versioned")
+"""The kinds whose records have times of their own, which may be days ago."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +158,10 @@ def _rounds(
 ) -> Iterator[Step[Any]]:
     """Yield rounds of records, rest, days and restarts; some rest comes before each pass."""
     yield Step(800, _feed(random))
-    may_stand = stands and setting.kind in TIMED
-    if setting.kind in TIMED:  # their records may be older than any retention when they come
-        yield Step(0, SetTopic(INPUT, "retention.ms", "-1"))
+    may_stand = stands and setting.kind in OLD_TIMES
+    if setting.kind in OLD_TIMES:  # their records may be older than any retention when they come
+        for topic in (INPUT, OTHER):
+            yield Step(0, SetTopic(topic, "retention.ms", "-1"))
     for _ in range(ROUNDS):
         yield Step(100, _feed(random))
         if random.random() < 0.3 and aborts:

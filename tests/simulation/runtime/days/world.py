@@ -9,6 +9,7 @@ from coordinator.errors import Code
 from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, OffsetToCommit
 from tests.simulation.runtime.clients.producer import SimProducer
 from tests.simulation.runtime.days.refusals import Cause
+from tests.simulation.runtime.days.scenario import DAY_MS
 from tests.simulation.runtime.process import Process
 from tests.simulation.runtime.topologies import APPLICATION
 from tests.simulation.runtime.world import PARTITIONS, RuntimeSetting, RuntimeWorld
@@ -21,6 +22,8 @@ class DaysWorld(RuntimeWorld):
     def __init__(self, setting: RuntimeSetting, seed: int) -> None:
         super().__init__(setting, seed)
         self.causes: set[Cause] = set()
+        if setting.kind == "versioned":
+            self._behind_ms = DAY_MS
         self.empty_ms = 0
         """How long no worker has run; 0 while one does."""
         self.aborted_at_ms = -math.inf
