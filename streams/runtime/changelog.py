@@ -24,10 +24,11 @@ the wall clock. `changelog_out_of_range=earliest` accepts the loss instead.
 The age of the last write is counted from `Checkpoint.written_ms`: a time at which the store had
 seen all that was in the changelog below its position, and nothing above it had been there. A
 tombstone above the position is younger than that, and compaction keeps it for `delete.retention.ms`
-at least. While a store is restored its checkpoints keep the time at which the restore started; at
-the end they get the time at which the end was fetched. Nothing has been missed where nothing was
-written, however long ago: with transactions one offset past the position is the marker of the
-transaction that wrote the last change. The functions are pure: they read and write nothing.
+at least. A last write in the future shows that the clock was set back, and counts as too old. While
+a store is restored its checkpoints keep the time at which the restore started; at the end they get
+the time at which the end was fetched. Nothing has been missed where nothing was written, however
+long ago: with transactions one offset past the position is the marker of the transaction that wrote
+the last change. The functions are pure: they read and write nothing.
 """
 
 from __future__ import annotations
@@ -180,11 +181,7 @@ def find_restore_start(
         reason = f"changelog {partition} was deleted and made again"
     elif position > end or (position < start and not (required_offset and position)):
         reason = f"it is at {position} and {partition} has {start} to {end}"
-    elif (
-        unseen > 0
-        and written_ms
-        and are_tombstones_expired(now_ms - written_ms, kept_ms, _RETENTION_MARGIN)
-    ):
+    elif unseen > 0 and written_ms and _may_have_missed_tombstones(now_ms - written_ms, kept_ms):
         reason = (
             f"it was written {(now_ms - written_ms) // 1000} s ago, {partition} has gone on from "
             f"{position} to {end}, and keeps deletions for {(kept_ms or 0) // 1000} s "
@@ -264,7 +261,7 @@ def find_source_restore_start(
         reason = f"it is at {position} of {partition}, and the committed offset is {end}"
     elif position < start:
         reason = f"it is at {position} and {partition} begins at {start}"
-    elif written_ms and are_tombstones_expired(now_ms - written_ms, kept_ms, _RETENTION_MARGIN):
+    elif written_ms and _may_have_missed_tombstones(now_ms - written_ms, kept_ms):
         reason = (
             f"it was written {(now_ms - written_ms) // 1000} s ago, and {partition} keeps "
             f"deletions for {(kept_ms or 0) // 1000} s (delete.retention.ms): some may be gone"
@@ -272,6 +269,17 @@ def find_source_restore_start(
     else:
         return RestoreStart(position, written_ms)
     return RestoreStart(start, now_ms, reason)
+
+
+def _may_have_missed_tombstones(age_ms: int, retention_ms: int | None) -> bool:
+    """Return whether tombstones may be gone that came after a store was written.
+
+    `age_ms` is how long ago that was by the worker's clock. If it was in the future by more than
+    the margin, the clock was set back, and the age is not known.
+    """
+    if retention_ms is not None and age_ms < -retention_ms * _RETENTION_MARGIN:
+        return True
+    return are_tombstones_expired(age_ms, retention_ms, _RETENTION_MARGIN)
 
 
 def are_tombstones_expired(age_ms: int, retention_ms: int | None, margin: float = 0.0) -> bool:

@@ -78,6 +78,14 @@ def test_a_store_that_may_have_missed_deletions_is_rebuilt() -> None:
     assert "keeps deletions for 86400 s" in found.rebuild_reason
 
 
+@pytest.mark.parametrize(("ahead_ms", "is_rebuilt"), [(60_000, False), (DAY_MS // 5, True)])
+def test_a_store_that_was_written_in_the_future_is_rebuilt_since_its_age_is_unknown(
+    ahead_ms: int, is_rebuilt: bool
+) -> None:
+    found = begin(StoreCheckpoint(15, "id", NOW_MS + ahead_ms), changelog())
+    assert (found.rebuild_reason is not None) is is_rebuilt
+
+
 @pytest.mark.parametrize(("age_ms", "rebuilt"), [(77_759_999, False), (77_760_000, True)])
 def test_the_margin_is_a_tenth_of_the_time_that_deletions_are_kept(
     age_ms: int, rebuilt: bool
