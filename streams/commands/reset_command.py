@@ -59,6 +59,7 @@ from streams.errors import ConfigError
 from streams.ledger import ledger_topic
 from streams.membership.group_description import fetch_group_description
 from streams.membership.group_offsets import check_groups_listed, fetch_group_offsets
+from streams.processes.embedded import refuse_application_of_broker_directory
 from streams.runtime.offset_metadata import RESET_BEGUN, RESET_DONE
 from streams.settings.command_line import read_connection
 from streams.settings.config import StreamsConfig
@@ -128,6 +129,7 @@ def reset(
             raise ConfigError(f"--to {to!r}: partitions differ; give beginning, end or a time")
         found, settings = find_application(app, config, bootstrap_servers, state_dir, connection)
         application_id = check_application_id(app) if found is None else found.application_id
+        refuse_application_of_broker_directory(settings, application_id)
         clients = connect_clients(settings)
         if not dry_run:
             require_no_members(clients, application_id, is_known=found is not None)

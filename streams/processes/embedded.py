@@ -43,6 +43,10 @@ ADDRESS_WAIT_S = 60.0
 _LOOK_INTERVAL_S = 0.1
 
 
+_BROKER_DIRECTORY = "broker"
+"""The embedded broker's directory in a state directory, beside those of the applications."""
+
+
 def broker_command(data_dir: Path, port: int, host: str, settings: list[str]) -> list[str]:
     """Return the command line that runs a broker process."""
     command = [sys.executable, "-m", "coordinator", "--data", str(data_dir)]
@@ -73,7 +77,7 @@ def ensure_embedded_broker(state_dir: Path) -> str:
 
     Raises ConfigError if it does not start; the message ends with the last line of its log.
     """
-    directory = state_dir / "broker"
+    directory = state_dir / _BROKER_DIRECTORY
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -94,12 +98,30 @@ def ensure_embedded_broker(state_dir: Path) -> str:
 
 def require_embedded_broker(state_dir: Path) -> None:
     """Raise ConfigError if no broker answers in `state_dir`; none is started."""
-    directory = state_dir / "broker"
+    directory = state_dir / _BROKER_DIRECTORY
     address = _read_address(directory)
     if not (address and is_broker_alive(directory) and _accepts_connections(address)):
         raise ConfigError(
             f"no embedded broker runs in {str(state_dir)!r}: name the application's brokers with "
             "--bootstrap-servers, or its state directory with --state-dir"
+        )
+
+
+def refuse_application_of_broker_directory(config: StreamsConfig, application_id: str) -> None:
+    """Raise ConfigError if an application's state would be in the embedded broker's directory.
+
+    Both are in `state_dir`, and a reset of the application would delete the broker's topics.
+    """
+    if application_id != _BROKER_DIRECTORY:
+        return
+    if (
+        config.bootstrap_servers == EMBEDDED
+        or (config.state_dir / _BROKER_DIRECTORY / "process").exists()
+    ):
+        raise ConfigError(
+            f"application id {application_id!r}: {str(config.state_dir / _BROKER_DIRECTORY)!r} is "
+            "the directory of the embedded broker, and the application's state can't be there too: "
+            "give another id"
         )
 
 
@@ -129,7 +151,7 @@ def restart_embedded_broker(
     because its clients look for it there. `is_given_up` ends the wait for it. Raises ConfigError if
     it does not start there, OSError if the directory is gone.
     """
-    directory = state_dir / "broker"
+    directory = state_dir / _BROKER_DIRECTORY
     # Opened with "r+", which fails if the directory is gone and creates no file.
     with open(directory / "starting.lock", "r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

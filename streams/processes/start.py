@@ -25,6 +25,7 @@ from streams.monitoring.store_sizes import measure_stores
 from streams.processes.announcement import announce_start
 from streams.processes.broker_connector import BROKER_WAIT_S, BrokerConnector
 from streams.processes.cluster import Cluster, find_cluster
+from streams.processes.embedded import refuse_application_of_broker_directory
 from streams.processes.endpoints import start_endpoints
 from streams.processes.garbage_collection import collect_less_often
 from streams.processes.lifecycle import ApplicationLifecycle
@@ -72,6 +73,7 @@ def start_application(
     `number` tells the `worker_count` workers apart that one command has started: ports are counted
     up by it. `on_step` is called at each step of each commit. Raises ConfigError.
     """
+    refuse_application_of_broker_directory(config, topology.application_id)
     collect_less_often()
     shift_file = config.clock_shift_file
     host = SystemHost() if shift_file is None else ShiftedHost(shift_file)

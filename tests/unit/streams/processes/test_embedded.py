@@ -14,13 +14,16 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from state.locks import ProcessFileLock
+from streams import App, serdes
 from streams.errors import ConfigError
 from streams.processes import embedded
 from streams.processes.embedded import (
     ensure_embedded_broker,
+    refuse_application_of_broker_directory,
     require_embedded_broker,
     restart_embedded_broker,
 )
+from streams.settings.config import StreamsConfig
 from tests.processes import HANG_LIMIT_S, HOST, free_ports, wait_until
 
 
@@ -161,3 +164,21 @@ def test_a_stop_of_the_worker_ends_the_wait(state: Path) -> None:
     kill_broker(state)
     with pytest.raises(ConfigError, match="did not start"):
         restart_embedded_broker(state, address, lambda: True)
+
+
+def test_an_application_whose_directory_is_the_brokers_is_refused(tmp_path: Path) -> None:
+    config = StreamsConfig(state_dir=tmp_path)
+    with pytest.raises(ConfigError, match=r"'broker': '.*/broker' is the directory of the embedde"):
+        refuse_application_of_broker_directory(config, "broker")
+    app = App("broker", state_dir=tmp_path)
+    app.stream("in", key=serdes.string, value=serdes.string).to("out")
+    with pytest.raises(ConfigError, match="is the directory of the embedded broker"):
+        app.start()
+    assert not (tmp_path / "broker").exists()
+    refuse_application_of_broker_directory(config, "brokers")
+    elsewhere = StreamsConfig(state_dir=tmp_path, bootstrap_servers="a:1")
+    refuse_application_of_broker_directory(elsewhere, "broker")
+    (tmp_path / "broker").mkdir()
+    (tmp_path / "broker" / "process").touch()
+    with pytest.raises(ConfigError, match="give another id"):
+        refuse_application_of_broker_directory(elsewhere, "broker")
