@@ -7,7 +7,7 @@ retentions grow. What would lose records of an application is **losing**, and is
     cleanup.policy           it deletes or compacts, and the topic is created without that
     retention.ms and         the policy deletes, and it is less than the topic is created with
       retention.bytes
-    min.compaction.lag.ms    the policy compacts, and it is less than a versioned store needs
+    min.compaction.lag.ms    the policy compacts, and it is less than the store declares
     message.timestamp.type   it is LogAppendTime: windows get other times in a restore
 
 What loses records only if a broker is lost as well, or what concerns cuts alone, is **unwise**, and

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import struct
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -14,7 +15,18 @@ from streams.runtime.clients import (
     translate_client_error,
     translate_produce_error,
 )
+from streams.runtime.clients.admin_requests import count_replicas
 from streams.runtime.clients.errors import LibrdkafkaLogger
+
+
+def test_the_replicas_of_a_topic_are_those_of_its_least_replicated_partition() -> None:
+    def topic(*replicas: list[int]) -> SimpleNamespace:
+        partitions = enumerate(SimpleNamespace(replicas=each) for each in replicas)
+        return SimpleNamespace(partitions=dict(partitions))
+
+    topics = {"a": topic([1, 2, 3], [2, 3]), "b": topic([1]), "new": topic()}
+    found = SimpleNamespace(brokers=dict.fromkeys((1, 2, 3)), topics=topics)
+    assert count_replicas(found, ["a", "b", "new", "gone"]) == (3, {"a": 2, "b": 1})
 
 
 def failure(code: int, reason: str = "why") -> KafkaException:
