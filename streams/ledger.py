@@ -13,12 +13,15 @@ The value is JSON; the key is the transactional id:
     {"v": 1, "producer": [id, epoch],
      "inputs": {task: {topic: {partition: next offset}}},
      "written": {topic: {partition: [[first, last], ...]}},
-     "commits": {task: number of the commit}}
+     "commits": {task: number of the commit},
+     "topic_ids": {topic: hash of its id}}
 
 `commits` are the numbers in the metadata of the committed offsets
-(`streams.runtime.offset_metadata`); an earlier release writes none. `written` are runs of offsets
-in which no record of another producer lies, first and last included: several threads may write to
-one partition at a time.
+(`streams.runtime.offset_metadata`); an earlier release writes none. `topic_ids` are those of the
+inputs, as in the same metadata: an offset is one of a topic, and not of a later one of the same
+name. An earlier release writes none, and brokers without topic ids give none. `written` are runs of
+offsets in which no record of another producer lies, first and last included: several threads may
+write to one partition at a time.
 """
 
 from __future__ import annotations
@@ -63,6 +66,8 @@ class LedgerTransaction:
     written: Mapping[Partition, tuple[WrittenRange, ...]]
     commits: Mapping[str, int] = field(default_factory=dict)
     """The number of each task's commit."""
+    topic_ids: Mapping[str, int] = field(default_factory=dict)
+    """The hash of the id of each input (`streams.runtime.topic_ids`)."""
 
     def wrote(self, partition: Partition, offset: int) -> bool:
         """Return whether this transaction wrote the record at `offset` of `partition`."""
@@ -95,7 +100,7 @@ class LedgerTransaction:
 
 def encode_transaction(transaction: LedgerTransaction) -> bytes:
     """Encode a transaction as the value of a ledger record."""
-    fields = {
+    fields: dict[str, Any] = {
         "v": _VERSION,
         "producer": [transaction.producer_id, transaction.producer_epoch],
         "inputs": {task: _nest_by_topic(offsets) for task, offsets in transaction.inputs.items()},
@@ -103,9 +108,11 @@ def encode_transaction(transaction: LedgerTransaction) -> bytes:
             {p: [[*run] for run in runs] for p, runs in transaction.written.items()}
         ),
     }
-    return orjson.dumps(
-        fields | {"commits": dict(transaction.commits)} if transaction.commits else fields
-    )
+    if transaction.commits:
+        fields["commits"] = dict(transaction.commits)
+    if transaction.topic_ids:
+        fields["topic_ids"] = dict(transaction.topic_ids)
+    return orjson.dumps(fields)
 
 
 def decode(value: bytes) -> LedgerTransaction:
@@ -124,7 +131,14 @@ def decode(value: bytes) -> LedgerTransaction:
         partition: tuple(WrittenRange(first, last) for first, last in runs)
         for partition, runs in _flatten_partitions(fields["written"])
     }
-    return LedgerTransaction(producer_id, epoch, inputs, written, fields.get("commits") or {})
+    return LedgerTransaction(
+        producer_id,
+        epoch,
+        inputs,
+        written,
+        fields.get("commits") or {},
+        fields.get("topic_ids") or {},
+    )
 
 
 def _nest_by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[str, Any]]:

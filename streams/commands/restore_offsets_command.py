@@ -5,7 +5,8 @@ An application is refused whose committed offsets don't account for its state
 
     what                proves an offset
     the ledger          the last transaction of a task names the offsets that it committed; the
-                        task's changelogs have no committed record of a later one
+                        task's changelogs have no committed record of a later one, and the input
+                        is not another topic of the same name
     a person (--accept) takes the offsets that are committed now, as a tool has set them
 
 They are committed with the ends of the changelogs in their metadata, as by the application itself.
@@ -48,6 +49,7 @@ from streams.runtime.offset_metadata import (
     replace_positions,
 )
 from streams.runtime.offset_proof import is_lost
+from streams.runtime.topic_ids import fetch_topic_id_hashes
 from streams.topology.build import Topology
 
 
@@ -66,6 +68,8 @@ class LedgerOffsets:
 
     offsets: dict[Partition, int] = field(default_factory=dict)
     written_ends: dict[Partition, int] = field(default_factory=dict)
+    topic_ids: dict[Partition, int | None] = field(default_factory=dict)
+    """The hash of the id that each input's topic had; None where no entry names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +242,15 @@ def _prove_by_ledger(
     offset = ledger.offsets.get(partition)
     if offset is None:
         return None, "no ledger has it"
+    then, now = (
+        ledger.topic_ids.get(partition),
+        fetch_topic_id_hashes(clients.admin, [partition.topic]).get(partition.topic),
+    )
+    if None not in (then, now) and then != now:
+        return None, (
+            f"the ledger's offset {offset} is of another topic of the same name: "
+            f"{partition.topic!r} was deleted and created again"
+        )
     starts = {each: ledger.written_ends.get(each, 0) for each in task.changelogs.values()}
     later = _find_committed_record(clients, starts)
     if later is not None:
@@ -280,6 +293,7 @@ def _read_ledger(clients: ClusterClients, application_id: str) -> LedgerOffsets:
                 raise ConfigError(f"{topic} at {message.offset()}: {error}") from error
             for offsets in transaction.inputs.values():
                 found.offsets |= offsets
+                found.topic_ids |= {p: transaction.topic_ids.get(p.topic) for p in offsets}
             for partition, runs in transaction.written.items():
                 end = max(run.last for run in runs) + 1
                 found.written_ends[partition] = max(end, found.written_ends.get(partition, 0))

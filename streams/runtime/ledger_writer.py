@@ -52,7 +52,10 @@ class LedgerWriter:
             for task in tasks
         }
         commits = {task.name: task.commit_number for task in tasks}
-        value = encode_transaction(LedgerTransaction(*producer.identity, inputs, written, commits))
+        topic_ids = {topic: each for task in tasks for topic, each in task.topic_ids.items()}
+        value = encode_transaction(
+            LedgerTransaction(*producer.identity, inputs, written, commits, topic_ids)
+        )
         key = producer.name.encode()
         # The record has a delivery report of its own, so that it is not among the records of the
         # next transaction.

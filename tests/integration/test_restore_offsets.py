@@ -100,6 +100,20 @@ def test_the_ledger_proves_the_offsets_of_a_group_that_is_gone(
     restored.count(20)
 
 
+def test_the_ledger_proves_no_offset_of_a_topic_that_was_made_again(
+    topics: Topics, create: Callable[..., Restored]
+) -> None:
+    restored = create(ledger=True)
+    restored.count(100)
+    topics.make_again(topics.source)
+    topics.load(200)
+    delete_group(topics)
+    refused = restored.restore("--yes")
+    assert refused.exit_code == 2
+    assert "is of another topic of the same name" in refused.output
+    restored.expect_refusal()
+
+
 def test_a_record_that_the_ledger_does_not_know_is_no_proof(
     topics: Topics, create: Callable[..., Restored]
 ) -> None:

@@ -19,6 +19,8 @@ def test_an_entry_comes_back_as_it_was_given() -> None:
     assert decode(encode_transaction(ENTRY)) == ENTRY
     numbered = replace(ENTRY, commits={"0_0": 1_700_000_000_000, "1_1": 3})
     assert decode(encode_transaction(numbered)) == numbered
+    bound = replace(ENTRY, topic_ids={"in": 2**62})
+    assert decode(encode_transaction(bound)) == bound
     nothing = LedgerTransaction(0, 0, {"0_0": {IN: 0}}, {})
     assert decode(encode_transaction(nothing)) == nothing
 
