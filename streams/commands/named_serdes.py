@@ -63,7 +63,7 @@ def find_serde(name: str, option: str, topic: str, field: Field) -> NamedSerde:
                 serdes.float64.deserialize,
             )
         case "json":
-            return NamedSerde(name, _parse_json, json.loads)
+            return NamedSerde(name, _parse_json, serdes.json.deserialize)
     if found := _WINDOWED.fullmatch(name):
         inner = find_serde(found["inner"], option, topic, field)
         try:
@@ -155,4 +155,14 @@ def _parse_int(text: str) -> int:
 
 
 def _parse_json(text: str) -> bytes:
-    return serdes.json.serialize(json.loads(text))
+    return serdes.json.serialize(json.loads(text, object_pairs_hook=_refuse_repeated_names))
+
+
+def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of its names and values. Raises ValueError for a name that is repeated."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {repeated!r} is there twice")
+    return found

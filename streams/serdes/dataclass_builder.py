@@ -1,18 +1,21 @@
 """Build dataclasses from the dicts and lists of a decoded message.
 
 A dataclass becomes one function, composed when its serde is created. Fields of dataclasses, lists,
-tuples and dicts of them, optional or not, are built, and so are the types that JSON writes as text
-(datetime, date, time, UUID) and enumerations. What is a number, text or boolean in the message is
-taken as it is: a dataclass of such fields is called with the decoded dict and nothing else.
+tuples, sets and dicts of them, optional or not, are built, and so are enumerations and the types
+that JSON writes as text (datetime, date, time, UUID, Decimal). What is a number, text or boolean in
+the message is taken as it is: a dataclass of such fields is called with the decoded dict and
+nothing else.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time
+from decimal import Decimal, InvalidOperation
 from enum import Enum
 from typing import Any, NoReturn
 from uuid import UUID
@@ -27,8 +30,9 @@ _FROM_TEXT: dict[type, Convert] = {
     time: time.fromisoformat,
     UUID: UUID,
 }
-_LISTS = (list, Sequence)
-_DICTS = (dict, Mapping)
+LISTS = (list, Sequence)
+DICTS = (dict, Mapping)
+SETS = (set, frozenset)
 
 
 def to_plain_objects(value: Any) -> Any:
@@ -58,13 +62,23 @@ class DataclassMismatch(ValueError):
         return DataclassMismatch(self.reason, step + self.path)
 
 
-def create_builder(cls: type[Any]) -> Convert:
-    """Return the function that builds the dataclass `cls` from a dict.
+def create_builder(type_hint: Any) -> Convert | None:
+    """Return the function that builds a dataclass, or a value of another type, from a message.
 
-    That function raises ValueError, naming the field. This one raises TypeError for a field whose
-    type a message can't tell.
+    None for a type whose values are taken as they are in the message. The function raises
+    ValueError, naming the field. This one raises TypeError for a field whose type a message can't
+    tell.
     """
-    return _add_dataclass_builder(cls, {})
+    return _converter_for(type_hint, {})
+
+
+def describe_type(type_hint: Any) -> str:
+    """Return the name of a type, as Order or list[Order], for the name of its serde."""
+    if typing.get_origin(type_hint) is None and isinstance(type_hint, type):
+        return type_hint.__name__
+    arguments = typing.get_args(type_hint)
+    named = re.sub(r"\b\w+\.", "", str(type_hint))
+    return named if arguments else str(type_hint)
 
 
 def _add_dataclass_builder(cls: type[Any], builders: dict[type[Any], Convert]) -> Convert:
@@ -106,13 +120,7 @@ def _field_converters(
     cls: type[Any], field_names: Iterable[str], builders: dict[type[Any], Convert]
 ) -> list[tuple[str, Convert]]:
     """Return the fields whose decoded values must be converted, each with its converter."""
-    try:
-        hints = typing.get_type_hints(cls, include_extras=True)
-    except NameError as error:
-        raise TypeError(
-            f"{cls.__name__}: {error}, which is the type of a field: define it, and outside of "
-            "functions, before the serde"
-        ) from None
+    hints = resolve_field_types(cls)
     converts = []
     for name in field_names:
         try:
@@ -122,6 +130,17 @@ def _field_converters(
         if convert is not None:
             converts.append((name, convert))
     return converts
+
+
+def resolve_field_types(cls: type[Any]) -> dict[str, Any]:
+    """Return the types of a dataclass's fields. Raises TypeError for one that is unknown."""
+    try:
+        return typing.get_type_hints(cls, include_extras=True)
+    except NameError as error:
+        raise TypeError(
+            f"{cls.__name__}: {error}, which is the type of a field: define it, and outside of "
+            "functions, before the serde"
+        ) from None
 
 
 def _raise_mismatch(
@@ -148,15 +167,17 @@ def _raise_mismatch(
 
 def _converter_for(type_hint: Any, builders: dict[type[Any], Convert]) -> Convert | None:
     """Return the function that converts a decoded value to a type, or None if none is needed."""
-    type_hint = _strip_type_hint(type_hint)
+    type_hint = strip_type_hint(type_hint)
     origin, arguments = typing.get_origin(type_hint), typing.get_args(type_hint)
     if origin in (typing.Union, types.UnionType):
         return _union_converter(arguments, builders)
-    if origin in _LISTS and arguments:
+    if origin in LISTS and arguments:
         return _list_converter(_converter_for(arguments[0], builders), list)
+    if origin in SETS and arguments:
+        return _list_converter(_converter_for(arguments[0], builders), origin)
     if origin is tuple and arguments:
         return _tuple_converter(arguments, builders)
-    if origin in _DICTS and arguments:
+    if origin in DICTS and arguments:
         return _dict_converter(arguments, builders)
     if type_hint is tuple:
         return _list_converter(None, tuple)
@@ -169,7 +190,8 @@ def _converter_for(type_hint: Any, builders: dict[type[Any], Convert]) -> Conver
     return _call_converter(_FROM_TEXT[type_hint], type_hint) if type_hint in _FROM_TEXT else None
 
 
-def _strip_type_hint(type_hint: Any) -> Any:
+def strip_type_hint(type_hint: Any) -> Any:
+    """Return the type that an annotated type or a NewType stands for."""
     while typing.get_origin(type_hint) is typing.Annotated:
         type_hint = typing.get_args(type_hint)[0]
     return type_hint.__supertype__ if isinstance(type_hint, typing.NewType) else type_hint
@@ -242,23 +264,51 @@ def _tuple_converter(
 def _dict_converter(
     type_hints: Sequence[Any], builders: dict[type[Any], Convert]
 ) -> Convert | None:
-    """Return the conversion of a dict's values; the keys of a JSON object are text and stay so."""
-    convert = _converter_for(type_hints[1], builders)
-    if convert is None:
+    """Return the conversion of a dict's keys, which are text in a message, and of its values."""
+    convert_key, convert = _key_converter(type_hints[0]), _converter_for(type_hints[1], builders)
+    if convert is None and convert_key is None:
         return None
 
     def build_dict(entries: Any) -> Any:
         if type(entries) is not dict:
             raise DataclassMismatch(f"needs an object, got {describe_value(entries)}")
-        key = None
+        key, found = None, {}
         try:
             for key, value in entries.items():
-                entries[key] = convert(value)
+                built = value if convert is None else convert(value)
+                found[key if convert_key is None else convert_key(key)] = built
         except DataclassMismatch as misfit:
             raise misfit.in_parent(f"[{key!r}]") from None
-        return entries
+        if len(found) < len(entries):
+            raise DataclassMismatch(f"has a key twice, got {describe_value(entries)}")
+        return found
 
     return build_dict
+
+
+def _key_converter(type_hint: Any) -> Convert | None:
+    """Return the function that converts the keys of an object, or None if they stay text."""
+    type_hint = strip_type_hint(type_hint)
+    if type_hint is int:
+        return _call_converter(int, int)
+    return _converter_for(type_hint, {}) if _is_key_type(type_hint) else None
+
+
+def _is_key_type(type_hint: Any) -> bool:
+    return isinstance(type_hint, type) and (type_hint in _FROM_TEXT or issubclass(type_hint, Enum))
+
+
+def _to_decimal(decoded: Any) -> Decimal:
+    """Return the decimal of a text or an integer, or raise ValueError: a float is rounded."""
+    if type(decoded) not in (int, str):
+        raise ValueError("not exact")
+    try:
+        return Decimal(decoded)
+    except InvalidOperation as error:
+        raise ValueError(str(error)) from None
+
+
+_FROM_TEXT[Decimal] = _to_decimal
 
 
 def _call_converter(function: Convert, result_type: type[Any]) -> Convert:

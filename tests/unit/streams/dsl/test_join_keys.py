@@ -71,8 +71,8 @@ def test_what_may_match_is_not_refused(key: Serde[Any]) -> None:
 def test_a_stream_that_takes_the_other_sides_key_is_joined() -> None:
     app = App("a")
     chosen = lines(app).select_key(lambda _, value: int(value), key=serdes.int64)
-    chosen.join(numbered_rows(app), pair).to("out", value=serdes.json)
+    chosen.join(numbered_rows(app), pair).to("out", value=serdes.json(tuple[str, str]))
     with TopologyTestDriver(app, stores="memory") as driver:
         driver.topic("numbered").pipe(7, "seven")
         driver.topic("lines").pipe("k", "7")
-        assert driver.topic("out").read().value == ["7", "seven"]
+        assert driver.topic("out").read().value == ("7", "seven")
