@@ -44,6 +44,7 @@ from state.entry import SCALARS, StoreEntry, ValueAndTimestamp
 from state.errors import store_serde_error
 from state.keys import pack_time, unpack_time
 from state.overlay import SortedOverlayKeys, estimate_overlay_bytes, merge_overlay
+from state.read_back import ReadBackSample
 from state.state_serdes import StateSerdes, StoreCodecs
 from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
 from state.stored_value import TIMESTAMP_BYTES, load_entry
@@ -88,6 +89,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
         self._serdes = StateSerdes(name, codecs)
         self._serialize_key = self._serdes.serialize_key
+        self._read_back_sample = ReadBackSample(name, self._decode_value)
         self._cache = ObjectCache(0) if cache is None else cache
         self._cached = self._cache.add_store_cache()
         self._on_refused: Callable[[], object] | None = None
@@ -254,7 +256,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         encode = self._encode_value
         if self._early is not None:
             overlay, encode = serialize_written_entries(overlay), bytes
-        return serialize_overlay(
+        drained = serialize_overlay(
             self.name,
             overlay,
             encode,
@@ -262,6 +264,9 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
             commit_count=self._cache.commit_count,
             admits_new=self._cached.admits_new,
         )
+        if self._early is None:
+            self._read_back_sample.check_last_write(self._overlay, drained.entries)
+        return drained
 
     def _to_disk_changes(
         self, entries: Iterable[ChangelogEntry]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from state.buffer import BufferStore
 from state.cache import ObjectCache
 from state.expiring import ExpiringStore
 from state.key_value import KeyValueStore
+from state.read_back import find_difference
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
 from state.store import StoreDisk
@@ -43,6 +45,26 @@ def create_codecs(spec: StoreSpec) -> StoreCodecs:
     return StoreCodecs(
         spec.key.serialize, spec.key.deserialize, spec.value.serialize, spec.value.deserialize
     )
+
+
+def refuse_what_is_not_read_back(spec: StoreSpec) -> StoreSpec:
+    """Return the declaration of a store whose serde refuses values that it would not give back.
+
+    Each value is read back when it is serialised, and compared, types included: a restart must read
+    what steps see before it. This takes time, which a test has.
+    """
+    serialize, deserialize = spec.value.serialize, spec.value.deserialize
+
+    def serialize_checked(value: Any) -> bytes:
+        data = serialize(value)
+        if difference := find_difference(value, deserialize(data)):
+            raise ValueError(
+                f"a restart would read another value: {difference}. Give the store a serde that "
+                "carries the type, as serdes.json(Type)"
+            )
+        return data
+
+    return replace(spec, value=replace(spec.value, serialize=serialize_checked))
 
 
 def open_store(

@@ -36,7 +36,7 @@ from streams.runtime.offset_metadata import METADATA_BYTES_MAX, decode_metadata
 from streams.runtime.offset_proof import OffsetProof, prove_offsets
 from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.partition_group import NO_TIME
-from streams.runtime.stores import open_store
+from streams.runtime.stores import open_store, refuse_what_is_not_read_back
 from streams.runtime.task import Task
 from streams.runtime.task_stores import TaskStores
 from streams.runtime.topic_ids import find_offsets_of_former_topics
@@ -69,10 +69,9 @@ class TaskCreator:
     """Creates the tasks of one application for one thread.
 
     `memory` bounds what RocksDB takes for the stores of the process; without one each store has its
-    own. The thread's stores share `cache`. `on_part_written` is called in the middle of a store's
-    write. `observer` is that of a test driver which runs the tasks by hand. `metadata_bytes_max` is
-    the brokers' limit for the metadata of an offset. Kafka Streams' counterpart is
-    ActiveTaskCreator.
+    own. The thread's stores share `cache`. `on_part_written` is called in a store's write.
+    `observer` is that of a test driver; with one, each value of a store is read back when it is
+    serialised. `metadata_bytes_max` bounds an offset's metadata. Like Kafka's ActiveTaskCreator.
     """
 
     def __init__(
@@ -353,6 +352,7 @@ class TaskCreator:
 
     def _open_store(self, directory: str, spec: StoreSpec) -> tuple[StateStore, StoreDisk]:
         """Open the store that `spec` declares, and clear it if it is corrupt."""
+        spec = spec if self._observer is None else refuse_what_is_not_read_back(spec)
         if not spec.persistent:
             memory = MemoryDisk()
             return open_store(spec, memory, cache=self._cache), memory

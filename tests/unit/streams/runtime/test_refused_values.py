@@ -39,7 +39,7 @@ def refusing(value: Any) -> bytes:
 
 
 TEXT: Any = serdes.of(refusing, serdes.json.deserialize, name="text")
-TEXT_IN: Any = serdes.of(refusing, lambda data: data.decode(), name="text in")
+TEXT_IN: Any = serdes.of(lambda value: refusing(value)[1:-1], bytes.decode, name="text in")
 """Reads any text but writes no poison, so that a table's store refuses what its source read."""
 
 
