@@ -14,6 +14,7 @@ from state.errors import StoreCorrupted
 from state.store import ChangelogEntry
 from streams.common.host import Event, Host
 from streams.common.topic_partitions import Partition
+from streams.errors import PositionRefused
 from streams.runtime.changelog import ChangelogRange
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_proof import OffsetProof
@@ -172,7 +173,13 @@ class RestoredTasks(Generic[T]):
         return taken
 
     def remove_tasks(self, task_names: Collection[str]) -> list[T]:
-        """Remove and return those of the named tasks that were not taken."""
+        """Remove and return those of the named tasks that were not taken.
+
+        A refusal that was not raised is dropped, which may be about offsets of another generation.
+        If it is true of a task that is left, it is found again.
+        """
+        if isinstance(self._failure, PositionRefused):
+            self._failure = None
         removed = [task for task in self._tasks if task.name in task_names]
         for task in removed:
             self._tasks.remove(task)

@@ -103,6 +103,30 @@ def test_a_refused_task_is_told_although_another_one_was_about_to_be_restored() 
         world.until_ready()
 
 
+@pytest.mark.parametrize("withdrawn", ["0_0", "0_1"])
+def test_a_refusal_goes_with_its_task_and_with_no_other(withdrawn: str) -> None:
+    """It may come of offsets that were old when the task was given up."""
+    world = Restoring(beside=True)
+    tasks = create_two_tasks(world, "nothing")
+    tasks[1].required_changelog_positions[OTHER] = 99
+    world.restorer.add_tasks(tasks)
+    restored = world.restorer.reader.restored
+    wait_until(lambda: restored.has_failed, what="no refusal")
+    assert [task.name for task in world.restorer.withdraw_tasks([withdrawn])] == [withdrawn]
+    ready: list[Waiting] = []
+
+    def is_told() -> bool:
+        ready.extend(world.restorer.take_restored_tasks())
+        return bool(ready)
+
+    if withdrawn == "0_1":
+        wait_until(is_told, what="no task")
+    else:
+        with pytest.raises(StreamsError, match="offsets were committed when it stood at 99"):
+            wait_until(is_told, what="no refusal")
+    world.restorer.close()
+
+
 def test_records_of_a_batch_whose_load_failed_are_followed_again() -> None:
     world = Restoring()
     tasks = create_two_tasks(world, "load_changes")
