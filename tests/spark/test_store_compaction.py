@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -247,5 +248,8 @@ def test_a_changelog_that_was_made_again_is_told(made: Callable[..., One]) -> No
     with Client(one.servers) as client:
         delete_topic(client, topic)
         create_topic(client, topic, configs={"cleanup.policy": "compact"})
-    with pytest.raises(UserError, match=r"ends at offset 0, and the cut is at .*made again"):
+    with pytest.raises(UserError, match="is another topic of the same name"):
         one.load("rows", cut)
+    former = replace(cut, topic_ids={})  # as of a release that kept no ids
+    with pytest.raises(UserError, match=r"ends at offset 0, and the cut is at .*made again"):
+        one.load("rows", former)
