@@ -332,6 +332,7 @@ def pending_offsets_taken_for_none(world: World) -> AbstractContextManager[None]
 
     return several(
         replaced(TaskCreator, "start_restoring_from_committed", make),
+        replaced(TaskCreator, "find_overtaken_tasks", make),
         replaced(assembly, "abort_departed_transactions", lambda original: lambda *_: []),
     )
 

@@ -181,9 +181,13 @@ def test_an_interrupted_command_says_what_was_written(
     monkeypatch: pytest.MonkeyPatch,
     number: signal.Signals,
     options: tuple[str, ...],
+    request: pytest.FixtureRequest,
 ) -> None:
     stream = InterruptedInput(b"a\nb\nc\n")
     stream.signal_number = number
+    # A shell that starts the tests in the background has them ignore it.
+    taken = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, taken))
     monkeypatch.setattr("pathlib.Path.open", lambda *_: stream)
     said = refusal("produce", "lines", "--file", "any", *options)
     if options:
