@@ -157,7 +157,8 @@ def find_restore_start(
             f"changelog {partition} is not the one that store {store_name!r} in the state "
             "directory was kept in: it was deleted and made again, and offsets are committed. If "
             "the application was reset, remove its state directory on this machine too; else bring "
-            "the changelog back"
+            "the changelog back, or start over with `millrace group reset`: the changelog that is "
+            "there now does not have what was committed"
         )
     if required_offset > end:
         raise PositionRefused(

@@ -60,17 +60,16 @@ class ChangelogRangeFetcher:
             self._admin.fetch_latest_offsets(partitions),
             self._admin.fetch_earliest_offsets(partitions),
         )
-        # Id and settings are known of a store that is still open: a rollback is to be quick.
-        new_topics = sorted(
-            {logged.changelog.topic for logged in stores if not logged.changelog_topic_id}
-        )
-        if new_topics:
-            ids, settings = (
-                self._admin.fetch_topic_ids(new_topics),
-                self._admin.fetch_topic_settings(new_topics),
-            )
+        # After a rollback the id may be another one: that is why nothing could be written.
+        ids = self._admin.fetch_topic_ids(sorted({partition.topic for partition in partitions}))
+        # Settings are known of a store that is still open: a rollback is to be quick.
+        opened = {logged.changelog.topic for logged in stores if not logged.changelog_topic_id}
+        known = self._topic_details
+        again = {topic for topic, each in ids.items() if known.get(topic, (each,))[0] != each}
+        if new_topics := sorted(opened | again):
+            settings = self._admin.fetch_topic_settings(new_topics)
             for topic in new_topics:
-                self._topic_details[topic] = (ids[topic], tombstone_retention_ms(settings[topic]))
+                known[topic] = (ids[topic], tombstone_retention_ms(settings[topic]))
         return {
             p: ChangelogRange(p, starts[p], ends[p], *self._topic_details[p.topic], now_ms)
             for p in ends

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -10,6 +11,8 @@ import pytest
 from tests import brokers
 from tests.kafka.server import missing
 from tests.tools.shell import Pair, Shell
+
+_PUBLISHED_WITHIN_S = 60.0
 
 
 @pytest.fixture(scope="session")
@@ -33,11 +36,16 @@ def pair() -> Iterator[Pair]:
 def same(pair: Pair) -> Callable[[str], str]:
     """Return a function that runs a command against both brokers and returns what both printed.
 
-    It must be the same, but for what no two brokers have in common (see `normal`).
+    It must be the same, but for what no two brokers have in common (see `normal`). What only looks
+    is run until it is: Kafka's controller answers as soon as a change is in its log, which the
+    broker has yet to read.
     """
 
     def run(command: str) -> str:
+        deadline = time.monotonic() + _PUBLISHED_WITHIN_S
         ours, kafkas = pair.run(command)
+        while ours != kafkas and "--describe" in command and time.monotonic() < deadline:
+            ours, kafkas = pair.run(command)
         assert ours == kafkas, command
         return ours.text
 

@@ -167,8 +167,21 @@ def test_a_rollback_keeps_the_task_its_directory_and_its_databases_open(tmp_path
     world.run_until(kept_at_the_end)
     assert kept == [True]
     assert_exact(world)
-    of_changelog, of_inputs = 1, 2
+    of_changelog, of_inputs = 2, 2  # at the start, and after the rollback
     assert world.script.calls.count("admin.fetch_topic_ids") == of_changelog + of_inputs
+
+
+def test_a_changelog_made_again_while_it_is_written_is_refused_and_not_filled(
+    tmp_path: Path,
+) -> None:
+    """Test that no commit rests on a changelog that lacks what was committed before."""
+    world = loaded(tmp_path)
+    made_again = {CHANGELOG: "the id of another topic"}
+    done = after_first_commit(world, lambda task: world.kafka.topic_ids.update(made_again))
+    world.script.fail("producer.flush", OutcomeUnknown("it went back"), at=2)
+    with pytest.raises(StreamsError, match="was deleted and made again, and offsets are committed"):
+        world.run_until(done)
+    assert world.kafka.committed_offsets[Partition("in", 0)].offset == 10
 
 
 def test_only_the_stores_that_are_corrupt_are_rebuilt(tmp_path: Path) -> None:
