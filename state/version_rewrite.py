@@ -10,11 +10,11 @@ from __future__ import annotations
 from state.store import StoreDisk
 
 ENTRIES_MIN = 256
-"""At least how many entries are written again with a commit, if BYTES_MIN allow it."""
+"""A commit writes at least so many entries again, if BYTES_MIN allow it."""
 BYTES_MIN = 1 << 20
-"""How many bytes, about, are written again with a commit, where that has written few."""
+"""A commit that has written few bytes writes about so many again."""
 _FACTOR = 2
-"""How many entries, or bytes, are written again for each that a transaction has written."""
+"""A transaction writes so many entries, or bytes, again for each that it has written."""
 
 
 class VersionRewrite:

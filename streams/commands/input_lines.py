@@ -108,7 +108,7 @@ def _detect_byte_order(head: bytes, encoding: str) -> tuple[str, bytes]:
 def _split_lines(stream: BinaryIO, head: bytes, encoding: str) -> Iterator[bytes]:
     """Yield the lines of a stream, which begins with `head`, as bytes without their ends."""
     end, long_end = "\n".encode(encoding), "\r\n".encode(encoding)
-    lines = _read_until(stream, head, end) if end == b"\n" else _cut(stream, head, end)
+    lines = _read_until(stream, head, end) if end == b"\n" else _cut_lines(stream, head, end)
     for line in lines:
         if len(line) % len(end):
             yield line  # the last one, which ends within a character
@@ -129,7 +129,7 @@ def _read_until(stream: BinaryIO, head: bytes, end: bytes) -> Iterator[bytes]:
     yield from stream
 
 
-def _cut(stream: BinaryIO, head: bytes, end: bytes) -> Iterator[bytes]:
+def _cut_lines(stream: BinaryIO, head: bytes, end: bytes) -> Iterator[bytes]:
     """Yield lines with their ends, where a character has as many bytes as `end`, or a multiple."""
     width = len(end)
     rest, searched = head, 0

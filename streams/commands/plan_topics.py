@@ -80,7 +80,9 @@ class _Reviewer:
 
     def review_missing_topic(self, topic: str) -> TopicReview:
         """Say that a topic which is not listed is created, unless it may not be described."""
-        refusal = self._explain(lambda: self._admin.check_topic_rights({topic: ("Describe",)}))
+        refusal = self._explain_refusal(
+            lambda: self._admin.check_topic_rights({topic: ("Describe",)})
+        )
         if refusal:
             return TopicReview(topic, TopicOutcome.UNKNOWN, {}, (refusal,))
         return TopicReview(topic, TopicOutcome.CREATED, {})
@@ -98,7 +100,7 @@ class _Reviewer:
             changed = ", ".join(
                 f"{name}={found.get(name, '?')} -> {to}" for name, to in changes.items()
             )
-            refusal = self._explain(
+            refusal = self._explain_refusal(
                 lambda: self._admin.check_topic_rights({topic: ("AlterConfigs",)})
             )
             reasons.append(
@@ -124,7 +126,7 @@ class _Reviewer:
                 )
         return TopicReview(topic, outcome, found, tuple(reasons), tuple(remedies))
 
-    def _explain(self, check: Callable[[], None]) -> str:
+    def _explain_refusal(self, check: Callable[[], None]) -> str:
         """Return the message of the error that a check raises, or nothing."""
         try:
             check()

@@ -20,7 +20,7 @@ from streams.runtime.clients import StreamsProducer
 from streams.runtime.clients.producer import translate_produce_error
 
 _FLUSH_RECORDS = 10_000
-"""How many records are written before they are waited for."""
+"""The brokers are waited for after so many records."""
 _UNKNOWN_OUTCOMES = {
     "NETWORK_EXCEPTION",
     "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
@@ -167,7 +167,7 @@ def write_in_transaction(
         producer.close()
         if not isinstance(error, UserError | OutcomeUnknown | TaskMigrated | KeyboardInterrupt):
             raise
-        raise ConfigError(f"{_explain(error)}; nothing was written") from error
+        raise ConfigError(f"{_explain_failure(error)}; nothing was written") from error
     if not count:
         return 0
     try:
@@ -182,11 +182,11 @@ def write_in_transaction(
             else f"whether the {count} records were written is not known: read the topic by "
             f"`millrace consume {topic}` before they are written again"
         )
-        raise ConfigError(f"{_explain(error)}; {outcome}") from error
+        raise ConfigError(f"{_explain_failure(error)}; {outcome}") from error
     return count
 
 
-def _explain(error: BaseException) -> str:
+def _explain_failure(error: BaseException) -> str:
     """Return the reason for which a transaction was not committed."""
     if isinstance(error, TaskMigrated):
         return f"the transaction took longer than brokers let it ({error})"

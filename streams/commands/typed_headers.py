@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from streams.commands.named_serdes import parse_bytes
+from streams.common.message_headers import check_header_name
 from streams.errors import ConfigError
 
 Header = tuple[str, bytes | None]
@@ -70,10 +71,11 @@ def _parse_listed(listed: Any) -> Header:
 
 
 def _check_name(name: str, source: str) -> str:
-    """Return a header's name. Raises ConfigError for one that librdkafka would not write so."""
-    _encode_text(name, source)
-    if "\0" in name:
-        raise ConfigError(f"{source}: a name with NUL can't be written, it would end there")
+    """Return a header's name. Raises ConfigError for one that would be written as another one."""
+    try:
+        check_header_name(name)
+    except ValueError as error:
+        raise ConfigError(f"{source}: {error}") from None
     return name
 
 

@@ -52,11 +52,11 @@ class FirstStarts:
         """Return the first starts that are known, by topic."""
         return self._by_topic
 
-    def begin(self, topic: str, at_ms: int, partition_count: int) -> None:
+    def note_first_start(self, topic: str, at_ms: int, partition_count: int) -> None:
         """Note a first start with a topic that has so many partitions now, `at_ms`."""
         self._by_topic[topic] = FirstStart(at_ms, partition_count)
 
-    def learn(self, committed: Mapping[Partition, OffsetAndMetadata]) -> None:
+    def learn_first_starts(self, committed: Mapping[Partition, OffsetAndMetadata]) -> None:
         """Note the first starts that committed offsets tell of: of each topic the earliest one.
 
         Workers that started at the same time may have committed different ones.
@@ -67,12 +67,12 @@ class FirstStarts:
                 known = self._by_topic.get(partition.topic, told)
                 self._by_topic[partition.topic] = FirstStart(*map(min, known, told))
 
-    def forget(self, topics: Collection[str]) -> None:
+    def forget_topics(self, topics: Collection[str]) -> None:
         """Forget topics that were deleted and made again."""
         for topic in topics:
             self._by_topic.pop(topic, None)
 
-    def classify(self, partition: Partition, now_ms: int) -> Beginning:
+    def classify_beginning(self, partition: Partition, now_ms: int) -> Beginning:
         """Return how a partition begins without a committed offset.
 
         `now_ms` is when first starts were noted that are going on.

@@ -226,14 +226,14 @@ class OffsetResetter:
             return {}
         # Before any end is fetched: what comes from now on is not to be skipped.
         now_ms = self._host.now_ms()
-        self._first_starts.learn(siblings)
+        self._first_starts.learn_first_starts(siblings)
         known = {*self._first_starts.topics, *(p.topic for p in siblings)}
         if new := [p for p in partitions if p.topic not in known]:
             for topic, partition_count in self._count_partitions(new).items():
-                self._first_starts.begin(topic, now_ms, partition_count)
+                self._first_starts.note_first_start(topic, now_ms, partition_count)
         by_beginning: dict[Beginning, list[Partition]] = {each: [] for each in Beginning}
         for partition in partitions:
-            by_beginning[self._first_starts.classify(partition, now_ms)].append(partition)
+            by_beginning[self._first_starts.classify_beginning(partition, now_ms)].append(partition)
         policy = self._uncommitted_policy
         offsets = self._fetch_policy_offsets(policy, by_beginning[Beginning.NOW])
         earlier = by_beginning[Beginning.EARLIER]
@@ -303,7 +303,7 @@ class OffsetResetter:
         none may be left to tell this by.
         """
         self._made_again |= set(topics)
-        self._first_starts.forget(topics)
+        self._first_starts.forget_topics(topics)
         for topic in topics:
             self._partition_counts.pop(topic, None)
         for of_partitions in (self._initial_offsets, self._committed):

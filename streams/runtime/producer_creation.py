@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 _BACK_OFF_S = 0.2
 _LOG_DELAY_S, _LOG_INTERVAL_S = 5.0, 30.0
 _END_WAIT_S = 2.0
-"""How long the end of a thread waits at most for attempts that are not wanted any more."""
+"""The end of a thread waits at most so many seconds for attempts that nobody wants any more."""
 
 
 RequireWanted = Callable[[], None] | None
@@ -63,7 +63,7 @@ class _Attempt:
         self._producer: ProducerClient | None = None
         self.error: Exception | None = None
         self.is_over = False
-        """Whether there is a producer to take, or an error."""
+        """Says whether there is a producer to take, or an error."""
         self.thread: SpawnedThread | None = None
 
     def run(self) -> None:
@@ -91,7 +91,7 @@ class _Attempt:
         assert self._producer is not None, "the attempt is not over"
         return self._producer
 
-    def cancel(self) -> None:
+    def cancel_creation(self) -> None:
         """Let the attempt end as soon as possible, and discard its producer."""
         with self._lock:
             self._is_wanted = False
@@ -210,7 +210,7 @@ class ProducerCreations:
         """Let nothing more be done to create a task's producer, without waiting for that."""
         creation = self._by_task.pop(task_name, None)
         if creation is not None and creation.attempt is not None:
-            creation.attempt.cancel()
+            creation.attempt.cancel_creation()
             if not creation.attempt.is_over:
                 self._unwanted[task_name] = creation.attempt
 

@@ -67,7 +67,7 @@ class TaskProducers:
         self.is_transactional = guarantee != WITHOUT_TRANSACTIONS
         """Whether the producers write in transactions."""
         self.is_one_per_task = guarantee == PRODUCER_PER_TASK
-        """Whether each task has a producer of its own."""
+        """Says whether each task has a producer of its own."""
         self._application_id = application_id
         self._thread_id = thread_id
         self._producers: dict[str, ProducerClient] = {}

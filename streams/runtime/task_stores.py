@@ -51,7 +51,7 @@ class TaskStores:
         self.unlogged = dict(unlogged or {})
         """Stores without a changelog: they commit like the others, and nothing restores them."""
         self.names_expired = True
-        """Whether the offsets' metadata have room for what has expired of changelogs."""
+        """Says whether the offsets' metadata have room for what has expired of changelogs."""
         self._task_name = task_name
         self._undelivered: list[str] = []
 

@@ -60,9 +60,9 @@ def serialize_exactly(value: Any) -> bytes:
     except TypeError:
         return _serialize_slowly(value)
     if not _is_plain(value):
-        raise _find_refusal(value) or NotExact("JSON does not give it back as it was")
+        raise _create_refusal(value)
     if b"null" in data and not _is_finite(value):
-        raise _find_refusal(value) or NotExact("JSON does not give it back as it was")
+        raise _create_refusal(value)
     return data
 
 
@@ -73,7 +73,7 @@ def serialize_plain(value: Any) -> bytes:
     except TypeError:
         return _serialize_slowly(value)
     if b"null" in data and not _is_finite(value):
-        raise _find_refusal(value) or NotExact("JSON does not give it back as it was")
+        raise _create_refusal(value)
     return data
 
 
@@ -84,7 +84,7 @@ def check_plain(value: Any) -> Any:
     except RecursionError:
         is_plain = False
     if not is_plain:
-        raise _find_refusal(value) or NotExact("JSON does not give it back as it was")
+        raise _create_refusal(value)
     return value
 
 
@@ -142,6 +142,11 @@ def _is_finite(value: Any) -> bool:
         elif (kind is dict or kind is list) and not _is_finite(part):
             return False
     return True
+
+
+def _create_refusal(value: Any) -> NotExact:
+    """Return the refusal of a value that JSON does not give back, with the place if it is found."""
+    return _find_refusal(value) or NotExact("JSON does not give it back as it was")
 
 
 def _serialize_slowly(value: Any) -> bytes:

@@ -26,7 +26,7 @@ def repair_messages(messages: list[Any]) -> list[Any]:
     The list is changed. Headers must not have been asked for before.
     """
     checked: list[Any] = []
-    unchecked = iter(list(messages))
+    unchecked = iter(messages)
     while True:
         try:
             checked.extend(map(_headers_of, unchecked))

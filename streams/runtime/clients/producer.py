@@ -37,8 +37,8 @@ _WAITING_METHODS = {
     "list_topics",
 }
 _INIT_CALL_S = 0.2
-"""How long a call may take that initialises transactions, and is given up where nobody wants the
-producer any more. librdkafka goes on with the next call."""
+"""A call that initialises transactions takes at most so many seconds, so that it ends soon where
+nobody wants the producer any more. librdkafka goes on with the next call."""
 _METADATA_MAGIC = b"CGMDv2:"
 _GROUP_AT = len(_METADATA_MAGIC) + struct.calcsize("=i")
 
