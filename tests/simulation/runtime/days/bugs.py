@@ -201,7 +201,7 @@ def topics_made_again_taken_for_the_former(world: World) -> AbstractContextManag
 
 def added_partitions_begin_at_their_ends(world: World) -> AbstractContextManager[None]:
     """Make a partition that was added later begin where the policy says, as a first start does."""
-    return replaced(FirstStarts, "classify", lambda original: lambda *_: Beginning.NOW)
+    return replaced(FirstStarts, "classify_beginning", lambda original: lambda *_: Beginning.NOW)
 
 
 def producers_forgotten_at_once(world: World) -> AbstractContextManager[None]:
