@@ -2,6 +2,7 @@
 
 from typing import NoReturn
 
+from streams.serdes.avro_serde import avro
 from streams.serdes.change import changed
 from streams.serdes.json_objects import JsonSerde, json
 from streams.serdes.pickled import pickle
@@ -13,7 +14,7 @@ from streams.serdes.plain import (
     none,
     string,
 )
-from streams.serdes.registry import avro, json_schema, protobuf
+from streams.serdes.registry import json_schema, protobuf
 from streams.serdes.serde import Field, Serde, of
 from streams.serdes.windows import session_windowed, windowed
 
