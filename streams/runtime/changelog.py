@@ -40,6 +40,7 @@ from typing import NamedTuple
 from state.store import StoreCheckpoint
 from streams.common.topic_partitions import Partition
 from streams.errors import PositionRefused
+from streams.runtime.topic_ids import hash_known_topic_id
 
 _DAY_MS = 86_400_000
 _DELETE_RETENTION_MS = _DAY_MS
@@ -139,33 +140,23 @@ def find_restore_start(
     *,
     required_offset: int,
     is_transactional: bool,
+    committed_id_hash: int | None = None,
     expiry: ChangelogExpiry = NO_EXPIRY,
     accepts_loss: bool = False,
 ) -> RestoreStart:
     """Return the changelog position from which a store is restored, and whether it is rebuilt.
 
     `required_offset` is the end of the changelog when the input offsets were committed, 0 if none
-    were. `expiry` says which first records may be gone; `accepts_loss`: others may be, too.
+    were, and `committed_id_hash` the hash of the id that it had then, None if unknown. `expiry`
+    says which first records may be gone; `accepts_loss`: others may be, too.
 
     Raises: PositionRefused for a changelog that has lost what the committed offsets rest on.
     """
     partition, start, end, topic_id, kept_ms, now_ms = changelog
     remade = checkpoint is not None and checkpoint.topic_id != topic_id
-    if remade and required_offset > 0:
-        # Without offsets, which move on: whoever waits for the end of it says it once.
-        raise PositionRefused(
-            f"changelog {partition} is not the one that store {store_name!r} in the state "
-            "directory was kept in: it was deleted and made again, and offsets are committed. If "
-            "the application was reset, remove its state directory on this machine too; else bring "
-            "the changelog back, or start over with `millrace group reset`: the changelog that is "
-            "there now does not have what was committed"
-        )
-    if required_offset > end:
-        raise PositionRefused(
-            f"changelog {partition} of store {store_name!r} ends at {end}, and "
-            f"offsets were committed when it stood at {required_offset}: it was deleted, made "
-            "again or cut. Bring it back; or start over: `millrace group reset` deletes the "
-            "group's offsets, the internal topics and the state directory"
+    if required_offset > 0:
+        _refuse_if_not_committed_one(
+            store_name, changelog, required_offset, committed_id_hash, remade=remade
         )
     # Without committed offsets nothing rests on the changelog.
     is_cut = required_offset > 0 and not expiry.may_begin_at(
@@ -198,6 +189,45 @@ def find_restore_start(
         # A `written_ms` of 0 means that the age is unknown; such a store is trusted.
         return RestoreStart(position, written_ms if unseen > 0 else now_ms)
     return _accept_start(RestoreStart(start, now_ms, reason, loss), accepts_loss)
+
+
+def _refuse_if_not_committed_one(
+    store_name: str,
+    changelog: ChangelogRange,
+    required_offset: int,
+    committed_id_hash: int | None,
+    *,
+    remade: bool,
+) -> None:
+    """Raise PositionRefused if the changelog is not that of the commit, or has lost its end.
+
+    `remade`: the store in the state directory was kept in one of another id.
+    """
+    partition, end = changelog.partition, changelog.end_offset
+    if remade:
+        # Without offsets, which move on: whoever waits for the end of it says it once.
+        raise PositionRefused(
+            f"changelog {partition} is not the one that store {store_name!r} in the state "
+            "directory was kept in: it was deleted and made again, and offsets are committed. If "
+            "the application was reset, remove its state directory on this machine too; else bring "
+            "the changelog back, or start over with `millrace group reset`: the changelog that is "
+            "there now does not have what was committed"
+        )
+    id_hash = None if committed_id_hash is None else hash_known_topic_id(changelog.topic_id)
+    if id_hash is not None and id_hash != committed_id_hash:
+        raise PositionRefused(
+            f"changelog {partition} of store {store_name!r} is another topic of the same name: it "
+            f"was deleted and made again since offsets were committed, when it stood at "
+            f"{required_offset}. What is there now does not have what was committed: start over "
+            "with `millrace group reset`"
+        )
+    if required_offset > end:
+        raise PositionRefused(
+            f"changelog {partition} of store {store_name!r} ends at {end}, and "
+            f"offsets were committed when it stood at {required_offset}: it was deleted, made "
+            "again or cut. Bring it back; or start over: `millrace group reset` deletes the "
+            "group's offsets, the internal topics and the state directory"
+        )
 
 
 def _accept_start(restore_start: RestoreStart, accepts_loss: bool) -> RestoreStart:

@@ -210,6 +210,7 @@ class StoreChangelogReader(Generic[T]):
                 required_offset=task_restoration.task.required_changelog_positions.get(
                     logged_store.changelog, 0
                 ),
+                committed_id_hash=logged_store.committed_id_hash,
                 is_transactional=self._is_transactional,
                 expiry=logged_store.expiry,
                 accepts_loss=self._accepts_loss,

@@ -118,6 +118,7 @@ class FollowedRangeFetcher:
         try:
             start = find_start(
                 required_offset=required.get(changelog.partition, 0),
+                committed_id_hash=logged_store.committed_id_hash,
                 expiry=logged_store.expiry,
                 accepts_loss=self._accepts_loss,
             )

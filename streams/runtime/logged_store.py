@@ -42,6 +42,8 @@ class LoggedStore:
     """The first records of the changelog that may be gone, by the committed offsets."""
     window_expiry: WindowExpiry = field(default_factory=WindowExpiry)
     """The progress of expiry in the changelog of a window, session or versioned store."""
+    committed_id_hash: int | None = None
+    """The hash of the id that `changelog` had when offsets were committed; None if unknown."""
 
     def note_changelog_start(self, changelog: ChangelogRange, *, is_accepted: bool) -> None:
         """Note where the changelog begins: what is gone without a loss has expired."""

@@ -16,7 +16,8 @@ nothing in between (punctuations alone).
               `number of the commit` and the number, then, where a task has several inputs, for
               each that of `input <topic>` and 1, then, where a reset policy chose where a partition
               began, those of `first start` and `partitions at the first start`, then for each input
-              that of `id of <topic>` and a hash of the topic's id; big-endian
+              that of `id of <topic>` and a hash of the topic's id, then for each store with a
+              changelog that of `id of the changelog of <store>` and such a hash; big-endian
 
 The number of a commit grows from one commit of a task to its next: it is the one before and 1, or
 the wall clock in ms if that is more, so that it also grows over commits of an earlier release,
@@ -140,6 +141,10 @@ class OffsetMetadata:
         """
         return self._positions.get(_hash_name(_topic_id_name(topic)))
 
+    def changelog_id_hash(self, store: str) -> int | None:
+        """Return the hash of the id that a store's changelog had at the commit; None if unknown."""
+        return self._positions.get(_hash_name(_changelog_id_name(store)))
+
     @property
     def first_start(self) -> FirstStart | None:
         """Return the group's first start with the topic of this offset; None if unknown.
@@ -158,6 +163,7 @@ def encode_metadata(
     bytes_max: int = METADATA_BYTES_MAX,
     input_topics: tuple[str, ...] = (),
     topic_ids: Mapping[str, int] | None = None,
+    changelog_ids: Mapping[str, int] | None = None,
     *,
     is_at_least_once: bool = False,
     entries: Mapping[str, int] | None = None,
@@ -167,11 +173,12 @@ def encode_metadata(
 
     `positions` has for each store the first changelog offset that is not in it, `step_times` the
     stream time in ms of each step that has its own, `input_topics` the other inputs of the task,
-    `topic_ids` the hash of the id of each input (`hash_topic_id`). `is_at_least_once`: it was
-    committed without a transaction, so that changelogs may be ahead. `entries` are other values by
-    name, for which there has to be room (`fit_entries`). `first_start` is that of the offset's
-    topic. The guarantee, the number, the inputs, the first start and the ids are left out where
-    the text with its NUL would be longer than `bytes_max`.
+    `topic_ids` the hash of the id of each input (`hash_topic_id`), `changelog_ids` those of the
+    stores' changelogs, by store. `is_at_least_once`: it was committed without a transaction, so
+    that changelogs may be ahead. `entries` are other values by name, for which there has to be room
+    (`fit_entries`). `first_start` is that of the offset's topic. The guarantee, the number, the
+    inputs, the first start and the ids are left out where the text with its NUL would be longer
+    than `bytes_max`.
     """
     data = bytearray(partition_time_ms.to_bytes(_TIME_BYTES, "big", signed=True))
     for store, position in positions.items():
@@ -190,10 +197,12 @@ def encode_metadata(
     if first_start is not None and _has_room(data, bytes_max, entries=2):
         data += _HASHED_POSITION.pack(_FIRST_START_HASH, first_start.at_ms)
         data += _HASHED_POSITION.pack(_FIRST_COUNT_HASH, first_start.partition_count)
-    for topic, id_hash in (topic_ids or {}).items():
+    ids = {_topic_id_name(topic): each for topic, each in (topic_ids or {}).items()}
+    ids |= {_changelog_id_name(store): each for store, each in (changelog_ids or {}).items()}
+    for name, id_hash in ids.items():
         if not _has_room(data, bytes_max):
             break
-        data += _HASHED_POSITION.pack(_hash_name(_topic_id_name(topic)), id_hash)
+        data += _HASHED_POSITION.pack(_hash_name(name), id_hash)
     return _encode_text(data)
 
 
@@ -270,6 +279,7 @@ def check_metadata_sizes(topology: Topology, limit_bytes: int) -> None:
                 *_FIRST_START_NAMES,
                 *map(_input_name, sub.sources),
                 *map(_topic_id_name, sub.sources),
+                *map(_changelog_id_name, names),
             ]
         ):
             problems.append(
@@ -349,6 +359,11 @@ def _encode_input_names(topics: tuple[str, ...]) -> bytes:
 def _topic_id_name(topic: str) -> str:
     """Return the metadata key of a topic's id, which can't equal the name of a store."""
     return f"id of {topic}"
+
+
+def _changelog_id_name(store: str) -> str:
+    """Return the metadata key of the id of a store's changelog, which equals no store's name."""
+    return f"id of the changelog of {store}"
 
 
 def _changelog_store_names(sub: Subtopology) -> list[str]:

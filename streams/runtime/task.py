@@ -120,6 +120,7 @@ class Task:
         """The input partitions for which no offset had been committed."""
         self.topic_ids: Mapping[str, int] = {}
         """The hash of the id of each input topic, where the brokers have ids."""
+        self._changelog_ids: Mapping[str, int] = {}
         self.first_starts: Mapping[Partition, FirstStart] = {}
         """The group's first start with the topic of each partition, where it is known."""
         self.partition_times_ms: dict[Partition, int] = {}
@@ -216,6 +217,7 @@ class Task:
         `order_settings` say in which order records of several partitions are taken.
         """
         self._change_state("start")
+        self._changelog_ids = self.stores.hash_changelog_ids()
         stores = self.stores.all_stores()
         context = TaskContext(
             self.name,
@@ -316,6 +318,7 @@ class Task:
             bytes_max=self._metadata_bytes_max,
             input_topics=self._input_topics,
             topic_ids=self.topic_ids,
+            changelog_ids=self._changelog_ids,
             is_at_least_once=not self._is_transactional,
             entries=expired,
         )
@@ -338,6 +341,7 @@ class Task:
             self.stores.committable_positions(),
             bytes_max=self._metadata_bytes_max,
             topic_ids=self.topic_ids,
+            changelog_ids=self._changelog_ids,
             is_at_least_once=True,
         )
         texts = {p: encode(first_start=self.first_starts.get(p)) for p in first}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from state.errors import StoreCorrupted
@@ -21,7 +22,8 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.logged_store import LoggedStore
-from streams.runtime.offset_metadata import decode_metadata
+from streams.runtime.offset_metadata import OffsetMetadata, decode_metadata
+from streams.runtime.topic_ids import hash_topic_ids
 from streams.runtime.version_expiry import advance_version_expiry, begin_rewrite_if_due
 from streams.runtime.window_expiry import (
     ExpiredRecords,
@@ -71,15 +73,18 @@ class TaskStores:
         """Return where each changelog ended when offsets were committed, by their metadata.
 
         It is 0 where that is not known. A table's own topic, in place of a changelog, is left out.
+        The ids that the changelogs had then are noted with the stores.
         """
         positions: dict[Partition, int] = {}
-        for held in committed.values():
-            metadata = decode_metadata(held.metadata)
-            for store, logged in self.logged.items():
-                if logged.is_source_topic:
-                    continue
-                position = metadata.position_of_store(store) or 0
-                positions[logged.changelog] = max(position, positions.get(logged.changelog, 0))
+        decoded = [decode_metadata(held.metadata) for held in committed.values()]
+        for store, logged in self.logged.items():
+            logged.committed_id_hash = None
+            if logged.is_source_topic or not decoded:
+                continue
+            # The largest position is of the last commit: an input may have been removed since.
+            latest = max(decoded, key=partial(_position_in_metadata, store))
+            positions[logged.changelog] = _position_in_metadata(store, latest)
+            logged.committed_id_hash = latest.changelog_id_hash(store)
         return positions
 
     def note_committed_times(self, committed: Mapping[Partition, OffsetAndMetadata]) -> None:
@@ -201,6 +206,15 @@ class TaskStores:
                 logged.changelog_position = end_offsets[logged.changelog]
                 logged.committed_end = logged.changelog_position
 
+    def hash_changelog_ids(self) -> dict[str, int]:
+        """Return by store name the hash of the id of each changelog that the task writes."""
+        ids = {
+            name: logged.changelog_topic_id
+            for name, logged in self.logged.items()
+            if logged.changelog_topic_id and not logged.is_source_topic
+        }
+        return hash_topic_ids(ids)
+
     def set_source_positions(self, positions: Mapping[Partition, int]) -> None:
         """Set the position of each store whose changelog is an input to the task's offset there."""
         for logged in self.logged.values():
@@ -272,3 +286,8 @@ class TaskStores:
             f"{error}. It is the worker's copy of a global table: start again, and it is "
             "copied anew"
         )
+
+
+def _position_in_metadata(store: str, metadata: OffsetMetadata) -> int:
+    """Return the changelog position of a store that an offset's metadata name; 0 if unknown."""
+    return metadata.position_of_store(store) or 0

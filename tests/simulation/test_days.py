@@ -37,6 +37,7 @@ TOLD = (
     *(("partition added at latest", kind) for kind in ("copy", "regroup")),
     *(("changelog that deletes", kind) for kind in ("count", "regroup", "closing")),
     *(("reset interrupted", kind) for kind in ("count", "regroup", "suppress")),
+    *(("changelog filled again", kind) for kind in ("count", "collect", "closing")),
     *((BEGUN_AT_THE_END, kind) for kind in ("copy", "count", "closing")),
     # What has no state can't know what it had read.
     *(("stopped beyond offsets", kind) for kind in ("collect", "regroup", "closing")),
@@ -70,6 +71,7 @@ def test_an_application_refuses_by_name_or_its_results_are_right(
         ("stopped beyond offsets", Cause.OFFSETS),
         ("partition added", Cause.PARTITIONS),
         ("reset interrupted", Cause.RESET),
+        ("changelog filled again", Cause.TOPIC),
         ("killed behind aborted", Cause.UNMOVED),
     ],
 )

@@ -61,7 +61,11 @@ from streams.spark.cuts.cut import Cut, StoreCut
 from streams.spark.cuts.ledger_reader import read_ledger_transactions
 from streams.spark.cuts.members import find_runs_outside_cut, trim_ends
 from streams.spark.cuts.offset_client import OffsetClient
-from streams.spark.cuts.topic_ids import check_committed_topics, keep_known_ids
+from streams.spark.cuts.topic_ids import (
+    check_committed_changelogs,
+    check_committed_topics,
+    keep_known_ids,
+)
 from streams.spark.source.broker_access import BrokerAccess, create_access
 
 if TYPE_CHECKING:
@@ -128,6 +132,7 @@ def take_cut(application: App | str, access: BrokerAccess, timeout_ms: int = 60_
     if not committed.offsets:
         raise _no_offsets_error(client, name)
     check_committed_topics(committed.offsets, ids_before)
+    check_committed_changelogs(committed.offsets, app_topics.store_changelogs, ids_before)
     stores, exact = _locate_stores(client, app_topics, committed)
     offsets = dict.fromkeys(sources, 0) | {p: held.offset for p, held in committed.offsets.items()}
     cut = Cut(

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import ConfigError, UserError
+from streams.runtime.offset_metadata import decode_metadata
 from streams.runtime.topic_ids import (
     find_offsets_of_former_topics,
     hash_topic_ids,
     known_topic_id,
 )
+from streams.spark.cuts.application_topics import StoreChangelog
 from streams.spark.cuts.cut import Cut
 
 
@@ -39,6 +41,28 @@ def check_committed_topics(
             f"offset {offset}: topic {partition.topic!r} was deleted and created again. Start the "
             "application, where offset_out_of_range decides, or reset it"
         )
+
+
+def check_committed_changelogs(
+    offsets: Mapping[Partition, OffsetAndMetadata],
+    store_changelogs: Mapping[str, StoreChangelog],
+    topic_ids: Mapping[str, str],
+) -> None:
+    """Raise UserError where offsets were committed with a former changelog of the same name.
+
+    `store_changelogs` has the changelog of each store by the store's name.
+    """
+    hashes = hash_topic_ids(topic_ids)
+    for held in offsets.values():
+        metadata = decode_metadata(held.metadata)
+        for store, read in store_changelogs.items():
+            then, now = metadata.changelog_id_hash(store), hashes.get(read.changelog)
+            if metadata.position_of_store(store) and None not in (then, now) and then != now:
+                raise UserError(
+                    f"there is no cut: {read.changelog!r} is another topic of the same name than "
+                    f"the one in which store {store!r} was committed: it was deleted and created "
+                    "again. Start over with `millrace group reset`"
+                )
 
 
 def keep_known_ids(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:

@@ -185,6 +185,15 @@ def changelogs_taken_as_they_are(world: World) -> AbstractContextManager[None]:
     )
 
 
+def changelogs_known_by_name_alone(world: World) -> AbstractContextManager[None]:
+    """Make a store be restored from another changelog of the same name that is long enough."""
+
+    def begin(original: Any) -> Any:
+        return lambda *arguments, committed_id_hash, **rest: original(*arguments, **rest)
+
+    return replaced(changelog_reader, "find_restore_start", begin)
+
+
 def moved_positions_not_committed(world: World) -> AbstractContextManager[None]:
     """Make a position that has moved over aborted records alone wait for the next record."""
     return replaced(MovedPositions, "request_commits", lambda original: lambda *_, **__: None)
@@ -236,6 +245,9 @@ DAYS_BUGS = (
     PlantedDays(offsets_taken_as_they_are, WRONG, "stopped beyond offsets", _COUNT),
     PlantedDays(offsets_taken_as_they_are, WRONG, "offsets set back", _COUNT),
     PlantedDays(changelogs_taken_as_they_are, ("offsets", *WRONG), "reset interrupted", _COUNT),
+    PlantedDays(
+        changelogs_known_by_name_alone, ("offsets", *WRONG), "changelog filled again", _COUNT
+    ),
     PlantedDays(first_positions_not_committed, ("exactly_once",), BEGUN_AT_THE_END, _COUNT),
     PlantedDays(
         topics_made_again_taken_for_the_former, ("refusal", *WRONG), "topic made again", _COUNT

@@ -25,6 +25,7 @@ from tests.simulation.runtime.days.scenario import (
     AddPartition,
     DaysScenario,
     DeleteChangelog,
+    FillChangelog,
     Pass,
     Recreate,
     Replace,
@@ -112,6 +113,7 @@ class DaysHistory(RuntimeHistory):
                 Abort()
                 | Recreate()
                 | DeleteChangelog()
+                | FillChangelog()
                 | AddPartition()
                 | SetOffsets()
                 | SetTopic()
@@ -133,6 +135,10 @@ class DaysHistory(RuntimeHistory):
             case DeleteChangelog():
                 world.delete(CHANGELOG)
                 self._forget_checkers(KeptStores)  # they equal what is gone
+            case FillChangelog():
+                world.fill_changelog_again(CHANGELOG)
+                self._wait_until(lambda: not world.is_aborting)
+                self._forget_checkers(KeptStores)
             case AddPartition():
                 world.add_partition(INPUT)
             case SetOffsets(back, deletes):

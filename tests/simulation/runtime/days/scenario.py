@@ -79,6 +79,11 @@ class DeleteChangelog:
 
 
 @dataclass(frozen=True, slots=True)
+class FillChangelog:
+    """Represents a changelog that is deleted and made again, with aborted records in it."""
+
+
+@dataclass(frozen=True, slots=True)
 class AddPartition:
     """Represents another partition of the input, to which the records of some keys go."""
 
@@ -111,6 +116,7 @@ DaysAction: TypeAlias = (
     | Abort
     | Recreate
     | DeleteChangelog
+    | FillChangelog
     | AddPartition
     | SetTopic
     | SetOffsets
@@ -369,6 +375,20 @@ def _reset_interrupted(random: Random) -> Iterator[Step[Any]]:
     yield Step(500, _feed(random))
 
 
+def _changelog_filled_again(random: Random) -> Iterator[Step[Any]]:
+    """Lose all disks, and make the changelog again with as many offsets as it had."""
+    yield Step(800, _feed(random))
+    yield Step(100, _feed(random))
+    yield Step(100, Rest())
+    yield Step(50, StopAll(killed=random.random() < 0.3))
+    yield Step(1_500, FillChangelog())
+    for machine in (0, 1):
+        yield Step(0, Replace(machine))
+    for worker in random.sample((0, 1), 2):
+        yield Step(random.choice((0, 300)), Start(worker))
+    yield Step(500, _feed(random))
+
+
 BEGUN_AT_THE_END = "begun at the end"
 STORIES = {
     "idle for weeks": _idle_for_weeks,
@@ -383,6 +403,7 @@ STORIES = {
     "topic made again": _topic_made_again,
     "lost unread": _lost_unread,
     "reset interrupted": _reset_interrupted,
+    "changelog filled again": _changelog_filled_again,
     BEGUN_AT_THE_END: _begun_at_the_end,
 }
 """Fixed sequences of steps, by name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from random import Random
 
 from coordinator.errors import Code
@@ -57,7 +58,7 @@ class DaysWorld(RuntimeWorld):
             self.broker.topics.add_partitions(topic, self.feed_partitions)
         self.causes.add(Cause.PARTITIONS)
 
-    def recreate(self, topic: str) -> None:
+    def recreate(self, topic: str, *causes: Cause) -> None:
         """Delete a topic and make it again, empty, with another id."""
         found = self.broker.topics.get(topic)
         assert found is not None
@@ -68,7 +69,14 @@ class DaysWorld(RuntimeWorld):
             for number in range(PARTITIONS):
                 self.truths[topic, number] = Truth()
         # The group's offsets of a topic are deleted with it.
-        self.causes |= {Cause.TOPIC, Cause.OFFSETS}
+        self.causes |= set(causes) or {Cause.TOPIC, Cause.OFFSETS}
+
+    def fill_changelog_again(self, topic: str) -> None:
+        """Make a changelog again, and abort as many records in it as it had offsets."""
+        partitions = [self.broker.topics.find_partition(topic, n) for n in range(PARTITIONS)]
+        end = max(each.end_offset for each in partitions if each is not None)
+        self.recreate(topic, Cause.TOPIC)
+        self._abort_records([topic], 0, end)
 
     def delete(self, topic: str) -> None:
         """Delete a topic for good."""
@@ -106,6 +114,10 @@ class DaysWorld(RuntimeWorld):
     def abort_on_inputs(self, number: int) -> None:
         """Write a record to each input partition, in a transaction that is aborted."""
         self.aborted_at_ms = self.loop.elapsed_ms
+        self._abort_records(sorted(self.sources - self.topology().repartition_topics), number, 1)
+
+    def _abort_records(self, topics: Sequence[str], number: int, count: int) -> None:
+        """Write `count` records to each partition of the topics, in an aborted transaction."""
         process = Process(self, f"other-{number}", Random(f"{self.seed} {number}"), 0.0)
 
         def run() -> None:
@@ -114,9 +126,10 @@ class DaysWorld(RuntimeWorld):
             )
             producer.init_transactions(5)
             producer.begin_transaction()
-            for topic in sorted(self.sources - self.topology().repartition_topics):
+            for topic in topics:
                 for partition in range(PARTITIONS):
-                    producer.produce(topic, b"aborted", b"aborted", partition)
+                    for _ in range(count):
+                        producer.produce(topic, b"aborted", b"aborted", partition)
             producer.flush(5)
             producer.abort_transaction(5)
 

@@ -15,6 +15,7 @@ from streams.runtime.changelog import (
     find_restore_start,
     tombstone_retention_ms,
 )
+from streams.runtime.topic_ids import hash_topic_id
 
 DAY_MS = 86_400_000
 NOW_MS = 100 * DAY_MS
@@ -32,6 +33,7 @@ def begin(
     of: ChangelogRange | None = None,
     *,
     required: int = 0,
+    committed_id: str | None = None,
     transactions: bool = True,
     expiry: ChangelogExpiry = NO_EXPIRY,
     accepts_loss: bool = False,
@@ -39,6 +41,7 @@ def begin(
     return find_restore_start(
         *("c", checkpoint, of or changelog()),
         required_offset=required,
+        committed_id_hash=None if committed_id is None else hash_topic_id(committed_id),
         is_transactional=transactions,
         expiry=expiry,
         accepts_loss=accepts_loss,
@@ -126,6 +129,24 @@ def test_a_changelog_that_lost_what_offsets_rest_on_is_refused(
 ) -> None:
     with pytest.raises(StreamsError, match=r"store 'c' ends at 20, and .* when it stood at 21"):
         begin(checkpoint, required=21)
+
+
+@pytest.mark.parametrize("checkpoint", [None, StoreCheckpoint(15, "id", NOW_MS)])
+def test_a_changelog_of_another_id_than_offsets_were_committed_with_is_refused(
+    checkpoint: StoreCheckpoint | None,
+) -> None:
+    with pytest.raises(StreamsError, match="is another topic of the same name: it was deleted"):
+        begin(checkpoint, changelog(0), required=15, committed_id="old")
+    begin(checkpoint, changelog(0), required=15, committed_id="id")
+
+
+def test_a_changelog_made_again_is_taken_where_no_committed_offset_rests_on_the_old_one() -> None:
+    assert begin(None, required=0, committed_id="old") == RestoreStart(10, NOW_MS)
+
+
+def test_a_broker_without_topic_ids_tells_no_changelog_from_another() -> None:
+    zero = "A" * 22
+    assert begin(None, changelog(0, topic_id=zero), required=15, committed_id="old").position == 0
 
 
 def test_a_changelog_made_again_is_refused_where_offsets_rest_on_the_old_one() -> None:

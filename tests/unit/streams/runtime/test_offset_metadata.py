@@ -189,6 +189,23 @@ def test_ids_of_inputs_stand_beside_stores_of_the_same_name() -> None:
     assert decode_metadata(encode_metadata({"in": 4}, 7)).topic_id_hash("in") is None
 
 
+def test_ids_of_changelogs_stand_beside_those_of_inputs_of_the_same_name() -> None:
+    metadata = decode_metadata(
+        encode_metadata({"in": 4}, 7, topic_ids={"in": 5}, changelog_ids={"in": 2**63 - 1})
+    )
+    found = metadata.position_of_store("in"), metadata.topic_id_hash("in")
+    assert (*found, metadata.changelog_id_hash("in")) == (4, 5, 2**63 - 1)
+    assert metadata.changelog_id_hash("other") is None
+
+
+def test_ids_of_changelogs_are_left_out_where_there_is_no_room() -> None:
+    full = encode_metadata({"s": 4}, 7, None, 3, topic_ids={"in": 1})
+    encoded = encode_metadata(
+        *({"s": 4}, 7, None, 3, len(full) + 1), topic_ids={"in": 1}, changelog_ids={"s": 1}
+    )
+    assert encoded == full
+
+
 def test_ids_of_inputs_are_left_out_where_there_is_no_room() -> None:
     full = encode_metadata({"s": 4}, 7, None, 3)
     limit = len(full) + 1

@@ -184,6 +184,20 @@ def test_a_changelog_made_again_while_it_is_written_is_refused_and_not_filled(
     assert world.kafka.committed_offsets[Partition("in", 0)].offset == 10
 
 
+def test_a_changelog_made_again_is_refused_by_a_worker_that_never_had_the_store(
+    tmp_path: Path,
+) -> None:
+    """Test that committed offsets tell a changelog from one that is long enough and another."""
+    world = loaded(tmp_path / "first")
+    world.run_until(world.consumed)
+    world.loop.close()
+    world.kafka.topic_ids[CHANGELOG] = "the id of another topic"
+    elsewhere = World(build_counting_topology(), tmp_path / "second", kafka=world.kafka)
+    elsewhere.load("31")
+    with pytest.raises(StreamsError, match="is another topic of the same name: it was deleted"):
+        elsewhere.run_until(elsewhere.consumed)
+
+
 def test_only_the_stores_that_are_corrupt_are_rebuilt(tmp_path: Path) -> None:
     world = World(build_counting_topology(), tmp_path, partitions=2)
     world.load(*map(str, range(30)), partition=0)
