@@ -5,6 +5,7 @@ from typing import NoReturn
 from streams.serdes.avro_serde import avro
 from streams.serdes.change import changed
 from streams.serdes.json_objects import JsonSerde, json
+from streams.serdes.json_schema_serde import json_schema
 from streams.serdes.pickled import pickle
 from streams.serdes.plain import (
     bytes,  # noqa: A004  the public name
@@ -14,7 +15,7 @@ from streams.serdes.plain import (
     none,
     string,
 )
-from streams.serdes.registry import json_schema, protobuf
+from streams.serdes.protobuf_serde import protobuf
 from streams.serdes.serde import Field, Serde, of
 from streams.serdes.windows import session_windowed, windowed
 

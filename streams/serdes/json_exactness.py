@@ -41,13 +41,17 @@ _REMEDY = (
 class NotExact(TypeError):
     """Reports a value that JSON would not give back as it was, with its place in the object."""
 
-    def __init__(self, reason: str, path: str = "") -> None:
-        super().__init__(f"value{path}: {reason}")
-        self.reason, self.path = reason, path
+    def __init__(self, reason: str, path: str = "", remedy: str = "") -> None:
+        super().__init__(f"value{path}: {reason}" + (f". {remedy}" if remedy else ""))
+        self.reason, self.path, self.remedy = reason, path, remedy
 
     def in_parent(self, step: str) -> NotExact:
         """Return the refusal as seen from the enclosing object; `step` is .field or [index]."""
-        return NotExact(self.reason, step + self.path)
+        return NotExact(self.reason, step + self.path, self.remedy)
+
+    def with_remedy(self, remedy: str) -> NotExact:
+        """Return the refusal with what to do for a serde of another name than serdes.json."""
+        return NotExact(self.reason, self.path, remedy if self.remedy else "")
 
 
 def serialize_exactly(value: Any) -> bytes:
@@ -163,7 +167,7 @@ def _find_refusal(value: Any, depth: int = 0) -> NotExact | None:
     if kind in _SCALARS:
         return _find_scalar_refusal(value)
     if kind not in (dict, list):
-        return NotExact(f"JSON gives back no {describe_value(value)}. {_REMEDY}")
+        return NotExact(f"JSON gives back no {describe_value(value)}", remedy=_REMEDY)
     if depth == MAX_DEPTH:
         return NotExact(f"it is nested more than {MAX_DEPTH} deep, or holds itself")
     if kind is list:
@@ -173,12 +177,17 @@ def _find_refusal(value: Any, depth: int = 0) -> NotExact | None:
         return None
     for key, part in value.items():
         if type(key) is not str:
-            return NotExact(f"keys of JSON are str, got {describe_value(key)}. {_REMEDY}")
+            return NotExact(f"keys of JSON are str, got {describe_value(key)}", remedy=_REMEDY)
         if refusal := _find_scalar_refusal(key):
             return refusal
         if refusal := _find_refusal(part, depth + 1):
             return refusal.in_parent(f".{key}" if key.isidentifier() else f"[{key!r}]")
     return None
+
+
+def describe_step(key: Any) -> str:
+    """Return a key or an index as a part of a path: .field, ['a key'] or [index]."""
+    return f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{key!r}]"
 
 
 def _find_scalar_refusal(value: Any) -> NotExact | None:

@@ -33,6 +33,7 @@ SerializerSettings = Mapping[str, Any]
 Convert = Callable[[Any], Any]
 
 _TRIAL_URL = "mock://trial"
+_NOT_FOUND = 404
 _BY_TOPIC = {"subject.name.strategy.type": "TOPIC"}
 """The subject strategy that Java's serialisers have by default. The default of confluent-kafka asks
 the registry for associations first (ASSOCIATED), which not every registry has."""
@@ -43,14 +44,17 @@ def create_unbound_serde(
 ) -> Serde[Any]:
     """Return a serde that is bound to no topic yet, or raise ValueError if it can't be created.
 
-    `create_serializers` is tried at once, with a registry within the process: it asks nothing of
-    the registry, and refuses a schema or a setting that can't be used.
+    `create_serializers` is tried at once, with an empty registry within the process: it refuses a
+    schema or a setting that can't be used, and asks for nothing but the schemas that this one
+    refers to. So a schema with references is parsed at the first message.
     """
     trial = RegistryConnection(_TRIAL_URL)
     try:
         create_serializers(trial.get_client())
     except Exception as error:
-        raise ValueError(f"serdes.{name} can't be made: {trial.describe_error(error)}") from None
+        if getattr(error, "http_status_code", None) != _NOT_FOUND:
+            said = trial.describe_error(error)
+            raise ValueError(f"serdes.{name} can't be made: {said}") from None
 
     @cache
     def bind_to_topic(topic: str, field: Field) -> Serde[Any]:

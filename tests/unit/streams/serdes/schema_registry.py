@@ -76,6 +76,12 @@ class SchemaRegistry:
                 for schema, found in self.ids.items():
                     if found == int(number):
                         return 200, json.loads(schema)
+            case ["subjects", subject, "versions", version]:
+                subject = unquote(subject)
+                for schema, found in self.ids.items():
+                    if self.subjects.get(subject, [])[int(version) - 1 : int(version)] == [found]:
+                        named = {"subject": subject, "id": found, "version": int(version)}
+                        return 200, {**json.loads(schema), **named}
         return NOT_FOUND
 
     def post(self, path: list[str], body: dict[str, Any]) -> tuple[int, Any]:

@@ -417,7 +417,8 @@ def test_without_the_extra_the_message_names_it(kind: str, monkeypatch: pytest.M
 def test_the_client_is_imported_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "confluent_kafka.schema_registry", None)
     monkeypatch.setitem(sys.modules, "confluent_kafka.serialization", None)
-    for name in ("avro_serde", "registry", "registry_client", "registry_serde"):
+    serdes_of_a_registry = ("avro_serde", "json_schema_serde", "protobuf_serde")
+    for name in (*serdes_of_a_registry, "registry_client", "registry_serde"):
         spec = importlib.util.find_spec(f"streams.serdes.{name}")
         assert spec is not None
         assert spec.loader is not None

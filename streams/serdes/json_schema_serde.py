@@ -1,0 +1,165 @@
+"""Serialise JSON that a JSON Schema validates, with a schema registry, by confluent-kafka.
+
+confluent-kafka registers schemas, validates and frames messages. The JSON itself is that of
+`serdes.json`, which gives back what it was given or refuses it: orjson alone, which confluent-kafka
+uses, writes NaN as null and reads large integers as floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar, overload
+
+from streams.serdes.dataclass_builder import create_builder, describe_type
+from streams.serdes.json_exactness import (
+    MAX_DEPTH,
+    NotExact,
+    check_plain,
+    describe_step,
+    deserialize_exactly,
+    serialize_exactly,
+    serialize_plain,
+)
+from streams.serdes.json_types import create_encoder
+from streams.serdes.registry_client import RegistrySettings, prepare_connection
+from streams.serdes.registry_serde import (
+    Convert,
+    Deserializer,
+    Serializer,
+    SerializerSettings,
+    accept_context,
+    complete_settings,
+    convert_schema_to_text,
+    create_missing_extra_error,
+    create_unbound_serde,
+    name_schema,
+    refuse_to_write,
+    uses_registered_schema,
+)
+from streams.serdes.serde import Serde
+
+T = TypeVar("T")
+
+_REMEDY = "Declare the type with type=, or convert it with to_dict= and from_dict="
+_MESSAGE_CHARACTERS = 500
+
+
+@overload
+def json_schema(
+    *,
+    registry: RegistrySettings,
+    schema: Any = None,
+    type: type[T],
+    serializer: SerializerSettings | None = None,
+    deserializer: SerializerSettings | None = None,
+) -> Serde[T]: ...
+@overload
+def json_schema(
+    *,
+    registry: RegistrySettings,
+    schema: Any = None,
+    type: Any = None,
+    to_dict: Convert | None = None,
+    from_dict: Convert | None = None,
+    serializer: SerializerSettings | None = None,
+    deserializer: SerializerSettings | None = None,
+) -> Serde[Any]: ...
+def json_schema(
+    *,
+    registry: RegistrySettings,
+    schema: Any = None,
+    type: Any = None,  # noqa: A002  as in json
+    to_dict: Convert | None = None,
+    from_dict: Convert | None = None,
+    serializer: SerializerSettings | None = None,
+    deserializer: SerializerSettings | None = None,
+) -> Serde[Any]:
+    """Return a serde of JSON that is validated by a JSON Schema, with a schema registry.
+
+    Its counterpart is Confluent's KafkaJsonSchemaSerializer. Messages come back as they were given,
+    types included, or are refused with their place in the object, as those of `serdes.json`. They
+    are what JSON has, or instances of `type`, which is a dataclass or another type that
+    `serdes.json` takes, or objects that `to_dict` and `from_dict` convert.
+
+    `schema` is a JSON Schema as text, as a dict, or confluent-kafka's `Schema` where it refers to
+    others. It validates what is written, and messages of any version that are read. Without one
+    messages are validated by the schema that they were written with, and written only with the
+    setting `use.latest.version` of the serializer. Parameters and errors are otherwise those of
+    `avro`.
+    """
+    try:
+        from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+    except ImportError as error:
+        raise create_missing_extra_error("json_schema", error) from error
+    connect, schema_text = prepare_connection(registry), convert_schema_to_text(schema)
+    conf = complete_settings(serializer)
+    has_registered_schema = uses_registered_schema(conf)
+    writes = schema_text is not None or has_registered_schema
+    convert, build = _select_conversions(type, to_dict, from_dict)
+    # Rules of a registered schema may replace parts of a message after its types were checked.
+    encode = serialize_exactly if has_registered_schema else serialize_plain
+
+    def create_serializers(client: Any) -> tuple[Serializer, Deserializer]:
+        write = JSONSerializer(
+            schema_text, client, accept_context(convert), conf, json_encode=encode
+        )
+        read = JSONDeserializer(
+            schema_text,
+            accept_context(build),
+            client,
+            complete_settings(deserializer),
+            json_decode=deserialize_exactly,
+        )
+        return _name_refusals(write) if writes else refuse_to_write, _name_refusals(read)
+
+    name = name_schema(schema_text, None, "title") if type is None else describe_type(type)
+    return create_unbound_serde(f"json_schema({name})", connect, create_serializers)
+
+
+def _select_conversions(
+    type: Any,  # noqa: A002  as in json
+    to_dict: Convert | None,
+    from_dict: Convert | None,
+) -> tuple[Convert, Convert | None]:
+    """Return the conversion to what JSON has, which refuses the rest, and the one from it.
+
+    Raises TypeError for a type that JSON can't tell, and for both a type and conversions.
+    """
+    if type is None:
+        if to_dict is None:
+            return check_plain, from_dict
+        return lambda value: check_plain(to_dict(value)), from_dict
+    if to_dict is not None or from_dict is not None:
+        raise TypeError("give type=, or to_dict= and from_dict=, not both")
+    build = create_builder(type)
+    if build is None:
+        raise TypeError(
+            "type= takes a dataclass, or a type that JSON has only where it is declared "
+            f"(datetime, Decimal, tuple[int, ...]), got {type!r}"
+        )
+    return create_encoder(type), build
+
+
+def _name_refusals(function: Any) -> Any:
+    """Return a serializer or deserializer of confluent-kafka whose refusals name their place."""
+    from confluent_kafka.serialization import SerializationError
+
+    def convert_message(message: Any, context: Any) -> Any:
+        try:
+            return function(message, context)
+        except NotExact as refusal:
+            raise refusal.with_remedy(_REMEDY) from None
+        except RecursionError:
+            raise NotExact(f"it is nested more than {MAX_DEPTH} deep, or holds itself") from None
+        except SerializationError as error:
+            steps = getattr(error.__context__, "absolute_path", None)  # of jsonschema's error
+            if steps is None:
+                raise
+            text = f"{_describe_path(steps)}: {error}"
+            raise SerializationError(f"{text:.{_MESSAGE_CHARACTERS}}") from None
+
+    return convert_message
+
+
+def _describe_path(steps: Iterable[Any]) -> str:
+    return "value" + "".join(map(describe_step, steps))
