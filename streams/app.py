@@ -23,6 +23,7 @@ from streams.errors import ConfigError, NotClosed, TopologyError, UserError
 from streams.graph.materialized import Store
 from streams.graph.nodes import SourceNode
 from streams.processes import signals
+from streams.processes.invocation import hold_application
 from streams.processes.logging_setup import configure_logging, logs_json
 from streams.processes.running import RunningApp
 from streams.processes.start import start_application
@@ -230,7 +231,12 @@ class App:
         """
         refuse_to_run()
         self.schema_registry.check_settings()
-        return start_application(self.topology(), self.config, restore_listener=restore_listener)
+        return self._start_worker(restore_listener=restore_listener)
+
+    def _start_worker(self, **options: Any) -> RunningApp:
+        """Start one worker, whose messages offer commands for this App and its settings."""
+        with hold_application(self, self.application_id, self.config, self._given_settings):
+            return start_application(self.topology(), self.config, **options)
 
     def run(self, workers: int = 1) -> None:
         """Run the application until SIGTERM or SIGINT, then commit and leave the group.
@@ -282,7 +288,7 @@ class App:
         stop = signals.StopRequest()
         timeout_s = self.config.shutdown_timeout_ms / 1000
         signals.install_stop_handlers(stop.make_request, timeout_s=timeout_s, is_watched=is_watched)
-        running = start_application(self.topology(), self.config, number=number, worker_count=count)
+        running = self._start_worker(number=number, worker_count=count)
         while not stop.wait_until_made(0.2):
             if running.state == "ERROR" or is_abandoned():
                 break

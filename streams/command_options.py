@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from streams.command_lines import find_program, hold_invocation
 from streams.errors import OutcomeUnknown, UserError
 
 _APP_VARIABLE = re.compile(r"^(\w+)\s*(?::[^=\n]+)?=\s*(?:streams\.)?App\(", re.MULTILINE)
@@ -127,7 +128,8 @@ def exit_on_user_error() -> Iterator[None]:
     UserError and OutcomeUnknown of the with block are one line on standard error.
     """
     try:
-        yield
+        with hold_invocation(program=find_program()):
+            yield
     except (UserError, OutcomeUnknown) as error:
         from streams.app import report_error  # not before there is an error: it imports much
 

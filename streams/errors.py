@@ -31,13 +31,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from streams.command_lines import format_command
+
 _MISSING_RIGHT = re.compile(
     r"not allowed to .*: add the ACL (?P<operation>\w+) on "
     r"(?P<resource>topic|group|transactional id|cluster) (?P<name>.*?)"
-    r"(?: or on a prefix of it)? for this user \(`millrace acls",
+    r"(?: or on a prefix of it)? for this user \(`[^`]* acls",
     re.DOTALL,
 )
 """The message of AuthorizationError, by its parts."""
+_OFFERED_COMMAND = re.compile(r"\(`[^`]*` lists")
 
 
 class UserError(Exception):
@@ -78,8 +81,8 @@ class AuthorizationError(ConfigError, StreamsError):
         pattern = " or on a prefix of it" if resource == "transactional id" else ""
         super().__init__(
             f"not allowed to {operation} {resource} {name!r}: add the ACL {operation} on "
-            f"{resource} {name}{pattern} for this user (`millrace acls MODULE:APP` lists the ACLs "
-            "of an application, with --spark those of Spark's readers; "
+            f"{resource} {name}{pattern} for this user ({format_command('acls')} lists the "
+            "ACLs of an application, with --spark those of Spark's readers; "
             f"{resource.replace(' ', '_').upper()}_AUTHORIZATION_FAILED)"
         )
         self.operation = operation
@@ -91,7 +94,8 @@ class AuthorizationError(ConfigError, StreamsError):
         """Return the error whose message another process has passed on. Raises ValueError."""
         if found := _MISSING_RIGHT.match(message):
             error = cls(found["operation"], found["resource"], found["name"])
-            if str(error) == message:
+            # Another process may offer the command with other options.
+            if len({_OFFERED_COMMAND.sub("(", each) for each in (str(error), message)}) == 1:
                 return error
         raise ValueError(f"not the message of a missing right: {message!r}")
 

@@ -17,9 +17,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from streams.app import import_app, report_error
-from streams.command_options import AppArgument, ConfigFile, SettingOptions
-from streams.errors import ConfigError, UserError
+from streams.app import import_app
+from streams.command_lines import ADMIN_FILE, note_invocation
+from streams.command_options import AppArgument, ConfigFile, SettingOptions, exit_on_user_error
+from streams.errors import ConfigError
 from streams.runtime.acls import (
     Acl,
     AclOperation,
@@ -36,7 +37,7 @@ _KAFKA_VERSION = re.compile(r"\d+(\.\d+)+")
 _OLDEST_KAFKA, _CURRENT_KAFKA = (2, 5), "4.3"
 _UNWRAPPED_WIDTH = 1_000
 """The width of tables that are written to a file: each row is one line."""
-_COMMANDS_ADDRESS, _ADMIN_FILE = "localhost:9092", "admin.properties"
+_COMMANDS_ADDRESS = "localhost:9092"
 
 
 class _Grant(NamedTuple):
@@ -85,7 +86,7 @@ def acls(
     No broker is asked. What another right implies is not listed: Read, Write and Delete imply
     Describe. The commands reach the brokers as an administrator, by the file admin.properties.
     """
-    try:
+    with exit_on_user_error():
         flags = {
             "bootstrap_servers": bootstrap_servers,
             "processing_guarantee": processing_guarantee,
@@ -93,14 +94,13 @@ def acls(
         given = {name: value for name, value in flags.items() if value is not None}
         version = _parse_kafka_version(kafka_version)
         _check_principal(principal)
+        note_invocation(application=app, config_file=config)
         found = import_app(app)
         found.configure(config, **given, **parse_settings(settings or []))
         topology = found.topology()
         derive = derive_reader_acls if spark else partial(derive_acls, kafka_version=version)
         needed = derive(topology, found.config, chosen_topics=topics or ())
         choosers = [] if topics else find_topic_choosers(topology, found.config)
-    except UserError as error:
-        raise typer.Exit(report_error(error)) from None
     notes = [f"{each} chooses topics as it runs: name them with --topic" for each in choosers]
     if json:
         typer.echo(format_json(needed, principal, notes))
@@ -142,7 +142,7 @@ def list_commands(needed: Iterable[Acl], principal: str, address: str) -> Iterat
     for together in by_rights.values():
         first = together[0]
         words = ["kafka-acls.sh", "--bootstrap-server", address]
-        words += ["--command-config", _ADMIN_FILE, "--add", "--allow-principal", principal]
+        words += ["--command-config", ADMIN_FILE, "--add", "--allow-principal", principal]
         for operation in first.operations:
             words += ["--operation", operation]
         for grant in together:

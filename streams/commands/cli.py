@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from streams.app import App, import_app, report_error
+from streams.app import App, import_app
+from streams.command_lines import hold_invocation, note_invocation
 from streams.command_options import (
     AppArgument,
     BootstrapServers,
@@ -31,7 +32,7 @@ from streams.commands.plan_topics import (
     review_internal_topics,
 )
 from streams.commands.root import cli, main
-from streams.errors import ConfigError, UserError
+from streams.errors import ConfigError
 from streams.processes.cluster import find_cluster
 from streams.processes.embedded import broker_command, refuse_embedded_directory
 from streams.processes.logging_setup import configure_logging
@@ -112,9 +113,10 @@ def run(
     }
     given = {name: value for name, value in flags.items() if value is not None}
     load = partial(_load_app, app, config, connection, schema_registry, settings, given)
-    if reload:
-        raise typer.Exit(run_with_reload(partial(_prepare_run, load, workers), Path.cwd()))
-    load().run(workers)
+    with hold_invocation(application=app, config_file=config, connection_file=connection):
+        if reload:
+            raise typer.Exit(run_with_reload(partial(_prepare_run, load, workers), Path.cwd()))
+        load().run(workers)
 
 
 def _load_app(
@@ -177,20 +179,27 @@ def create_topics(
     partitions: Annotated[int, typer.Option(min=1, help="Partitions of each.")] = 4,
     bootstrap_servers: BootstrapServers = None,
     state_dir: StateDir = None,
+    config: ConfigFile = None,
     connection: ConnectionFile = None,
 ) -> None:
     """Create topics for an application to read and write; those that exist stay as they are."""
     given: dict[str, Any] = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
     with exit_on_user_error():
         given = {name: value for name, value in given.items() if value is not None}
-        config = load_config(None, {**given, **read_connection(connection)})
-        cluster = find_cluster(config)
+        found = load_config(config, {**given, **read_connection(connection)})
+        note_invocation(
+            bootstrap_servers=found.bootstrap_servers,
+            state_dir=found.state_dir,
+            config_file=config,
+            connection_file=connection,
+        )
+        cluster = find_cluster(found)
         servers = cluster.bootstrap_servers
-        admin = KafkaClientSupplier("millrace", config, servers, cluster.security).create_admin(
+        admin = KafkaClientSupplier("millrace", found, servers, cluster.security).create_admin(
             retry_s=_BROKER_WAIT_S
         )
         existing = admin.fetch_partition_counts_at_start(_BROKER_WAIT_S)
-        admin.create_topics(dict.fromkeys(names, partitions), {}, config.replication_factor)
+        admin.create_topics(dict.fromkeys(names, partitions), {}, found.replication_factor)
     typer.echo(f"{', '.join(names)} on {servers}")
     for name in names:
         if existing.get(name, partitions) != partitions:
@@ -229,7 +238,8 @@ def plan(
     refused for the settings of an internal topic; with --rolling also with 3 if no state would be
     lost, but the two versions may not run side by side.
     """
-    try:
+    with exit_on_user_error():
+        note_invocation(application=app, config_file=config, connection_file=connection)
         if against is None and save is None and bootstrap_servers is None:
             raise ConfigError(
                 "plan needs --against FILE to compare with, --save FILE to write, or "
@@ -257,8 +267,6 @@ def plan(
             typer.echo(line)
         if save is not None:
             plan_command.save_description(save, new, counts)
-    except UserError as error:
-        raise typer.Exit(report_error(error)) from None
     status = _choose_plan_status(result, reviews, is_rolling=rolling)
     if status:
         raise typer.Exit(status)
@@ -271,6 +279,7 @@ def _look_at_cluster(
 
     Raises ConfigError if no broker answers.
     """
+    note_invocation(bootstrap_servers=config.bootstrap_servers, state_dir=config.state_dir)
     cluster = find_cluster(config)
     servers = cluster.bootstrap_servers
     admin = KafkaClientSupplier("millrace", config, servers, cluster.security).create_admin()

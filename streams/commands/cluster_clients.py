@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from state.errors import StateError
+from streams.command_lines import format_command, note_invocation
 from streams.command_options import exit_on_user_error
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, UserError
@@ -106,7 +107,7 @@ class ClusterClients:
         hint = (
             f"did you mean {close[0]!r}?"
             if close
-            else f"`millrace topics create {topic}` creates it"
+            else f"{format_command('topics create', topic)} creates it"
         )
         return f"there is no topic {topic!r} on {self.servers}: {hint}"
 
@@ -118,6 +119,11 @@ def connect_clients(config: StreamsConfig) -> ClusterClients:
     """
     if config.bootstrap_servers == EMBEDDED:
         require_embedded_broker(config.state_dir)
+    note_invocation(
+        bootstrap_servers=config.bootstrap_servers,
+        state_dir=config.state_dir,
+        has_connection_in_code=False,
+    )
     return ClusterClients(config, find_cluster(config))
 
 
@@ -148,6 +154,7 @@ def load_command_config(
     **settings: Any,
 ) -> StreamsConfig:
     """Return the settings of a command from its options. Raises ConfigError."""
+    note_invocation(config_file=config, connection_file=connection)
     given: dict[str, Any] = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
     given = {name: each for name, each in given.items() if each is not None}
     return load_config(config, {**given, **read_connection(connection), **settings})

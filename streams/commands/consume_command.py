@@ -9,6 +9,7 @@ import typer
 
 from streams.command_options import (
     BootstrapServers,
+    ConfigFile,
     ConnectionFile,
     JsonOutput,
     KeySerde,
@@ -65,6 +66,7 @@ def consume(
     json: JsonOutput = False,
     bootstrap_servers: BootstrapServers = None,
     state_dir: StateDir = None,
+    config: ConfigFile = None,
     connection: ConnectionFile = None,
 ) -> None:
     """Print the records of a topic, a line for each, until Ctrl-C.
@@ -77,7 +79,7 @@ def consume(
     from streams.commands.cluster_clients import connect_command
     from streams.commands.offset_positions import parse_position
 
-    with connect_command(bootstrap_servers, state_dir, connection) as clients:
+    with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
         position = parse_position(begin, "--from")
         printer = create_printer(
             topic, key_serde, value_serde, key_separator, as_json=json, with_metadata=metadata

@@ -64,13 +64,14 @@ def list_groups(
     json: JsonOutput = False,
     bootstrap_servers: BootstrapServers = None,
     state_dir: StateDir = None,
+    config: ConfigFile = None,
     connection: ConnectionFile = None,
 ) -> None:
     """List all groups of the cluster with their state and protocol.
 
     The group of an application has the name of its application id, and the classic protocol.
     """
-    with connect_command(bootstrap_servers, state_dir, connection) as clients:
+    with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
         _ = clients.partition_counts  # it raises where no broker answers
         rows = [each._asdict() for each in clients.cluster_admin.list_groups()]
         print_rows(("group", "state", "protocol"), rows, as_json=json)

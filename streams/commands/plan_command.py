@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from streams.command_lines import format_command
 from streams.errors import ConfigError
 from streams.topology.compare_versions import StateChange, UpgradePlan
 from streams.topology.description import (
@@ -44,7 +45,7 @@ def load_description(path: Path, application_id: str) -> TopologyDescription:
     except OSError as error:
         raise ConfigError(
             f"{name} can't be read ({error.strerror}): save a description of the version that "
-            "runs with `millrace plan module:app --save FILE`"
+            f"runs with {format_command('plan', '--save', str(path))}"
         ) from None
     found = description_from_json(text, name)
     if found.application_id != application_id:

@@ -14,6 +14,7 @@ import typer
 
 from streams.command_options import (
     BootstrapServers,
+    ConfigFile,
     ConnectionFile,
     JsonOutput,
     KeySerde,
@@ -107,6 +108,7 @@ def produce(
     json: JsonOutput = False,
     bootstrap_servers: BootstrapServers = None,
     state_dir: StateDir = None,
+    config: ConfigFile = None,
     connection: ConnectionFile = None,
 ) -> None:
     """Write records to a topic: those given as arguments, or one for each line of the input.
@@ -123,13 +125,10 @@ def produce(
     from streams.commands.record_encoding import RecordEncoder
 
     settings = _TRANSACTION_SETTINGS if transaction else {"processing_guarantee": "at_least_once"}
-    with connect_command(bootstrap_servers, state_dir, connection, **settings) as clients:
+    with connect_command(bootstrap_servers, state_dir, connection, config, **settings) as clients:
         _refuse_both(key, key_separator, "the key with --key, or in each line with --key-separator")
-        _refuse_both(
-            timestamp,
-            timestamp_separator,
-            "the time with --timestamp, or in each line with --timestamp-separator",
-        )
+        in_lines = "the time with --timestamp, or in each line with --timestamp-separator"
+        _refuse_both(timestamp, timestamp_separator, in_lines)
         _refuse_both(records or None, file, "records as arguments, or a file of them with --file")
         encoder = RecordEncoder(
             find_serde(key_serde, "--key-serde", topic, "key"),

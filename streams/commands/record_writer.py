@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from streams.command_lines import format_command
 from streams.commands.offset_positions import current_time_ms
 from streams.commands.record_encoding import EncodedRecord
 from streams.commands.records import format_time
@@ -180,7 +181,7 @@ def write_in_transaction(
             "nothing was written"
             if is_aborted
             else f"whether the {count} records were written is not known: read the topic by "
-            f"`millrace consume {topic}` before they are written again"
+            f"{format_command('consume', topic)} before they are written again"
         )
         raise ConfigError(f"{_explain_failure(error)}; {outcome}") from error
     return count

@@ -30,6 +30,7 @@ import typer
 
 from state.cleanup import lock_application
 from streams.app import App, import_app
+from streams.command_lines import format_command, note_invocation
 from streams.command_options import (
     ApplicationArgument,
     BootstrapServers,
@@ -169,12 +170,14 @@ def find_application(
 ) -> tuple[App | None, StreamsConfig]:
     """Return the App, if module:variable was given, and the settings. Raises ConfigError."""
     if ":" not in app:
+        note_invocation(application_id=app)
         return None, load_command_config(
             config,
             bootstrap_servers=bootstrap_servers,
             state_dir=state_dir,
             connection=connection,
         )
+    note_invocation(application=app, config_file=config, connection_file=connection)
     found = import_app(app)
     flags = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
     given: dict[str, Any] = {name: each for name, each in flags.items() if each is not None}
@@ -194,7 +197,7 @@ def require_no_members(clients: ClusterClients, application_id: str, *, is_known
             return
         raise ConfigError(
             f"there is no group {application_id!r} of the classic protocol on {clients.servers}: "
-            "`millrace group list` shows the groups; is the application id right?"
+            f"{format_command('group list')} shows the groups; is the application id right?"
         )
     if description.members:
         names = ", ".join(each.instance_id or each.member_id for each in description.members)
@@ -292,7 +295,7 @@ def _describe_undecided(topics: list[str], *, is_known: bool) -> str:
         return (
             f"not deleted, since the topology does not have them, and they may be another "
             f"application's: {names} (--leftovers deletes what no other group or state directory "
-            "claims; `millrace topics delete TOPIC` one that you know)"
+            f"claims; {format_command('topics delete', *topics)} those that you know)"
         )
     return (
         f"the application id alone does not tell whose these topics are: {names}. Give the "

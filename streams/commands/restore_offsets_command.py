@@ -21,6 +21,7 @@ from typing import Annotated
 import typer
 
 from streams.app import App
+from streams.command_lines import format_command
 from streams.command_options import (
     ApplicationArgument,
     BootstrapServers,
@@ -131,7 +132,7 @@ def restore_offsets(
             raise ConfigError(
                 f"nothing proves an offset for {', '.join(unproven)}, so nothing was committed: "
                 "set offsets with Kafka's tools if you know them, and take them with --accept; or "
-                "start over with `millrace group reset`"
+                f"start over with {format_command('group reset')}"
             )
         if dry_run:
             print_message("nothing was changed: --dry-run")
@@ -190,7 +191,11 @@ def _list_tasks(clients: ClusterClients, topology: Topology) -> Iterator[TaskInp
         if not sub.stores:
             continue
         if missing := [topic for topic in sub.sources if topic not in counts]:
-            raise ConfigError(f"there is no topic {missing[0]!r}: `millrace group reset`")
+            raise ConfigError(
+                f"there is no topic {missing[0]!r}: create it "
+                f"({format_command('create-topics', missing[0])}), or start over with "
+                f"{format_command('group reset')}"
+            )
         for number in range(max(counts[topic] for topic in sub.sources)):
             changelogs = {
                 name: Partition(topology.restore_topic_of(name), number) for name in stores
@@ -199,7 +204,7 @@ def _list_tasks(clients: ClusterClients, topology: Topology) -> Iterator[TaskInp
                 if number >= counts.get(changelog.topic, 0):
                     raise ConfigError(
                         f"there is no changelog {changelog}: the state is gone, and no offset "
-                        "accounts for it; start over with `millrace group reset`"
+                        f"accounts for it; start over with {format_command('group reset')}"
                     )
             inputs = [Partition(t, number) for t in sorted(sub.sources) if number < counts[t]]
             yield TaskInputs(f"{sub.number}_{number}", inputs, changelogs)

@@ -98,6 +98,7 @@ def dump_state(
     is refused while a worker uses the store: `running.store(...)` answers then.
     """
     from state.errors import DirectoryLocked, StateError
+    from streams.command_lines import format_command
     from streams.commands.cluster_clients import exit_on_cluster_error
     from streams.commands.records import take_records
     from streams.commands.store_entries import find_store
@@ -123,8 +124,8 @@ def dump_state(
                 printer.print_entry(entry, place)
         except DirectoryLocked as error:
             raise StateError(
-                f"{error}: end it first, or read what it has committed with `millrace changelog "
-                f"dump {app} {store} --latest`"
+                f"{error}: end it first, or read what it has committed with "
+                + format_command("changelog dump", store, "--latest")
             ) from error
 
 
@@ -145,6 +146,7 @@ def find_stores(directory: Path) -> Iterator[StoreOnDisk]:
 def _find_directory(app: str, state_dir: Path | None, config: Path | None) -> tuple[Any, Path]:
     """Return the App, if module:variable was given, and its directory. Raises ConfigError."""
     from streams.app import import_app
+    from streams.command_lines import note_invocation
     from streams.commands.cluster_clients import load_command_config
     from streams.common.names import check_application_id
     from streams.errors import ConfigError
@@ -154,11 +156,18 @@ def _find_directory(app: str, state_dir: Path | None, config: Path | None) -> tu
     if ":" in app:
         found = import_app(app)
         found.configure(config, **given)
-        path = found.config.state_dir / found.application_id
+        settings, application_id = found.config, found.application_id
+        note_invocation(application=app)
     else:
-        path = load_command_config(config, state_dir=state_dir).state_dir / check_application_id(
-            app
-        )
+        settings = load_command_config(config, state_dir=state_dir)
+        application_id = check_application_id(app)
+    path = settings.state_dir / application_id
+    note_invocation(
+        application_id=application_id,
+        bootstrap_servers=settings.bootstrap_servers,
+        state_dir=settings.state_dir,
+        config_file=config,
+    )
     if not (path / "millrace.json").is_file():
         there = (
             sorted(each.parent.name for each in path.parent.glob("*/millrace.json"))

@@ -10,6 +10,7 @@ import typer
 from streams.command_options import (
     HELP_MARKUP,
     BootstrapServers,
+    ConfigFile,
     ConnectionFile,
     JsonOutput,
     KeySerde,
@@ -36,13 +37,14 @@ def list_topics(
     json: JsonOutput = False,
     bootstrap_servers: BootstrapServers = None,
     state_dir: StateDir = None,
+    config: ConfigFile = None,
     connection: ConnectionFile = None,
 ) -> None:
     """List the topics with their partitions and the number of offsets that they span."""
     from streams.commands.cluster_clients import connect_command
     from streams.commands.output import print_rows
 
-    with connect_command(bootstrap_servers, state_dir, connection) as clients:
+    with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
         names = sorted(
             name for name in clients.partition_counts if internal or not name.startswith("__")
         )
@@ -69,6 +71,7 @@ def describe_topic(
     json: JsonOutput = False,
     bootstrap_servers: BootstrapServers = None,
     state_dir: StateDir = None,
+    config: ConfigFile = None,
     connection: ConnectionFile = None,
 ) -> None:
     """Show a topic's partitions with their offsets and replicas, and the topic's settings.
@@ -78,7 +81,7 @@ def describe_topic(
     """
     from streams.commands.cluster_clients import connect_command
 
-    with connect_command(bootstrap_servers, state_dir, connection) as clients:
+    with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
         partitions = clients.list_partitions(topic)
         starts = clients.admin.fetch_earliest_offsets(partitions)
         ends = clients.admin.fetch_latest_offsets(partitions)
@@ -136,6 +139,7 @@ def create_topics(
     json: JsonOutput = False,
     bootstrap_servers: BootstrapServers = None,
     state_dir: StateDir = None,
+    config: ConfigFile = None,
     connection: ConnectionFile = None,
 ) -> None:
     """Create topics that do not exist yet.
@@ -146,7 +150,7 @@ def create_topics(
     from streams.commands.output import print_message, print_rows
     from streams.errors import ConfigError
 
-    with connect_command(bootstrap_servers, state_dir, connection) as clients:
+    with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
         given = parse_pairs(settings or (), "--topic-setting")
         if existing := [name for name in names if name in clients.partition_counts]:
             raise ConfigError(f"there is a topic already: {', '.join(existing)}")
@@ -166,13 +170,14 @@ def delete_topics(
     json: JsonOutput = False,
     bootstrap_servers: BootstrapServers = None,
     state_dir: StateDir = None,
+    config: ConfigFile = None,
     connection: ConnectionFile = None,
 ) -> None:
     """Delete topics with all of their records, after a question unless --yes is given."""
     from streams.commands.cluster_clients import connect_command
     from streams.commands.output import print_message, print_rows
 
-    with connect_command(bootstrap_servers, state_dir, connection) as clients:
+    with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
         for name in names:
             clients.list_partitions(name)  # it raises where there is no such topic
         confirm(f"Delete {', '.join(names)} with all records on {clients.servers}?", yes=yes)
@@ -201,6 +206,7 @@ def tail_topic(
     json: JsonOutput = False,
     bootstrap_servers: BootstrapServers = None,
     state_dir: StateDir = None,
+    config: ConfigFile = None,
     connection: ConnectionFile = None,
 ) -> None:
     """Print the newest committed records of a topic, in the order of their times."""
@@ -208,7 +214,7 @@ def tail_topic(
     from streams.commands.consume_command import create_printer, print_until_interrupt
     from streams.commands.newest_records import read_newest
 
-    with connect_command(bootstrap_servers, state_dir, connection) as clients:
+    with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
         printer = create_printer(
             topic, key_serde, value_serde, as_json=json, with_metadata=metadata
         )

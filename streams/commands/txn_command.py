@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from streams.command_lines import format_command
 from streams.command_options import (
     HELP_MARKUP,
     BootstrapServers,
+    ConfigFile,
     ConnectionFile,
     JsonOutput,
     StateDir,
@@ -45,6 +47,7 @@ def list_transactions(
     json: JsonOutput = False,
     bootstrap_servers: BootstrapServers = None,
     state_dir: StateDir = None,
+    config: ConfigFile = None,
     connection: ConnectionFile = None,
 ) -> None:
     """List the transactions that are open.
@@ -55,7 +58,7 @@ def list_transactions(
     from streams.commands.cluster_clients import connect_command
     from streams.commands.output import print_rows
 
-    with connect_command(bootstrap_servers, state_dir, connection) as clients:
+    with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
         _ = clients.partition_counts  # it raises where no broker answers
         if topic is None:
             rows = sorted(
@@ -89,6 +92,7 @@ def abort_transaction(
     json: JsonOutput = False,
     bootstrap_servers: BootstrapServers = None,
     state_dir: StateDir = None,
+    config: ConfigFile = None,
     connection: ConnectionFile = None,
 ) -> None:
     """Abort an open transaction, after a question unless --yes is given.
@@ -101,7 +105,7 @@ def abort_transaction(
     from streams.commands.cluster_clients import connect_command
     from streams.errors import ConfigError
 
-    with connect_command(bootstrap_servers, state_dir, connection) as clients:
+    with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
         places = (topic, partition, start_offset)
         if (transactional_id is None) == all(each is None for each in places):
             raise ConfigError(
@@ -139,7 +143,7 @@ def _abort_by_id(
     if not found:
         raise ConfigError(
             f"there is no transactional id {transactional_id!r} on {clients.servers}: "
-            "`millrace txn list` shows those that are open"
+            f"{format_command('txn list')} shows those that are open"
         )
     if found[0]["state"] != "Ongoing":
         raise ConfigError(
@@ -180,7 +184,7 @@ def _require_hanging(
         if not found:
             raise ConfigError(
                 f"no open transaction of {place} begins at offset {start_offset}: "
-                f"`millrace txn list --topic {topic}` shows those that are open"
+                f"{format_command('txn list', '--topic', topic)} shows those that are open"
             )
         return found
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from contextvars import copy_context
 from pathlib import Path
 from typing import Protocol
 
@@ -70,7 +71,8 @@ class SystemHost:
         return threading.Lock()
 
     def spawn_thread(self, name: str, target: Callable[[], None]) -> SpawnedThread:
-        thread = threading.Thread(target=target, name=name, daemon=True)
+        # What is known of the program goes along, for its messages (`streams.command_lines`).
+        thread = threading.Thread(target=copy_context().run, args=(target,), name=name, daemon=True)
         thread.start()
         return thread
 

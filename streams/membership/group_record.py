@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from streams.command_lines import format_kafka_command
 from streams.errors import StreamsError
 
 RECORD_BYTES_MAX = 1_048_588
@@ -83,7 +84,10 @@ def check_group_record(
         f"group {group_id!r} can't be formed: its record in __consumer_offsets would have "
         f"{record_bytes} bytes, of it {subscribed} of the subscriptions of {len(members)} members "
         f"and {assigned} of their assignments; the brokers accept {bytes_max} (max.message.bytes): "
-        "run fewer threads (num_stream_threads) or workers, or raise it: kafka-configs --alter "
-        "--entity-type topics --entity-name __consumer_offsets --add-config max.message.bytes="
-        f"{_ROOM_FACTOR * record_bytes}"
+        "run fewer threads (num_stream_threads) or workers, or raise it: "
+        + format_kafka_command(
+            "kafka-configs.sh",
+            *("--alter", "--entity-type", "topics", "--entity-name", "__consumer_offsets"),
+            *("--add-config", f"max.message.bytes={_ROOM_FACTOR * record_bytes}"),
+        )
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streams.command_lines import note_invocation
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import prepare_security
 from streams.membership.connection_check import check_connection
@@ -28,6 +29,7 @@ def find_cluster(config: StreamsConfig) -> Cluster:
     """
     refuse_gssapi(config.connection)
     servers = resolve_bootstrap_servers(config)
+    note_invocation(servers=servers, is_secured=bool(config.connection))
     cluster = Cluster(servers, CurrentSecurity(prepare_security(config.connection)))
     if config.bootstrap_servers != EMBEDDED:
         check_connection(servers, cluster.security.value)

@@ -30,6 +30,7 @@ from pathlib import Path
 
 from state.errors import DirectoryLocked
 from state.locks import exclude_owner
+from streams.command_lines import format_broker_command
 from streams.common.addresses import parse_address
 from streams.errors import ConfigError
 from streams.settings.config import EMBEDDED, StreamsConfig
@@ -138,7 +139,7 @@ def refuse_embedded_directory(data: Path) -> None:
     raise ConfigError(
         f"--data {str(data)!r} belongs to an application whose embedded broker has its topics in "
         f"{str(topics)!r}, and which starts that broker itself: name another directory; or, once "
-        f"that broker is stopped, run it by `millrace broker --data {topics}`"
+        f"that broker is stopped, run it by {format_broker_command('', data=topics)}"
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping
 
+from streams.command_lines import format_command
 from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import (
     ConfigError,
@@ -76,7 +77,7 @@ def name_task_by_topic(topology: Topology, task_id: str) -> str:
 
 def _describe_missing(kind: str, names: list[str], servers: str) -> str:
     """Say that topics do not exist, and by what command they are created."""
-    listed, command = ", ".join(map(repr, names)), f"`millrace create-topics {' '.join(names)}`"
+    listed, command = ", ".join(map(repr, names)), format_command("create-topics", *names)
     if len(names) == 1:
         return f"{kind} {listed} does not exist on {servers}: create it ({command})"
     return f"{kind}s {listed} do not exist on {servers}: create them ({command})"

@@ -38,6 +38,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from state.store import StoreCheckpoint
+from streams.command_lines import format_command
 from streams.common.topic_partitions import Partition
 from streams.errors import PositionRefused
 from streams.runtime.topic_ids import hash_known_topic_id
@@ -204,29 +205,32 @@ def _refuse_if_not_committed_one(
     `remade`: the store in the state directory was kept in one of another id.
     """
     partition, end = changelog.partition, changelog.end_offset
-    if remade:
+    reset = format_command("group reset")
+    id_hash = None if committed_id_hash is None else hash_known_topic_id(changelog.topic_id)
+    if remade and (id_hash is None or id_hash != committed_id_hash):
         # Without offsets, which move on: whoever waits for the end of it says it once.
         raise PositionRefused(
-            f"changelog {partition} is not the one that store {store_name!r} in the state "
-            "directory was kept in: it was deleted and made again, and offsets are committed. If "
-            "the application was reset, remove its state directory on this machine too; else bring "
-            "the changelog back, or start over with `millrace group reset`: the changelog that is "
-            "there now does not have what was committed"
+            f"if a reset was interrupted, run it again, and it goes on: {reset}. Changelog "
+            f"{partition} is not the one that store {store_name!r} in the state directory was kept "
+            "in: it was deleted and made again, and offsets are committed, whose records it does "
+            "not have. If no reset did so, bring the former one back, or start over by that "
+            "command. If a reset was ended on another machine, the store here is older: remove "
+            "the application's state directory on this machine alone"
         )
-    id_hash = None if committed_id_hash is None else hash_known_topic_id(changelog.topic_id)
     if id_hash is not None and id_hash != committed_id_hash:
         raise PositionRefused(
             f"changelog {partition} of store {store_name!r} is another topic of the same name: it "
             f"was deleted and made again since offsets were committed, when it stood at "
             f"{required_offset}. What is there now does not have what was committed: start over "
-            "with `millrace group reset`"
+            f"with {reset}, which also goes on with a reset that was interrupted"
         )
     if required_offset > end:
         raise PositionRefused(
             f"changelog {partition} of store {store_name!r} ends at {end}, and "
             f"offsets were committed when it stood at {required_offset}: it was deleted, made "
-            "again or cut. Bring it back; or start over: `millrace group reset` deletes the "
-            "group's offsets, the internal topics and the state directory"
+            f"again or cut. Bring it back, or start over with {reset}, which also goes on with a "
+            "reset that was interrupted: it deletes the group's offsets, the internal topics and "
+            "the state directory"
         )
 
 
@@ -236,7 +240,7 @@ def _accept_start(restore_start: RestoreStart, accepts_loss: bool) -> RestoreSta
         raise PositionRefused(
             f"{restore_start.loss}. Start the worker whose state directory still has the store, or "
             "bring the records back; or accept the loss once with changelog_out_of_range=earliest; "
-            "or start over with `millrace group reset`"
+            f"or start over with {format_command('group reset')}"
         )
     return restore_start
 

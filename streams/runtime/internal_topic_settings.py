@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from streams.command_lines import ADMIN_FILE
 from streams.runtime.internal_topics import COMPACTION_LAG_SETTING
 from streams.runtime.replication import Replication
 
@@ -38,8 +39,6 @@ _IN_SYNC, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 _UNLIMITED = -1
 _REPLICAS_WISE = 3
 """The replicas with which one broker may be lost while another is being restarted."""
-ADMIN_FILE = "admin.properties"
-"""The file in printed commands that has the connection of an administrator."""
 
 
 class UnwiseSetting(NamedTuple):

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from streams.command_lines import format_command
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import PositionRefused, StreamsError
 from streams.runtime.logged_store import LoggedStore
@@ -70,7 +71,7 @@ class OffsetProof:
             raise PositionRefused(
                 f"the committed offsets of group {self.group!r} are older than its state: they "
                 f"were committed when {logged.changelog} stood at {known}, and {holds}. Records "
-                f"would count twice. {_WAYS_OUT}"
+                f"would count twice. {_list_ways_out()}"
             )
 
     def check_unlogged_store(self, name: str, *, is_written: bool) -> None:
@@ -88,17 +89,20 @@ class OffsetProof:
     def _format_refusal(self, holds: str) -> str:
         return (
             f"{self.problem}, though {holds}: read from elsewhere, the input's records would count "
-            f"twice or be left out. {_WAYS_OUT}"
+            f"twice or be left out. {_list_ways_out()}"
         )
 
 
-_WAYS_OUT = (
-    "`millrace group restore-offsets MODULE:APP` commits the offsets that can be proven, or with "
-    "--accept takes those that are committed now; `millrace group reset MODULE:APP` starts over "
-    "(docs/operations.md)"
-)
 UNCHECKED = OffsetProof()
 """The proof of a task that is not restored from committed offsets."""
+
+
+def _list_ways_out() -> str:
+    return (
+        f"{format_command('group restore-offsets')} commits the offsets that can be proven, or "
+        "with --accept takes those that are committed now; "
+        f"{format_command('group reset')} starts over (docs/operations.md)"
+    )
 
 
 def prove_offsets(
@@ -126,7 +130,8 @@ def prove_offsets(
         )
     if any(decode_metadata(text).is_reset_begun for text in own.values()):
         raise StreamsError(
-            f"a reset of {group!r} was begun, and not ended: run `millrace group reset` again"
+            f"a reset of {group!r} was begun, and not ended: run {format_command('group reset')} "
+            "again"
         )
     is_reset = any(decode_metadata(text).is_reset for text in own.values())
     names = [name for name, each in stores.logged.items() if not each.is_source_topic]

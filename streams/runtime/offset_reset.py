@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping
 
+from streams.command_lines import format_command
 from streams.common.host import Host
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import PositionRefused
@@ -267,7 +268,8 @@ class OffsetResetter:
             if partition.topic in self._internal_topics:
                 raise PositionRefused(
                     f"{problem}: records between two steps of this application are lost. Was the "
-                    "topic deleted, or its retention changed? Reset the application"
+                    "topic deleted, or its retention changed? Reset the application "
+                    f"({format_command('group reset')})"
                 )
             if self._out_of_range_policy.strategy is ResetStrategy.NONE:
                 raise PositionRefused(
@@ -330,13 +332,13 @@ class OffsetResetter:
             if partition.topic in self._internal_topics:
                 raise PositionRefused(
                     f"{problem}, and records between two steps of this application are lost. Reset "
-                    "the application (`millrace group reset MODULE:APP`)"
+                    f"the application ({format_command('group reset')})"
                 )
             if self._out_of_range_policy.strategy is ResetStrategy.NONE:
                 raise PositionRefused(
                     f"{problem}, and offset_out_of_range=fail: let offset_out_of_range say where "
                     "to go on in the new topic (earliest, latest, by_duration:...), or start over "
-                    "with `millrace group reset MODULE:APP`"
+                    f"with {format_command('group reset')}"
                 )
         partitions = list(former)
         offsets = self._fetch_policy_offsets(self._out_of_range_policy, partitions)
@@ -370,8 +372,8 @@ def _explain_loss(partition: Partition, offset: int, start_offset: int) -> str:
     """Return what may be lost of a partition that begins at `start_offset`, and the ways out."""
     ways_out = (
         "bring the records back, or let offset_out_of_range say where to go on. Offsets that a "
-        "tool commits are taken only of tasks without stores, or with `millrace group "
-        "restore-offsets --accept`"
+        "tool commits are taken only of tasks without stores, or with "
+        + format_command("group restore-offsets", "--accept")
     )
     if offset >= start_offset:
         return f"the topic was cut, or deleted and created again. B{ways_out[1:]}"

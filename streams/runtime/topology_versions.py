@@ -138,7 +138,7 @@ def admit_versions(
         reason = (
             f"the members of group {application_id!r} run another topology, beside which this one "
             f"can't run: {'; '.join(reasons)}. If it is a new version, end all workers of the old "
-            "one before (`millrace plan` tells); if it is another application, choose another "
+            "one before (docs/upgrading.md); if it is another application, choose another "
             "application id"
         )
         refused |= dict.fromkeys(version.members, reason)

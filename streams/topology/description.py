@@ -13,6 +13,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from streams.command_lines import format_command
 from streams.errors import ConfigError
 from streams.graph.nodes import (
     GlobalTableSpec,
@@ -279,5 +280,5 @@ def description_from_json(text: str | bytes, name: str) -> TopologyDescription:
         where = ".".join(map(str, error.errors()[0]["loc"])) or "the whole"
         raise ConfigError(
             f"{name} is no description of a topology ({where}: {error.errors()[0]['msg']}): save "
-            "one with `millrace plan module:app --save FILE`"
+            f"one with {format_command('plan', '--save', 'FILE')}"
         ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -164,6 +165,29 @@ def test_topics_are_created_from_the_command_line(state: Path) -> None:
         timeout=HANG_LIMIT_S
     )
     assert [len(found.topics[name].partitions) for name in ("lines", "words")] == [3, 3]
+
+
+def test_the_command_of_a_refusal_works_where_it_is_pasted(state: Path, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM.format(name="pasted"))
+    (tmp_path / "elsewhere").mkdir()
+    paths = {**os.environ, "PYTHONPATH": str(Path.cwd()), "HOME": str(tmp_path / "home")}
+    refused = subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=tmp_path,
+        env={**paths, "MILLRACE_STATE_DIR": str(state)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode == 2
+    (command,) = re.findall("`(.*?)`", refused.stderr)
+    assert "millrace create-topics pasted-in pasted-out --bootstrap-servers embedded" in command
+    subprocess.run(["sh", "-c", command], cwd=tmp_path / "elsewhere", env=paths, check=True)
+    found = AdminClient({"bootstrap.servers": ensure_embedded_broker(state)}).list_topics(
+        timeout=HANG_LIMIT_S
+    )
+    assert {"pasted-in", "pasted-out"} <= found.topics.keys()
+    assert not (tmp_path / "home").exists(), "a second broker was started in the default directory"
 
 
 def test_the_broker_command_serves_until_sigterm_and_then_ends_well(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, OffsetSpec
 
+from streams.command_lines import format_broker_command
 from streams.common.topic_partitions import Partition
 from streams.errors import AuthorizationError, ConfigError, OutcomeUnknown
 from streams.runtime.clients.admin_requests import (
@@ -69,7 +70,7 @@ class Admin:
             raise ConfigError(
                 f"no Kafka broker answers at bootstrap_servers={self._bootstrap_servers!r} within "
                 f"{timeout_s:g} s ({error.args[0].str()}): check the address, or start one with "
-                "`millrace broker`"
+                f"{format_broker_command(self._bootstrap_servers)}"
             ) from error
         return count_partitions(metadata)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from streams.command_lines import format_command
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
 from streams.runtime.clients.errors import (
@@ -94,8 +95,8 @@ class TopicRecordReader:
         name = f"{message.topic()}[{message.partition()}]"
         if error.code() in OUT_OF_RANGE_ERRORS:
             raise ConfigError(
-                f"offset {first_offset} is not in {name}: `millrace topics describe "
-                f"{message.topic()}` shows which are"
+                f"offset {first_offset} is not in {name}: "
+                f"{format_command('topics describe', message.topic() or '')} shows which are"
             )
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
             return False  # it commits nothing, and needs no group

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from streams.command_lines import format_command
 from streams.errors import ConfigError
 from streams.spark.exporting.manifest import MANIFEST_NAME, ExportManifest
 
@@ -83,7 +84,8 @@ def read_complete_manifests(directory: Path) -> tuple[ExportManifest, ...]:
     """Read the manifests of a directory; raise ConfigError if anything is wrong with them."""
     chain = read_manifest_chain(directory)
     if chain.problems:
-        raise ConfigError(f"{chain.problems[0]}; `millrace export --verify {directory}` tells all")
+        verify = format_command("export", "--verify", str(directory))
+        raise ConfigError(f"{chain.problems[0]}; {verify} tells all")
     return chain.manifests
 
 

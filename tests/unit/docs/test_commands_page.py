@@ -16,7 +16,7 @@ SECTION = re.compile(
     r"^##+ `(millrace [a-z -]+?)(?: [A-Z\[][^`\n]*)?`\n(.*?)(?=^## |^### |\Z)", re.M | re.S
 )
 ELSEWHERE = ("run", "broker", "create-topics", "plan", "acls", "export", "reconcile")
-CLUSTER_OPTIONS = {"--bootstrap-servers", "--state-dir", "--connection"}
+CLUSTER_OPTIONS = {"--bootstrap-servers", "--state-dir", "--config", "--connection"}
 OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 
 

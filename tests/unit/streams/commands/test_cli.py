@@ -56,7 +56,7 @@ def test_a_broker_is_not_started_in_the_directory_of_an_embedded_one(
     result = CliRunner().invoke(cli, ["broker", "--data", str(tmp_path / given)])
     assert result.exit_code == 2
     assert f"--data '{tmp_path / given}' belongs to an application" in result.stderr
-    assert f"run it by `millrace broker --data {topics}`" in result.stderr
+    assert f"millrace broker --data {topics}`" in result.stderr
 
 
 def test_a_directory_of_its_own_is_for_a_broker(tmp_path: Path) -> None:

@@ -217,4 +217,4 @@ def test_a_lost_answer_to_a_commit_is_told_as_an_unknown_outcome(clients: InMemo
 
     clients.alter_producer = alter
     said = refusal("produce", "lines", "a", "b", "--transaction")
-    assert "whether the 2 records were written is not known: read the topic by `millrace" in said
+    assert "whether the 2 records were written is not known: read the topic by `" in said

@@ -93,7 +93,7 @@ def test_records_have_the_given_serdes_partition_and_time(
     ("arguments", "message"),
     [
         (("line", "a"), "there is no topic 'line' on memory:9092: did you mean 'lines'?"),
-        (("zzz", "a"), "`millrace topics create zzz` creates it"),
+        (("zzz", "a"), "millrace topics create zzz` creates it"),
         (("lines", "a", "--key-separator", ":"), "record 1: 'a' has no ':' between key and value"),
         (("lines", "1", "x", "--value-serde", "int64"), "record 2: value 'x' is no int64"),
         (("lines", "1", "--key", "x", "--key-serde", "int32"), "record 1: key 'x' is no int32"),

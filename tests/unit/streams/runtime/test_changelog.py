@@ -152,10 +152,19 @@ def test_a_broker_without_topic_ids_tells_no_changelog_from_another() -> None:
 def test_a_changelog_made_again_is_refused_where_offsets_rest_on_the_old_one() -> None:
     texts = set()
     for required in (1, 20, 21):
-        with pytest.raises(StreamsError, match="If the application was reset, remove") as raised:
+        with pytest.raises(StreamsError, match=r"^if a reset was interrupted, run") as raised:
             begin(StoreCheckpoint(15, "old", NOW_MS), required=required)
         texts.add(str(raised.value))
     assert len(texts) == 1, "a standby that waits would log each"
+
+
+def test_a_store_of_the_time_before_a_reset_is_rebuilt_from_the_changelog_that_was_committed() -> (
+    None
+):
+    old = StoreCheckpoint(15, "old", NOW_MS)
+    found = begin(old, changelog(0), required=15, committed_id="id")
+    assert found.rebuild_reason is not None
+    assert found.position == 0
 
 
 @pytest.mark.parametrize(
