@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 
 View = TypeVar("View")
 
+GLOBAL_THREAD = "global-tables"
+"""The name of the thread that copies the global tables."""
+
 
 class RunningApp:
     """Controls the threads of one worker; a context manager that closes at its end.
@@ -82,7 +85,7 @@ class RunningApp:
         for thread in self._threads:
             thread.start_thread()
         spawn = self._host.spawn_thread
-        self._replication_thread = spawn("global-tables", self._replicate_global_tables)
+        self._replication_thread = spawn(GLOBAL_THREAD, self._replicate_global_tables)
         self._watchdog_thread = spawn("watchdog", self._watchdog.watch_until_stopped)
         spawn("cleanup", self._cleaner.clean_until_stopped)
         spawn("security", lambda: self._watch_security(self._worker.stop))
@@ -119,8 +122,11 @@ class RunningApp:
             "tasks": len(self._list_tasks()),
             "standby_tasks": len(self._list_standby_tasks()),
         }
-        for thread in self._threads:
-            for name, value in thread.sum_counters().items():
+        counters = [thread.sum_counters() for thread in self._threads]
+        if self._worker.global_tables is not None:
+            counters.append(self._worker.global_tables.count_failures())
+        for each in counters:
+            for name, value in each.items():
                 totals[name] = totals.get(name, 0) + value
         return totals
 

@@ -29,13 +29,14 @@ from streams.processes.embedded import refuse_application_of_broker_directory
 from streams.processes.endpoints import start_endpoints
 from streams.processes.garbage_collection import collect_less_often
 from streams.processes.lifecycle import ApplicationLifecycle
-from streams.processes.running import RunningApp
+from streams.processes.running import GLOBAL_THREAD, RunningApp
 from streams.processes.security_watch import SecurityWatch
 from streams.runtime.acls import derive_acls, list_topic_operations
 from streams.runtime.assembly import WorkerResources
 from streams.runtime.assignment import check_topics
 from streams.runtime.clients import Admin, KafkaClientSupplier
 from streams.runtime.commit import CommitStep
+from streams.runtime.copied_records import RecordCopier
 from streams.runtime.global_tables import GlobalTables, open_replicas
 from streams.runtime.internal_topics import LEDGER_SETTINGS
 from streams.runtime.offset_metadata import check_metadata_sizes
@@ -250,7 +251,10 @@ def _open_ports(
     topology = worker.topology
     collector = WorkerCollector(
         running.health,
-        lambda: {thread.name: thread.sum_counters() for thread in threads},
+        lambda: {
+            **{thread.name: thread.sum_counters() for thread in threads},
+            **_count_global_failures(worker),
+        },
         worker.host.now_ms,
         get_measurements=lambda: {thread.name: thread.loop.measurements for thread in threads},
         measure_stores=lambda: measure_stores(
@@ -268,6 +272,12 @@ def _open_ports(
     ):
         exits.callback(endpoint.close)
         running.ports[setting] = endpoint.port
+
+
+def _count_global_failures(worker: WorkerResources) -> dict[str, dict[str, int]]:
+    """Return what the thread of the global tables counts, by its name, if there is one."""
+    tables = worker.global_tables
+    return {} if tables is None else {GLOBAL_THREAD: tables.count_failures()}
 
 
 def _announce_worker(
@@ -321,13 +331,21 @@ def _open_global_tables(
     )
     for replica in replicas.values():
         exits.callback(replica.close)
+    admin = clients.create_admin(timeout_s=_GLOBAL_REQUEST_TIMEOUT_S)
+    copier = RecordCopier(
+        config.handlers,
+        create_producer=lambda: clients.create_plain_producer("global", _GLOBAL_REQUEST_TIMEOUT_S),
+        list_topics=lambda: admin.fetch_partition_counts().keys(),
+        host=host,
+        timeout_ms=config.task_timeout_ms,
+    )
     return GlobalTables(
         tables,
         replicas,
         create_consumer=lambda: clients.create_restore_consumer("global", watch_topic_ids=True),
-        admin=clients.create_admin(timeout_s=_GLOBAL_REQUEST_TIMEOUT_S),
+        copier=copier,
+        admin=admin,
         host=host,
-        handler=config.handlers.deserialization,
         timeout_ms=config.task_timeout_ms,
         topic_check_ms=config.metadata_max_age_ms,
         security=clients.security,

@@ -1,69 +1,179 @@
-"""Convert messages of a global table's topic to records as its replica stores them."""
+"""Convert messages of a global table's topic to records as its replica stores them.
+
+What the serdes refuse is for the deserialization handler. Nothing here is in a transaction: dead
+letters go through a producer of their own, and brokers have them before the replica's position is
+past their records. So each is written at least once, by each worker that copies its record.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from state.replica import CopiedRecord
-from streams.errors import StreamsError
+from streams.common.host import Event, Host
+from streams.errors import OutcomeUnknown, SerdeError, StreamsError
 from streams.graph.nodes import GlobalTableSpec
-from streams.settings.exception_handlers import (
-    DeadLetter,
-    ErrorContext,
-    ExceptionHandler,
-    Stage,
-    describe_handler,
-)
+from streams.runtime.clients import translate_delivery_error
+from streams.runtime.counters import ThreadCounters
+from streams.runtime.failures import FailureHandler
+from streams.runtime.interfaces import ProducerClient
+from streams.settings.exception_handlers import ExceptionHandlers, Stage
 
 log = logging.getLogger("streams.runtime.global_tables")
 
+_RETRY_S = 0.2
+_TASK_NAME = "global"
 
-def to_copied_record(
-    table: GlobalTableSpec, message: Any, handler: ExceptionHandler = "fail"
-) -> CopiedRecord | None:
-    """Return a record as a replica stores it, or None for one to skip.
 
-    Skipped are records without a key, and those that the serdes refuse where the handler lets them
-    pass. A dead letter is not written: nothing here is in a transaction (KIP-1034 has none either).
+class RecordCopier:
+    """Converts records of one worker's global tables, and writes dead letters of those that fail.
 
-    Raises: StreamsError for a refused record that the handler does not let pass.
+    `create_producer` creates a producer without transactions, before the first dead letter.
+    `list_topics` returns the topics that exist, to check that of a dead letter. `timeout_ms` is how
+    long brokers may take no dead letters. It is the context of the failure handler.
     """
-    key, value = message.key(), message.value()
-    if key is None:
-        return None
-    try:
-        table.store.key.deserialize(key)
-        if value is not None:
-            table.store.value.deserialize(value)
-    except Exception as error:
-        origin = f"{message.topic()}[{message.partition()}]@{message.offset()}"
-        response = (
-            handler(_create_error_context(table, message, error)) if callable(handler) else handler
+
+    def __init__(
+        self,
+        handlers: ExceptionHandlers,
+        *,
+        create_producer: Callable[[], ProducerClient],
+        list_topics: Callable[[], Collection[str]],
+        host: Host,
+        timeout_ms: int = 300_000,
+        counters: ThreadCounters | None = None,
+    ) -> None:
+        self.counters = counters or ThreadCounters()
+        """Counts records that were dropped, and dead letters."""
+        self._failures = FailureHandler(
+            handlers,
+            counters=self.counters,
+            monotonic_s=host.monotonic_s,
+            list_topics=list_topics,
         )
-        if response == "skip" or isinstance(response, DeadLetter):
-            log.warning("global table %r: %s is skipped: %r", table.store.name, origin, error)
+        self._create_producer = create_producer
+        self._host = host
+        self._timeout_s = timeout_ms / 1000
+        self._producer: ProducerClient | None = None
+        self._undelivered: list[Exception] = []
+        self._tables_without_key: set[str] = set()
+        self.task_name = _TASK_NAME
+        self.message: Any = None
+        self.record_timestamp_ms = -1
+
+    def convert_records(
+        self, table: GlobalTableSpec, messages: Sequence[Any], stop: Event
+    ) -> list[CopiedRecord] | None:
+        """Convert records, without those to skip, when brokers have the dead letters of these.
+
+        Returns None where `stop` is set before brokers have them. Records without a key are
+        skipped, as in any table.
+
+        Raises: StreamsError for a record that the handler does not let pass, and where brokers take
+        no dead letters for the time-out.
+        """
+        began_at_s = self._host.monotonic_s()
+        while True:
+            try:
+                converted = [self._convert_record(table, message) for message in messages]
+                self._flush_dead_letters()
+                return [record for record in converted if record is not None]
+            except OutcomeUnknown as error:
+                self.discard_producer()
+                if self._host.monotonic_s() - began_at_s > self._timeout_s:
+                    raise StreamsError(
+                        f"dead letters of global table {table.store.name!r} could not be written "
+                        f"for {self._timeout_s:g} s: {error}"
+                    ) from error
+                log.warning("dead letters of global table %r: %s", table.store.name, error)
+            stop.wait(_RETRY_S)
+            if stop.is_set():
+                return None
+
+    def discard_producer(self) -> None:
+        """Discard the producer, if there is one; the next dead letter creates another."""
+        producer, self._producer = self._producer, None
+        self._undelivered = []
+        if producer is not None:
+            producer.discard()
+
+    def _convert_record(self, table: GlobalTableSpec, message: Any) -> CopiedRecord | None:
+        """Return a record as a replica stores it, or None for one to skip."""
+        key, value = message.key(), message.value()
+        if key is None:
+            self._count_record_without_key(table, message)
             return None
-        raise StreamsError(
-            f"step {table.name!r} can't read {origin} with serdes key={table.store.key.name} "
-            f"value={table.store.value.name}: {error}; key {key!r:.200}, value {value!r:.200}"
-            f"{'; ' + describe_handler(Stage.DESERIALIZATION) if handler == 'fail' else ''}"
-        ) from error
-    return message.partition(), message.offset(), key, value, message.timestamp()[1]
+        try:
+            table.store.key.deserialize(key)
+            if value is not None:
+                table.store.value.deserialize(value)
+        except Exception as error:
+            self.message = message
+            refusal = SerdeError(
+                f"step {table.name!r} can't read {self.describe_record_origin()} with serdes "
+                f"key={table.store.key.name} value={table.store.value.name}: {error}; "
+                f"key {key!r:.200}, value {value!r:.200}"
+            )
+            self._failures.handle_failure(self, Stage.DESERIALIZATION, table.name, error, refusal)
+            return None
+        return message.partition(), message.offset(), key, value, message.timestamp()[1]
 
+    def _count_record_without_key(self, table: GlobalTableSpec, message: Any) -> None:
+        """Count a record that can be in no table, and log the first one of each table."""
+        self.counters.dropped += 1
+        if table.name not in self._tables_without_key:
+            self._tables_without_key.add(table.name)
+            origin = f"{message.topic()}[{message.partition()}]@{message.offset()}"
+            log.warning(
+                "global table %r: %s is skipped, as it has no key; further ones are only counted",
+                table.store.name,
+                origin,
+            )
 
-def _create_error_context(table: GlobalTableSpec, message: Any, error: Exception) -> ErrorContext:
-    """Return the context of a deserialization error, for the handler."""
-    return ErrorContext(
-        stage=Stage.DESERIALIZATION,
-        error=error,
-        step=table.name,
-        task_id="global",
-        topic=message.topic(),
-        partition=message.partition(),
-        offset=message.offset(),
-        timestamp_ms=message.timestamp()[1],
-        headers=tuple(message.headers() or ()),
-        source_key=message.key(),
-        source_value=message.value(),
-    )
+    def _flush_dead_letters(self) -> None:
+        """Wait until brokers have all dead letters.
+
+        Raises: OutcomeUnknown if that is unknown, StreamsError for one that a broker refuses.
+        """
+        if self._producer is None:
+            return
+        try:
+            self._producer.flush()
+        except OutcomeUnknown:
+            if not self._undelivered:
+                raise
+        if self._undelivered:
+            permanent = [each for each in self._undelivered if isinstance(each, StreamsError)]
+            raise (permanent or self._undelivered)[0]
+
+    def poll_delivery_reports(self) -> None:
+        """Serve what the producer has to tell, if there is one; dead letters are flushed before."""
+        if self._producer is not None:
+            self._producer.poll_delivery_reports()
+
+    def produce(self, topic: str, *letter: Any) -> None:
+        """Queue a dead letter of the record that is being converted, to be sent."""
+        if self._producer is None:
+            self._producer = self._create_producer()
+        value, key, partition, _, _, timestamp_ms, headers = letter
+        what = f"the dead letter of {self.describe_record_origin()} can't be written to {topic!r}"
+        undelivered = self._undelivered
+
+        def note_delivery(error: Any, _: Any) -> None:
+            if error is not None:
+                undelivered.append(translate_delivery_error(error, what, topic))
+
+        record = (value, key, partition, note_delivery, None, timestamp_ms, headers)
+        self._producer.produce(topic, *record)
+
+    def wait_for_queue_room(self) -> None:
+        """Wait until the producer's full queue takes records again."""
+        assert self._producer is not None, "nothing was produced"
+        self._producer.wait_for_queue_room()
+
+    def describe_record_origin(self) -> str:
+        """Return topic, partition and offset of the record that is being converted."""
+        message = self.message
+        return f"{message.topic()}[{message.partition()}]@{message.offset()}"

@@ -9,9 +9,8 @@ that commits the record's offset: there is exactly one, however often processing
 from __future__ import annotations
 
 import logging
-import traceback
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, Protocol
 
 from state.errors import StateError, StoreSerdeError
 from streams.common.user_code import describe_error
@@ -24,10 +23,10 @@ from streams.errors import (
     UserError,
     ValueRefused,
 )
-from streams.graph.nodes import InternalProcessorContext
 from streams.processor.record import MessageWithHeaders
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.counters import ThreadCounters
+from streams.runtime.dead_letters import create_dead_letter
 from streams.settings.exception_handlers import (
     DeadLetter,
     ErrorContext,
@@ -50,6 +49,24 @@ RECOVERY_ERRORS = (
     MemoryError,
 )
 """Errors that select the recovery themselves: no handler is called for them."""
+
+
+class FailureContext(Protocol):
+    """Gives a failure handler the record that failed, and a producer for its dead letter.
+
+    A part of InternalProcessorContext, which describes it.
+    """
+
+    task_name: str
+    message: Any
+    record_timestamp_ms: int
+
+    @property
+    def produce(self) -> Callable[..., None]: ...
+
+    def wait_for_queue_room(self) -> None: ...
+
+    def describe_record_origin(self) -> str: ...
 
 
 class FailureHandler:
@@ -85,7 +102,7 @@ class FailureHandler:
 
     def handle_failure(
         self,
-        context: InternalProcessorContext,
+        context: FailureContext,
         stage: Stage,
         step: str,
         error: Exception,
@@ -149,7 +166,7 @@ class FailureHandler:
         )
 
     def _write_dead_letter(
-        self, topic: str, context: InternalProcessorContext, failure: ErrorContext
+        self, topic: str, context: FailureContext, failure: ErrorContext
     ) -> None:
         """Write the source record of a failure to a dead-letter topic, with error headers.
 
@@ -163,16 +180,13 @@ class FailureHandler:
                     "write it: create it, or add the ACL Write on it"
                 )
             self._known_topics.add(topic)
-        # librdkafka takes 0 for no timestamp and writes the current time instead.
-        produce, timestamp_ms = context.produce, max(failure.timestamp_ms or 1, 0)
-        record = (failure.source_value, failure.source_key, -1, None, None, timestamp_ms)
-        headers = [*failure.headers, *create_error_headers(failure)]
+        letter = create_dead_letter(failure)
         try:
             try:
-                produce(topic, *record, headers)
+                context.produce(topic, *letter)
             except BufferError:
                 context.wait_for_queue_room()
-                produce(topic, *record, headers)
+                context.produce(topic, *letter)
         except Exception as error:
             what = (
                 f"the dead letter of {_describe_origin(failure)} can't be written to topic "
@@ -207,28 +221,6 @@ FAIL_ON_ANY_ERROR = FailureHandler(
 """A handler for which each failure ends the thread."""
 
 
-def create_error_headers(failure: ErrorContext) -> list[tuple[str, bytes | None]]:
-    """Return the headers of a dead letter, with Kafka Streams' names (ExceptionHandlerUtils).
-
-    The values are strings as bytes, None if unknown.
-    """
-    error = failure.error
-    kind = type(error)
-    stack = "".join(traceback.format_exception(error))
-    texts = {
-        "exception": f"{kind.__module__}.{kind.__qualname__}",
-        "message": str(error),
-        "stacktrace": stack,
-        "topic": failure.topic,
-        "partition": str(failure.partition),
-        "offset": str(failure.offset),
-    }
-    return [
-        (f"__streams.errors.{name}", None if text is None else text.encode(errors="replace"))
-        for name, text in texts.items()
-    ]
-
-
 def _is_store_failure(error: Exception) -> bool:
     """Return whether an error is a failure of a store itself, not of a record.
 
@@ -237,9 +229,7 @@ def _is_store_failure(error: Exception) -> bool:
     return isinstance(error, StateError) and not isinstance(error, StoreSerdeError)
 
 
-def _create_processing_error(
-    context: InternalProcessorContext, step: str, error: Exception
-) -> StreamsError:
+def _create_processing_error(context: FailureContext, step: str, error: Exception) -> StreamsError:
     """Return the error that names the step, the record and the line at which processing failed."""
     reason = str(error) if isinstance(error, StateError) else describe_error(error)
     return StreamsError(f"step {step!r} can't process {context.describe_record_origin()}: {reason}")
@@ -255,7 +245,7 @@ def _add_handler_hint(fatal_error: StreamsError, stage: Stage) -> StreamsError:
 
 
 def _create_error_context(
-    context: InternalProcessorContext,
+    context: FailureContext,
     stage: Stage,
     step: str,
     error: Exception,

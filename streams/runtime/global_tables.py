@@ -22,7 +22,7 @@ from typing import Any
 
 from state.errors import StoreCorrupted
 from state.memory import MemoryDisk
-from state.replica import CopiedRecord, TopicReplica
+from state.replica import TopicReplica
 from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import StoreCheckpoint, StoreDisk
 from streams.common.host import Event, Host
@@ -32,12 +32,11 @@ from streams.connection.security import PLAINTEXT
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.graph.nodes import GlobalTableSpec
 from streams.runtime.changelog import ChangelogRange, find_restore_start, tombstone_retention_ms
-from streams.runtime.copied_records import to_copied_record
+from streams.runtime.copied_records import RecordCopier
 from streams.runtime.global_store import ReadOnlyGlobalStore
 from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.stores import create_codecs
 from streams.runtime.topic_ids import TopicIdCheck, fetch_topic_id_hashes, hash_topic_ids
-from streams.settings.exception_handlers import ExceptionHandler
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +50,8 @@ class GlobalTables:
     """Copies the topics of one worker's global tables into replicas.
 
     `replicas` are by the name of their store: opened, and closed when nobody reads them any more,
-    by the caller. `timeout_ms` is how long copying may make no progress at the start, or the broker
+    by the caller. `copier` converts records, and decides about those that can't be read.
+    `timeout_ms` is how long copying may make no progress at the start, or the broker
     be away. `security` is that of `admin` and of the consumer that `create_consumer` creates. The
     ids of the topics are fetched again every `topic_check_ms`.
     """
@@ -62,9 +62,9 @@ class GlobalTables:
         replicas: Mapping[str, TopicReplica],
         *,
         create_consumer: Callable[[], ConsumerClient],
+        copier: RecordCopier,
         admin: AdminClient,
         host: Host,
-        handler: ExceptionHandler = "fail",
         timeout_ms: int = 300_000,
         topic_check_ms: int = 300_000,
         security: CurrentSecurity | None = None,
@@ -77,7 +77,7 @@ class GlobalTables:
         self._consumer: ConsumerClient | None = None
         self._admin = admin
         self._host = host
-        self._handler = handler
+        self._copier = copier
         self._timeout_s = timeout_ms / 1000
         self._checkpoints: dict[str, StoreCheckpoint] = {}
         self._topic_ids: Mapping[str, int] = {}
@@ -89,10 +89,9 @@ class GlobalTables:
             on_change=self._refuse_topics_made_again,
         )
         self._caught_up = host.create_event()
+        self._stop = host.create_event()
         self.copied_records = 0
-        """The number of records copied since the start."""
-        self.skipped_records = 0
-        """The number of copied records that the serdes refused and the handler let pass."""
+        """The number of records copied since the start, those that were skipped included."""
 
     def view_factories(self) -> dict[str, Callable[[], Any]]:
         """Return by store name a function that creates a view of the table to read from.
@@ -133,8 +132,14 @@ class GlobalTables:
         finally:
             self.stop_copying()
 
+    def count_failures(self) -> dict[str, int]:
+        """Return how many records were dropped since the start, and of how many letters exist."""
+        counters = self._copier.counters
+        return {"dropped": counters.dropped, "dead_letters": counters.dead_letters}
+
     def copy_existing_records(self, stop: Event) -> None:
         """Assign all partitions, and copy records until they have caught up or `stop` is set."""
+        self._stop = stop
         self._consumer = self._create_consumer()
         self._assign_partitions(self._consumer, stop)
         self._copy_until_caught_up(self._consumer, stop)
@@ -144,6 +149,7 @@ class GlobalTables:
         assert self._consumer is not None, "nothing was begun"
         self._renew_replaced_clients(self._consumer)
         self._poll_and_copy(self._consumer)
+        self._copier.poll_delivery_reports()
         self._check_in_range(self._consumer)
 
     def _renew_replaced_clients(self, consumer: ConsumerClient) -> None:
@@ -154,11 +160,13 @@ class GlobalTables:
         settings = self._security.value.librdkafka_settings()
         self._admin.renew_client(settings)
         consumer.renew_client(settings)
+        self._copier.discard_producer()
         self._security_version = version
         log.info("global tables go on with new connections")
 
     def stop_copying(self) -> None:
         """Stop copying and close the consumer; the replicas stay open for readers."""
+        self._copier.discard_producer()
         if self._consumer is not None:
             self._consumer.close()
 
@@ -267,6 +275,8 @@ class GlobalTables:
             now_s = self._host.monotonic_s()
             if self._poll_and_copy(consumer):
                 progressed_at_s = now_s
+            if stop.is_set():
+                return
             self._check_in_range(consumer)
             lags = self._measure_lags(consumer)
             if all(lag == 0 for lag in lags):
@@ -329,18 +339,18 @@ class GlobalTables:
         return len(messages)
 
     def _copy_messages(self, topic: str, messages: list[Any]) -> None:
-        """Write a topic's records into its replica, with a checkpoint after the last."""
+        """Write a topic's records into its replica, with a checkpoint after the last.
+
+        Nothing is written where the stop comes before brokers have the records' dead letters.
+        """
         table = self._tables[topic]
+        copied_records = self._copier.convert_records(table, messages, self._stop)
+        if copied_records is None:
+            return
         previous = self._checkpoints[topic]
         positions = list(previous.positions)
-        copied_records: list[CopiedRecord] = []
         for message in messages:
             positions[message.partition()] = message.offset() + 1
-            copied = to_copied_record(table, message, self._handler)
-            if copied is not None:
-                copied_records.append(copied)
-            else:
-                self.skipped_records += 1
         written_ms = self._host.now_ms() if self._caught_up.is_set() else previous.written_ms
         checkpoint = StoreCheckpoint(0, previous.topic_id, written_ms, positions=tuple(positions))
         self._replicas[table.store.name].apply_records(copied_records, checkpoint)

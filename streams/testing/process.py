@@ -25,6 +25,7 @@ from streams.runtime.assignment import StreamsPartitionAssignor
 from streams.runtime.changelog_follower import ChangelogFollower
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.commit import CommitStep
+from streams.runtime.copied_records import RecordCopier
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
 from streams.runtime.global_store import ReadOnlyGlobalStore
@@ -138,13 +139,20 @@ class SimulatedProcess:
         tables = world.topology.global_tables
         paths = partial(world.state_directory.global_store_path, 0)
         replicas = open_replicas(tables, paths, world.memory)
+        copier = RecordCopier(
+            config.handlers,
+            create_producer=partial(self._create_plain_producer, "global"),
+            list_topics=_AnyTopic,
+            host=world.host,
+            counters=world.counters,
+        )
         return replicas, GlobalTables(
             tables,
             replicas,
             create_consumer=lambda: InMemoryConsumer(world.cluster),
+            copier=copier,
             admin=admin,
             host=world.host,
-            handler=config.handlers.deserialization,
             timeout_ms=config.task_timeout_ms,
         )
 
@@ -237,12 +245,21 @@ class SimulatedProcess:
 
     def _create_producer(self, name: str, require_wanted: RequireWanted = None) -> InMemoryProducer:
         """Create a producer on the cluster in memory, which waits for nobody."""
+        config = self._environment.config
+        return self._create_plain_producer(
+            name, transactional=config.exactly_once, reports_deliveries=config.ledger
+        )
+
+    def _create_plain_producer(
+        self, name: str, *, transactional: bool = False, reports_deliveries: bool = False
+    ) -> InMemoryProducer:
+        """Create a producer on the cluster in memory, with transactions or without."""
         world = self._environment
         return InMemoryProducer(
             name,
             world.cluster,
-            transactional=world.config.exactly_once,
-            reports_deliveries=world.config.ledger,
+            transactional=transactional,
+            reports_deliveries=reports_deliveries,
             now_ms=world.host.now_ms,
             random=world.random,
         )

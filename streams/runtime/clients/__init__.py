@@ -13,6 +13,7 @@ from streams.runtime.clients.mechanisms import refuse_gssapi
 from streams.runtime.clients.producer import (
     StreamsProducer,
     encode_group_metadata,
+    translate_delivery_error,
     translate_produce_error,
 )
 from streams.runtime.clients.range_reader import Header, RangeReader
@@ -30,5 +31,6 @@ __all__ = [
     "fetch_stable_offset",
     "refuse_gssapi",
     "translate_client_error",
+    "translate_delivery_error",
     "translate_produce_error",
 ]

@@ -167,7 +167,7 @@ class KafkaClientSupplier:
         require_usable = partial(security.require_usable, security.version)
         return StreamsProducer(
             transactional_id,
-            self._producer_settings(transactional_id),
+            self._producer_settings(transactional_id, transactional=self._config.exactly_once),
             transactional=self._config.exactly_once,
             timeout_s=self._timeout_s,
             track_deliveries=self._config.ledger,
@@ -177,13 +177,28 @@ class KafkaClientSupplier:
             require_wanted=require_wanted,
         )
 
+    def create_plain_producer(self, name: str, timeout_s: float) -> StreamsProducer:
+        """Create a producer without transactions, each call of which waits at most `timeout_s`."""
+        security = self.security
+        require_usable = partial(security.require_usable, security.version)
+        return StreamsProducer(
+            name,
+            self._producer_settings(name, transactional=False),
+            transactional=False,
+            timeout_s=min(timeout_s, self._timeout_s),
+            on_error=security.note_client_error,
+            require_usable=require_usable if security.value.settings else None,
+        )
+
     def check_user_settings(self) -> None:
         """Raise ConfigError for a setting of the user's that librdkafka doesn't take."""
         self.create_consumer("check").close()
-        create_client("producer", Producer, self._producer_settings("check"))
+        transactional = self._config.exactly_once
+        settings = self._producer_settings("check", transactional=transactional)
+        create_client("producer", Producer, settings)
 
-    def _producer_settings(self, transactional_id: str) -> dict[str, Any]:
-        """Return the settings of a producer, for the guarantee of the application."""
+    def _producer_settings(self, name: str, *, transactional: bool) -> dict[str, Any]:
+        """Return the settings of a producer, whose `name` is its transactional id if it has one."""
         settings: dict[str, Any] = {
             "linger.ms": 5,
             "batch.num.messages": 100_000,
@@ -192,13 +207,13 @@ class KafkaClientSupplier:
             "topic.metadata.refresh.interval.ms": min(
                 self._config.metadata_max_age_ms, _METADATA_REFRESH_MS_MAX
             ),
-            **self._common_settings(transactional_id),
+            **self._common_settings(name),
             **self._config.producer,
             "partitioner": "murmur2_random",
             "enable.idempotence": True,
         }
-        if self._config.exactly_once:
-            settings["transactional.id"] = transactional_id
+        if transactional:
+            settings["transactional.id"] = name
             settings["transaction.timeout.ms"] = self._config.transaction_timeout_ms
         else:
             settings["delivery.report.only.error"] = True

@@ -323,6 +323,11 @@ def translate_produce_error(error: Exception, action: str, topic: str) -> Except
     return translate_client_error(error, action)
 
 
+def translate_delivery_error(error: KafkaError, action: str, topic: str) -> Exception:
+    """Return the recovery error for the error in a delivery report."""
+    return translate_produce_error(KafkaException(error), action, topic) or KafkaException(error)
+
+
 def _create_failure_report(
     undelivered: list[KafkaError],
 ) -> Callable[[KafkaError | None, Message], None]:

@@ -13,6 +13,7 @@ from streams.errors import UserError
 from streams.runtime.assembly import WorkerResources, create_stream_loop
 from streams.runtime.clients import KafkaClientSupplier
 from streams.runtime.commit import CommitStep
+from streams.runtime.copied_records import RecordCopier
 from streams.runtime.global_tables import GlobalTables, open_replicas
 from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX
@@ -114,11 +115,18 @@ class SimWorker:
         replicas = open_replicas(
             tables, lambda store: directory.global_store_path(self.number, store), None
         )
+        admin = clients.create_admin()
         copies = GlobalTables(
             tables,
             replicas,
             create_consumer=lambda: clients.create_restore_consumer("global"),
-            admin=clients.create_admin(),
+            copier=RecordCopier(
+                config.handlers,
+                create_producer=lambda: clients.create_plain_producer("global", DIAL_TIMEOUT_S),
+                list_topics=lambda: admin.fetch_partition_counts().keys(),
+                host=host,
+            ),
+            admin=admin,
             host=host,
         )
         worker = WorkerResources(

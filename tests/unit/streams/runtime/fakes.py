@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any, NamedTuple
 
+from confluent_kafka import KafkaError
+
 from streams.common.host import Host, SystemHost
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import TaskMigrated
@@ -240,7 +242,7 @@ class FakeProducer(InMemoryProducer):
     def _deliver_queue(self) -> None:
         for partition, *_, report in self._queue:
             if partition.topic in self.lost_topics and report is not None:
-                report("timed out", None)
+                report(KafkaError(KafkaError._MSG_TIMED_OUT), None)
         self._queue = [each for each in self._queue if each[0].topic not in self.lost_topics]
         super()._deliver_queue()
 

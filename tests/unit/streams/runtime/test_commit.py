@@ -476,7 +476,7 @@ def test_a_changelog_that_was_not_delivered_leaves_the_outcome_unknown(tmp_path:
     thread = Thread(tmp_path)
     thread.process("left", 0, "a")
     thread.producer.lost_topics = {"a-l-changelog"}
-    with pytest.raises(OutcomeUnknown, match="changelog not delivered: timed out"):
+    with pytest.raises(OutcomeUnknown, match=r"changelog not delivered: .*timed out"):
         thread.commit()
     assert "producer.send_offsets_to_transaction" not in thread.script.calls
     assert "store.write_changes" not in thread.script.calls

@@ -17,14 +17,16 @@ from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
 from streams.errors import AuthenticationError, OutcomeUnknown
 from streams.graph.nodes import GlobalTableSpec, StoreSpec
+from streams.runtime.copied_records import RecordCopier
 from streams.runtime.global_store import ReadOnlyGlobalStore
 from streams.runtime.global_tables import GlobalTables
 from streams.runtime.stores import create_codecs
-from streams.settings.exception_handlers import DeadLetter, ErrorContext, ExceptionHandler
+from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers
 from tests.unit.streams.runtime.fakes import (
     Clock,
     FakeAdmin,
     FakeConsumer,
+    FakeProducer,
     Script,
     StopWhen,
 )
@@ -81,6 +83,10 @@ class Copying:
         self.script = Script()
         self.security = CurrentSecurity(PLAINTEXT)
         self.disk = disk or Damaged()
+        self.producers: list[FakeProducer] = []
+        """The producers of dead letters of all workers."""
+        self.lost_topics: set[str] = set()
+        """Topics to which no producer can deliver."""
         self._batch = batch
 
     def load(self, *pairs: tuple[str | None, str | None], partition: Partition = ONE) -> None:
@@ -98,12 +104,26 @@ class Copying:
             [SPEC],
             {"store": TopicReplica("store", self.disk, create_codecs(SPEC.store))},
             create_consumer=lambda: make(self.kafka, self.script, self.clock, self._batch),
+            copier=self._create_copier(handler, timeout_ms),
             admin=FakeAdmin(self.kafka, self.script),
             host=self.clock,
-            handler=handler,
             timeout_ms=timeout_ms,
             security=self.security,
         )
+
+    def _create_copier(self, handler: ExceptionHandler, timeout_ms: int) -> RecordCopier:
+        return RecordCopier(
+            ExceptionHandlers(deserialization=handler),
+            create_producer=self._create_producer,
+            list_topics=FakeAdmin(self.kafka, self.script).fetch_partition_counts,
+            host=self.clock,
+            timeout_ms=timeout_ms,
+        )
+
+    def _create_producer(self) -> FakeProducer:
+        self.producers.append(FakeProducer(self.kafka, self.script, transactional=False))
+        self.producers[-1].lost_topics = self.lost_topics
+        return self.producers[-1]
 
     def begun(self, handler: ExceptionHandler = "fail") -> GlobalTables:
         """Return the global tables of a worker that has copied all records of the topic."""
@@ -360,24 +380,6 @@ def test_what_the_serdes_refuse_ends_the_worker_and_names_step_record_and_serde(
     copying.kafka.append_record(ONE, b"k", b"\xff", 0)
     with pytest.raises(StreamsError, match=r"'the-table' can't read rates\[0\]@0 .*value=string"):
         copying.worker().copy_existing_records(StopWhen(copying.clock))
-
-
-@pytest.mark.parametrize("answer", ["skip", DeadLetter("dead")])
-def test_what_the_serdes_refuse_is_skipped_where_the_handler_says_so(answer: Any) -> None:
-    copying = Copying()
-    copying.load(("a", "1"))
-    copying.kafka.append_record(ONE, b"a", b"\xff", 0)
-    asked: list[ErrorContext] = []
-
-    def handler(context: ErrorContext) -> Any:
-        asked.append(context)
-        return answer
-
-    tables = copying.begun(handler)
-    assert (rows(tables), tables.skipped_records) == ({"a": "1"}, 1)
-    assert [(each.topic, each.partition, each.offset) for each in asked] == [(RATES, 0, 1)]
-    tables.stop_copying()
-    assert copying.begun(handler).copied_records == 0  # The poison record is not read again.
 
 
 def test_a_stop_while_copying_ends_it_and_the_next_worker_goes_on() -> None:

@@ -175,6 +175,22 @@ def test_a_record_that_cannot_be_read_is_skipped_or_a_dead_letter() -> None:
     assert dict(headers)["__streams.errors.exception"] == b"builtins.ValueError"
 
 
+@pytest.mark.parametrize("timestamp_ms", [-1, -5, -(2**63), 1, 2**63 - 1])
+def test_a_dead_letter_keeps_the_time_of_its_record_or_none(timestamp_ms: int) -> None:
+    task = unreadable(deserialization=dead_letter("dead"))
+    task.pipe("k", "v", timestamp_ms=timestamp_ms)
+    ((_, _, _, written_ms, headers),) = task.produced
+    assert written_ms == timestamp_ms
+    assert "__streams.errors.timestamp" not in dict(headers)
+
+
+def test_a_header_has_the_time_that_librdkafka_would_replace_by_the_present() -> None:
+    task = unreadable(deserialization=dead_letter("dead"))
+    task.pipe("k", "v", timestamp_ms=0)
+    ((_, _, _, written_ms, headers),) = task.produced
+    assert (written_ms, dict(headers)["__streams.errors.timestamp"]) == (1, b"0")
+
+
 @pytest.mark.parametrize("other", ["processing", "production"])
 def test_each_handler_is_for_its_own_stage(other: str) -> None:
     message = r"step 'read' can't read in\[0\]@7.*; deserialization_handler= decides about such"
