@@ -25,6 +25,10 @@ class RepairedMessage:
         self._headers = headers
         self.lost_names = lost_names
 
+    def __len__(self) -> int:
+        """Return how many bytes the value has, as confluent-kafka's messages do."""
+        return len(self._message)
+
     def headers(self) -> list[tuple[str, bytes | None]]:
         return self._headers
 

@@ -81,6 +81,14 @@ def test_what_is_not_utf8_in_a_name_is_replaced() -> None:
     assert (repaired.lost_names, repaired.value()) == (0, b"value")
 
 
+def test_a_repaired_message_has_the_length_and_all_else_that_messages_have() -> None:
+    message = Message("t", value=b"12345", headers=[("a", b"1")])
+    repaired = RepairedMessage(message, [], 0)
+    assert len(repaired) == len(message) == 5
+    special = {name for name in dir(Message) if name not in dir(object) and name[:2] == "__"}
+    assert special <= set(dir(RepairedMessage))
+
+
 def test_of_several_wrong_names_the_first_is_told() -> None:
     repaired = repair(
         Unreadable((b"caf\xe9", b"1"), (b"a", b"2"), (b"\xff", b"3"), (b"\xfc", b"4"))

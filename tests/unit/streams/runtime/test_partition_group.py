@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from streams.common.message_headers import RepairedMessage
 from streams.common.topic_partitions import Partition
 from streams.runtime.partition_group import (
     NEVER_WAIT,
@@ -87,6 +88,12 @@ def test_the_partition_whose_first_record_is_the_oldest_goes_next() -> None:
     made.add(RIGHT, 10, 30)
     made.add(LEFT, 20, 40)
     assert made.process() == [("right", 0), ("left", 0), ("right", 1), ("left", 1)]
+
+
+def test_a_record_with_repaired_headers_is_taken_as_any_other() -> None:
+    made = Made(LEFT, RIGHT, idle_ms=NEVER_WAIT)
+    made.queues.add_records(LEFT, [RepairedMessage(messages(LEFT, 0, [10])[0], [], 0)])
+    assert made.process() == [("left", 0)]
 
 
 def test_of_the_same_time_the_first_partition_goes_first() -> None:
