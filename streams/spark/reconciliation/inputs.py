@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _PLAIN_SERDES = {"bytes", "string", "int32", "int64", "float64"}
 """Serdes of an application that the data source has under the same name."""
 _JSON = "json"
+TIMES_AS_NUMBERS = {"times": "ms"}
+"""The option of the data source with which it reads the times that no TIMESTAMP can be, too."""
 KEPT_OFFSETS_MAX = 1_000_000
 """A topic with more offsets is read again by each account rather than stored by Spark."""
 _KEEP_RECORDS = (
@@ -81,13 +83,15 @@ class TopicRecords:
     def keep_topic(self, topic: str) -> DataFrame:
         """Return `read_topic(topic)` as bytes, which Spark stores when it is first read.
 
-        Several accounts come of one topic. A topic of many offsets is read each time instead.
+        Timestamps are in ms since 1970. Several accounts come of one topic. A topic of many offsets
+        is read each time instead.
         """
         if topic not in self._kept_frames:
             begins = self.fetch_earliest_offsets(topic)
             ends = end_offsets_in_cut(topic, self.cut)
             is_kept = sum(ends[p] - begins[p] for p in ends) <= KEPT_OFFSETS_MAX
-            frame = self._load(self._options_up_to_cut(topic), plans_now=is_kept)
+            options = self._options_up_to_cut(topic) | TIMES_AS_NUMBERS
+            frame = self._load(options, plans_now=is_kept)
             if is_kept:
                 frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
             self._kept_frames[topic] = frame
@@ -107,8 +111,9 @@ class TopicRecords:
     ) -> DataFrame:
         """Read as bytes what the application wrote to a topic up to the consistent cut.
 
-        The records begin at `first_offsets`; partitions that are not in it from their beginning.
-        `plans_now`, for what is stored at once: the read is planned by this call.
+        Timestamps are in ms since 1970. The records begin at `first_offsets`; partitions that are
+        not in it from their beginning. `plans_now`, for what is stored at once: the read is planned
+        by this call.
 
         Raises: ConfigError if the cut doesn't know the ends of topics.
         """
@@ -118,7 +123,7 @@ class TopicRecords:
         begins = self.fetch_earliest_offsets(topic)
         until = {p: max(begins[p], at) for p, at in cut.ends.items() if p.topic == topic}
         begins = {p: min(max(at, first_offsets.get(p, 0)), until[p]) for p, at in begins.items()}
-        options = topic_read_options(self.access, topic, begins, until)
+        options = topic_read_options(self.access, topic, begins, until) | TIMES_AS_NUMBERS
         return self._load(options, plans_now=plans_now)
 
     def fetch_earliest_offsets(self, topic: str) -> dict[Partition, int]:

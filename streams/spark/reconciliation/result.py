@@ -22,6 +22,7 @@ from streams.spark.reconciliation.comparing import OFF_VERDICTS, POSITIONS_MAX, 
 from streams.spark.reconciliation.coverage import Coverage
 from streams.spark.reconciliation.serde_columns import to_text_column, to_typed_column
 from streams.spark.reconciliation.targets import ReconciliationTarget
+from streams.spark.serdes.times import SPARK_MS_MAX
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -218,7 +219,7 @@ def _to_timestamp(column_name: str) -> Column:
     A time that Spark doesn't have, as the end of a window that never closes, is null.
     """
     at = F.col(column_name)
-    return F.when(at <= 2**53, F.timestamp_millis(at))
+    return F.when(at <= SPARK_MS_MAX, F.timestamp_millis(at))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,9 +279,14 @@ class ReconciliationResult(VerdictRows):
         return sum(each.counts.get(verdict, 0) for each in self.accounts.values())
 
     def some_off(self, rows_max: int) -> list[Row]:
-        """Collect at most `rows_max` of the rows that are off, the same ones each time."""
+        """Collect at most `rows_max` of the rows that are off, the same ones each time.
+
+        Windows are texts: Python has no datetime after the year 9999.
+        """
         by = ("account", "verdict", "key", "window_start")
-        return self.off.orderBy(*by).limit(rows_max).collect() if self.is_off else []
+        windows = {name: F.col(name).cast("STRING") for name in ("window_start", "window_end")}
+        some = self.off.orderBy(*by).limit(rows_max).withColumns(windows)
+        return some.collect() if self.is_off else []
 
     def write(self, directory: Path) -> None:
         """Write rows as Parquet, in a directory for each row verdict (`missing`, ...)."""

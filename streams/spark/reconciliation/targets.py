@@ -13,7 +13,7 @@ from streams.errors import ConfigError
 from streams.graph.nodes import Node, ProcessorNode, SinkNode, StoreKind, StoreSpec
 from streams.serdes import Serde
 from streams.spark.reconciliation.accounts import KEY_COLUMNS, Account, AccountKind
-from streams.spark.reconciliation.inputs import TopicRecords
+from streams.spark.reconciliation.inputs import TIMES_AS_NUMBERS, TopicRecords
 from streams.spark.reconciliation.ledger_check import LedgerRuns
 from streams.spark.reconciliation.planned_reads import read_as_planned_here
 from streams.spark.stores.store_options import layout_options, window_options
@@ -177,7 +177,7 @@ def read_actual_rows(target: ReconciliationTarget, records: TopicRecords) -> Dat
         rows = records.read_written(target.name, plans_now=True)
         if lost := records.explain_removal(target.name):
             raise ConfigError(f"{lost}: what was written and is not there can't be told apart")
-        return split_windowed_keys(convert_timestamps(rows), target)
+        return split_windowed_keys(rows, target)
     layout = layout_options(target.spec)
     if target.windowed is not None:
         del layout["retention_ms"]  # windows that should have expired are compared too
@@ -219,26 +219,21 @@ def _read_store(
         "application_id": cut.application_id,
         "cut": cut.to_json(),
         "store": target.name,
+        **TIMES_AS_NUMBERS,
         **layout,
     }
     frame = read_as_planned_here(records.spark, options)
     start, end = F.lit(None), F.lit(None)
     if target.windowed is not None:
-        start, end = F.unix_millis("window_start"), F.unix_millis("window_end")
-    if target.windowed == "time":  # Spark has no time for the end of an unlimited window
+        start, end = F.col("window_start"), F.col("window_end")
+    if target.windowed == "time":
         end = _compute_window_end(start, target.window_size_ms)
     return (
-        convert_timestamps(frame)
         # All at once: the end of a window is computed from the start as it was read.
-        .withColumns({"window_start": start.cast("BIGINT"), "window_end": end.cast("BIGINT")})
+        frame.withColumns({"window_start": start.cast("BIGINT"), "window_end": end.cast("BIGINT")})
         .withColumn("topic", F.lit(store.changelog))
         .select(*_ROW_COLUMNS)
     )
-
-
-def convert_timestamps(frame: DataFrame) -> DataFrame:
-    """Convert the column `timestamp` to ms since 1970."""
-    return frame.withColumn("timestamp", F.unix_millis("timestamp"))
 
 
 def split_account_keys(account: Account, target: ReconciliationTarget) -> Account:

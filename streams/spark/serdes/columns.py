@@ -15,11 +15,8 @@ from pyspark.sql.pandas.types import from_arrow_type
 from streams.spark.serdes.avro_values import fetch_latest_schema
 from streams.spark.serdes.decoding import column_serde, create_column_decoder
 from streams.spark.serdes.malformed import MalformedRows, decode_column
-from streams.spark.serdes.window_keys import (
-    choose_key_layout,
-    split_windowed_keys,
-    to_spark_timestamps,
-)
+from streams.spark.serdes.times import time_column_type, to_record_times, to_time_column
+from streams.spark.serdes.window_keys import choose_key_layout, split_windowed_keys
 from streams.spark.source.fetching import RawBatch
 from streams.spark.source.options import ParseMode, SerdeName, SerdeOptions
 
@@ -60,7 +57,7 @@ class BatchDecoder:
     @cached_property
     def schema(self) -> types.StructType:
         """Return the names and types of the columns, as Spark has them, in order."""
-        time = types.TimestampType()
+        time = time_column_type(self._serdes.times)
         found = types.StructType().add("key", self._key_decoder.spark_type)
         if self._layout is not None:
             found.add("window_start", time).add("window_end", time)
@@ -85,19 +82,19 @@ class BatchDecoder:
     ) -> Any:
         """Decode a batch of records into a pyarrow.RecordBatch of the decoder's schema.
 
-        `validity_ms`: of versions, from when and to when each holds. Raises UserError for what
-        can't be read, with FAILFAST.
+        `validity_ms`: of versions, from when and to when each holds. Raises UserError for a time
+        that Spark doesn't have, and with FAILFAST for what can't be read.
         """
-        count = len(raw)
+        count, times = len(raw), self._serdes.times
         malformed = MalformedRows(self._serdes.mode, raw.topic, raw.partition, raw.offsets)
         arrays: dict[str, Any] = {}
         keys: Sequence[bytes | None] = raw.keys
         if self._layout is not None:
-            split_keys = split_windowed_keys(keys, self._layout, self._serdes.window_size_ms)
+            split_keys = split_windowed_keys(keys, self._layout, self._serdes.window_size_ms, times)
             malformed.add_causes("key", "windowed key", split_keys.causes, raw.keys)
             keys = split_keys.keys
-            arrays["window_start"] = to_spark_timestamps(split_keys.starts_ms)
-            arrays["window_end"] = to_spark_timestamps(split_keys.ends_ms)
+            arrays["window_start"] = to_time_column(split_keys.starts_ms, times)
+            arrays["window_end"] = to_time_column(split_keys.ends_ms, times)
         for name, decoder, values in (
             ("key", self._key_decoder, keys),
             ("value", self._value_decoder, raw.values),
@@ -107,10 +104,11 @@ class BatchDecoder:
         arrays["topic"] = pa.repeat(pa.scalar(raw.topic, pa.string()), count)
         arrays["partition"] = pa.repeat(pa.scalar(raw.partition, pa.int32()), count)
         arrays["offset"] = pa.array(raw.offsets, pa.int64())
-        arrays["timestamp"] = to_spark_timestamps(pa.array(raw.timestamps_ms, pa.int64()))
+        columns: dict[str, Sequence[int | None]] = {"timestamp": raw.timestamps_ms}
         if validity_ms is not None:
-            arrays["valid_from"] = to_spark_timestamps(pa.array(validity_ms[0], pa.int64()))
-            arrays["valid_to"] = to_spark_timestamps(pa.array(validity_ms[1], pa.int64()))
+            columns["valid_from"], columns["valid_to"] = validity_ms
+        for name, column in columns.items():
+            arrays[name] = to_record_times(name, pa.array(column, pa.int64()), raw, times)
         if self._serdes.headers:
             rows = [[{"key": k, "value": v} for k, v in each] for each in raw.headers or ()]
             arrays["headers"] = pa.array(rows, _HEADERS)

@@ -4,8 +4,8 @@
     SEQUENCED   key, start (int64), sequence number (int32)    as the changelog of a store has them
     SESSION     key, end (int64), start (int64)                as both have them
 
-The end of a time window is not written: it is the start and the window's size. Ends of windows
-without end, and times later than a timestamp can be (the end of the year 9999), are null.
+The end of a time window is not written: it is the start and the window's size. The end of a window
+without an end, which no TIMESTAMP can be, is null there.
 Source: `streams.serdes.windows`, `state.keys`.
 """
 
@@ -20,15 +20,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from state.keys import TIME_MAX
 from streams.spark.serdes.arrow_numbers import from_big_endian
-from streams.spark.source.options import WindowedKeyKind
+from streams.spark.serdes.times import SPARK_MS_MAX, are_beyond_spark
+from streams.spark.source.options import TimeFormat, WindowedKeyKind
 
-TIMESTAMP_MS_MAX = 253_402_300_799_999
-"""The last ms of the year 9999, which is the last that Python's datetime has."""
-_MS = pa.timestamp("ms", tz="UTC")
-_US = pa.timestamp("us", tz="UTC")
-# Scalars with a type: for Python's own numbers pyarrow looks for dateutil on the path each time.
-_LAST_MS = pa.scalar(TIMESTAMP_MS_MAX, pa.int64())
+_ZERO = pa.scalar(0, pa.int64())
 _NULL = pa.scalar(None, pa.int64())
 
 
@@ -67,9 +64,15 @@ class WindowedKeys:
 
 
 def split_windowed_keys(
-    keys: Sequence[bytes | None], layout: WindowKeyLayout, window_size_ms: int | None
+    keys: Sequence[bytes | None],
+    layout: WindowKeyLayout,
+    window_size_ms: int | None,
+    times: TimeFormat = TimeFormat.TIMESTAMP,
 ) -> WindowedKeys:
-    """Split each windowed key into its key and its window; a null key has no window."""
+    """Split each windowed key into its key and its window; a null key has no window.
+
+    With `times=timestamp` a window that no TIMESTAMP can say is a cause as well.
+    """
     size = layout.size
     causes = {
         row: f"a key and {size} bytes of its window are needed"
@@ -80,28 +83,43 @@ def split_windowed_keys(
     first = _read_int64(fine, -size, -size + 8 if size > 8 else None)
     if layout is WindowKeyLayout.SESSION:
         starts, ends = _read_int64(fine, -8, None), first
-        wrong = pc.or_(pc.less(starts, 0), pc.less(ends, starts))
     else:
-        bounded = pc.min_element_wise(first, pa.scalar(2**62), skip_nulls=False)
-        size_ms = None if window_size_ms is None else min(window_size_ms, 2**62)
-        starts, ends = first, pc.add(bounded, pa.scalar(size_ms, pa.int64()))
-        wrong = pc.less(starts, 0)
-    wrong = pc.or_(wrong, pc.greater(starts, TIMESTAMP_MS_MAX))
-    if pc.any(wrong).as_py():
-        for row, is_wrong in enumerate(wrong.to_pylist()):
-            if is_wrong:
-                causes[row] = f"a window can't be from {starts[row]} to {ends[row]} ms"
-        starts, ends = (pc.if_else(wrong, None, each) for each in (starts, ends))
+        starts, ends = first, _compute_ends(first, window_size_ms)
+    wrong = pc.or_(pc.less(starts, _ZERO), pc.less(ends, starts))
+    said = "a window can't be from {} to {} ms"
+    _mark_wrong(causes, wrong, said, starts, ends)
+    if times is TimeFormat.TIMESTAMP:
+        if layout is not WindowKeyLayout.SESSION and (window_size_ms or 0) > SPARK_MS_MAX:
+            ends = pc.if_else(are_beyond_spark(ends), _NULL, ends)
+        beyond = pc.or_kleene(are_beyond_spark(starts), are_beyond_spark(ends))
+        beyond = pc.fill_null(beyond, pa.scalar(False))
+        said = "its window from {} to {} ms is beyond Spark's TIMESTAMP: read it with times=ms"
+        _mark_wrong(causes, beyond, said, starts, ends)
+        wrong = pc.or_kleene(wrong, beyond)
+    if causes:
+        starts, ends = (pc.if_else(wrong, _NULL, each) for each in (starts, ends))
     plain = [None if key is None else key[:-size] for key in fine]
     for row in causes:
         plain[row] = None
     return WindowedKeys(plain, starts, ends, causes)
 
 
-def to_spark_timestamps(times_ms: Any) -> Any:
-    """Convert times in ms to Spark timestamps; times beyond the range of timestamps become null."""
-    said = pc.if_else(pc.greater(times_ms, _LAST_MS), _NULL, times_ms)
-    return said.cast(_MS).cast(_US)
+def _compute_ends(starts_ms: Any, window_size_ms: int | None) -> Any:
+    """Compute the ends of time windows; one that would be beyond all times is the last time."""
+    size_ms = TIME_MAX if window_size_ms is None else min(window_size_ms, TIME_MAX)
+    last_start = pa.scalar(TIME_MAX - size_ms, pa.int64())
+    bounded = pc.if_else(pc.greater(starts_ms, last_start), last_start, starts_ms)
+    return pc.add(bounded, pa.scalar(size_ms, pa.int64()))
+
+
+def _mark_wrong(
+    causes: dict[int, str], wrong: Any, text: str, starts_ms: Any, ends_ms: Any
+) -> None:
+    """Add a cause for each row that is wrong; `text` has braces for a window's start and end."""
+    if pc.any(wrong).as_py():
+        for row, is_wrong in enumerate(wrong.to_pylist()):
+            if is_wrong:
+                causes.setdefault(row, text.format(starts_ms[row], ends_ms[row]))
 
 
 def _read_int64(keys: Sequence[bytes | None], start_byte: int, end_byte: int | None) -> Any:

@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 from streams.errors import ConfigError, StreamsError, UserError
 from streams.spark.serdes.decoding import column_serde
 from streams.spark.serdes.encoding import encode_column
+from streams.spark.serdes.times import to_kafka_times
 from streams.spark.sink.epochs import (
     EpochSink,
     ProducerRows,
@@ -93,7 +94,7 @@ def encode_rows(options: WriteOptions, batch: RecordBatch) -> ProducerRows:
         keys=_encode_field(options, "key", column["key"]) if "key" in column else none,
         values=_encode_field(options, "value", column["value"]),
         partitions=_partition_numbers(column["partition"]) if "partition" in column else None,
-        timestamps_ms=_timestamps_ms(column["timestamp"]) if "timestamp" in column else None,
+        timestamps_ms=to_kafka_times(column["timestamp"]) if "timestamp" in column else None,
         headers=_header_lists(column["headers"]) if "headers" in column else None,
     )
 
@@ -250,18 +251,6 @@ def _partition_numbers(column: Any) -> list[int | None]:
         if strange is not None and not 0 <= strange < _PARTITIONS_END:
             raise UserError(f"column partition names partition {strange}: there can't be one")
     return column.to_pylist()  # type: ignore[no-any-return]
-
-
-def _timestamps_ms(column: Any) -> list[int | None]:
-    """Convert the column `timestamp` to ms since 1970. Raises UserError for times before 1 ms."""
-    _check_type("timestamp", column, pa.types.is_timestamp(column.type), "a timestamp")
-    micros = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64())
-    found = pc.divide(micros, 1000)
-    if len(found) and (least := pc.min(found).as_py()) is not None and least < 1:
-        raise UserError(
-            f"column timestamp has {least} ms since 1970: Kafka's clients write from 1 on"
-        )
-    return found.to_pylist()  # type: ignore[no-any-return]
 
 
 def _header_lists(column: Any) -> list[list[tuple[str, bytes | None]] | None]:

@@ -123,12 +123,15 @@ class FilterBounds:
         """Return the bounds, with a later `since_ms` if the filter is a lower bound of timestamps.
 
         An upper bound narrows nothing: records are in no order of time, so that behind one which is
-        too late there may be one which is not.
+        too late there may be one which is not. A lower bound before 1970 narrows nothing either:
+        no offset is known by it, and records without a time (-1) are behind it.
         """
         if isinstance(condition, LessThan | LessThanOrEqual):
             return self
         at = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        since_ms = max((at - _EPOCH) // timedelta(milliseconds=1), 0)
+        since_ms = (at - _EPOCH) // timedelta(milliseconds=1)
+        if since_ms < 0:
+            return self
         return replace(self, since_ms=max(self.since_ms or 0, since_ms))
 
 

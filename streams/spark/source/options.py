@@ -89,6 +89,13 @@ class ParseMode(StrEnum):
     DROPMALFORMED = "DROPMALFORMED"
 
 
+class TimeFormat(StrEnum):
+    """Says whether columns have times as TIMESTAMP, or as numbers of ms since 1970."""
+
+    TIMESTAMP = "timestamp"
+    MS = "ms"
+
+
 class IsolationLevel(StrEnum):
     READ_COMMITTED = "read_committed"
     READ_UNCOMMITTED = "read_uncommitted"
@@ -118,6 +125,7 @@ class SerdeOptions:
     window_size_ms: PositiveCount | None = None
     mode: ParseMode = ParseMode.PERMISSIVE
     headers: bool = False
+    times: TimeFormat = TimeFormat.TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +284,7 @@ _STREAM_READ_OPTIONS = _list_options(StreamReadOptions)
 _WRITE_OPTIONS = {
     name: parse
     for name, parse in _list_options(WriteOptions).items()
-    if name not in ("windowed", "window_size_ms", "mode")
+    if name not in ("windowed", "window_size_ms", "mode", "times")
 }
 _ALL_OPTIONS = _BATCH_READ_OPTIONS | _STREAM_READ_OPTIONS | _WRITE_OPTIONS
 

@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from streams.errors import ConfigError, UserError
 from streams.spark.serdes.ddl import parse_type
+from streams.spark.serdes.times import SPARK_MS_MAX
 from streams.spark.sink.epochs import ProducerRows, Tally
 from streams.spark.sink.writing import check_columns, encode_rows
 from streams.spark.source.options import parse_write_options
@@ -33,7 +34,8 @@ def columns(ddl: str) -> StructType:
         ("value: string, vlaue: string", "column 'vlaue' can't be written"),
         ("value: int", "column value is int32, and option value=string writes none of that"),
         ("value: string, partition: string", "column partition is string: it must be an integer"),
-        ("value: string, timestamp: bigint", "column timestamp is int64: it must be a timestamp"),
+        ("value: string, timestamp: string", "column timestamp is string: it must be a timestamp"),
+        ("value: string, timestamp: date", "column timestamp is date32"),
         ("value: string, headers: array<string>", "it must be an array of struct<key: string"),
     ],
 )
@@ -65,6 +67,9 @@ def test_json_is_written_by_the_columns_alone() -> None:
         ("partition", pa.array([0, -1, None]), "names partition -1: there can't be one"),
         ("partition", pa.array([1, 1 << 31]), "names partition 2147483648: there can't be one"),
         ("timestamp", pa.array([5, -5], pa.timestamp("ms")), "has -5 ms since 1970"),
+        ("timestamp", pa.array([5, 0]), "has 0 ms since 1970"),
+        ("timestamp", pa.array([-1500], pa.timestamp("us")), "has -2 ms since 1970"),
+        ("timestamp", pa.array([-(2**63)]), "has -9223372036854775808 ms since 1970"),
         ("headers", pa.array([[{"key": None, "value": b"v"}]], HEADERS), "or has no key"),
         ("headers", pa.array([[], [None]], HEADERS), "a header that is null"),
     ],
@@ -73,6 +78,23 @@ def test_rows_that_are_no_record_are_told(column: str, values: pa.Array, problem
     names = {"value": pa.array(["v"] * len(values)), column: values}
     with pytest.raises(UserError, match=problem):
         encode_rows(parse_write_options(GIVEN, is_stream=False), pa.RecordBatch.from_pydict(names))
+
+
+@pytest.mark.parametrize(
+    ("times", "written"),
+    [
+        (pa.array([1999, 1000, None], pa.timestamp("us", tz="UTC")), [1, 1, None]),
+        (pa.array([2**63 - 1], pa.timestamp("us")), [SPARK_MS_MAX]),
+        (pa.array([-1000], pa.timestamp("us")), [-1]),
+        (pa.array([2**63 - 1, -1, None, 1]), [2**63 - 1, -1, None, 1]),
+        (pa.array([7], pa.int32()), [7]),
+        (pa.array([], pa.timestamp("us")), []),
+    ],
+)
+def test_times_of_records_are_timestamps_or_ms(times: pa.Array, written: list[int | None]) -> None:
+    rows = pa.RecordBatch.from_pydict({"value": pa.array(["v"] * len(times)), "timestamp": times})
+    found = encode_rows(parse_write_options(GIVEN, is_stream=False), rows)
+    assert found.timestamps_ms == written
 
 
 def test_a_topic_is_not_overwritten() -> None:

@@ -96,6 +96,12 @@ def test_a_time_is_a_lower_bound_and_spark_looks_at_the_rows() -> None:
         assert narrowed(condition) == ([(number, 30, 100) for number in range(4)], [condition])
 
 
+@pytest.mark.parametrize("kind", [GreaterThan, GreaterThanOrEqual, EqualTo])
+def test_a_bound_before_1970_leaves_out_no_record_without_a_time(kind: type[Filter]) -> None:
+    condition = kind(("timestamp",), datetime(1969, 12, 31, tzinfo=UTC))  # type: ignore[call-arg]
+    assert FilterBounds().with_filter(condition) == (FilterBounds(), True)
+
+
 def test_behind_a_record_that_is_too_late_there_may_be_one_that_is_not() -> None:
     condition = LessThan(("timestamp",), datetime(1970, 1, 1, 0, 0, 30, tzinfo=UTC))
     assert narrowed(condition) == ([(number, 10, 100) for number in range(4)], [condition])
