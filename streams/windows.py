@@ -17,6 +17,7 @@ UnlimitedWindows of Kafka Streams.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 from state.keys import TIME_MAX
@@ -35,6 +36,11 @@ __all__ = [
     "tumbling",
     "unlimited",
 ]
+
+
+log = logging.getLogger(__name__)
+
+_SECOND_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,8 +188,10 @@ def session(
 
     Raises TopologyError.
     """
+    gap_ms = _window_duration_ms("session", gap, "gap")
+    _warn_if_short("session", gap, "gap")
     return SessionWindows(
-        gap_ms=_window_duration_ms("session", gap, "gap"),
+        gap_ms=gap_ms,
         grace_ms=_window_duration_ms("session", grace, "grace"),
         idle_close_ms=_idle_close_ms("session", idle_close),
     )
@@ -218,7 +226,22 @@ def _positive_duration_ms(kind: str, duration: Duration, argument: str) -> int:
     ms = _window_duration_ms(kind, duration, argument)
     if ms == 0:
         raise TopologyError(f"windows.{kind}: {argument}={duration!r} must be at least 1 ms")
+    _warn_if_short(kind, duration, argument)
     return ms
+
+
+def _warn_if_short(kind: str, duration: Duration, argument: str) -> None:
+    """Log a warning for a number below a second, which may have been meant as seconds."""
+    if isinstance(duration, int) and 0 < duration < _SECOND_MS:
+        log.warning(
+            "windows.%s: %s=%d is in milliseconds. For seconds write timedelta(seconds=%d); with "
+            "timedelta(milliseconds=%d) this line is not written",
+            kind,
+            argument,
+            duration,
+            duration,
+            duration,
+        )
 
 
 def _idle_close_ms(kind: str, duration: Duration | None) -> int | None:

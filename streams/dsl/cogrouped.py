@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from state.windowed import Windowed
+from streams.dsl.aggregate_checks import check_returns_aggregate
 from streams.dsl.aggregation_arguments import explain_arguments
 from streams.dsl.builder import InternalStreamsBuilder, name_default_store, require_serde
 from streams.dsl.function_checks import check_callable
@@ -76,6 +77,7 @@ class Cogrouped(DslBase, Generic[K, A]):
         builder = self._builder
         step = builder.graph.choose_step_name(_MERGE_KIND, name)
         check_callable(step, initializer, ())
+        check_returns_aggregate(step, initializer, *(each for _, each in self._groups))
         _require_aggregate_serde(step, value, store)
         key = self.require_key_serde(step)
         store_or_name = name_default_store(store, step)
@@ -193,6 +195,8 @@ class WindowedCogroup(DslBase, Generic[K, A]):
         builder = cogrouped._builder
         step = builder.graph.choose_step_name(_MERGE_KIND, name)
         check_callable(step, initializer, ())
+        aggregators = (each for _, each in cogrouped._groups)
+        check_returns_aggregate(step, initializer, *aggregators, merger=merger)
         check_merger(step, windows, merger)
         if on_late is not None:
             check_callable(step, on_late, ("late",), needs_result=False)

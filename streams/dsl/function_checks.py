@@ -38,13 +38,13 @@ def check_callable(
         )
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise TopologyError(
-            f"step {step!r}: {_describe_function(function)} is async, and nobody awaits a record: "
+            f"step {step!r}: {describe_function(function)} is async, and nobody awaits a record: "
             "write it "
             "with def, or call it in a program of its own"
         )
     if inspect.isgeneratorfunction(function) and not may_yield:
         raise TopologyError(
-            f"step {step!r}: {_describe_function(function)} yields, and this step takes one "
+            f"step {step!r}: {describe_function(function)} yields, and this step takes one "
             "result: return it, "
             "or use flat_map or flat_map_values"
         )
@@ -58,19 +58,19 @@ def check_callable(
         except TypeError:
             raise TopologyError(
                 f"step {step!r} calls its function with ({', '.join(argument_names)}), and "
-                f"{_describe_function(function)} takes {signature}: "
+                f"{describe_function(function)} takes {signature}: "
                 f"{_signature_hint(argument_names, signature)}"
             ) from None
     gives_nothing = signature.return_annotation in (None, "None") and not inspect.isclass(function)
     if needs_result and gives_nothing:
         raise TopologyError(
-            f"step {step!r} needs what its function returns, and {_describe_function(function)} "
+            f"step {step!r} needs what its function returns, and {describe_function(function)} "
             "returns None "
             "by its annotation: return something, or use peek or for_each"
         )
     if needs_result and not may_yield and _has_no_return(function):
         raise TopologyError(
-            f"step {step!r} needs what its function returns, and {_describe_function(function)} "
+            f"step {step!r} needs what its function returns, and {describe_function(function)} "
             "has no return statement with a value: return something, also an aggregate that is "
             "changed in place, or use peek or for_each"
         )
@@ -131,7 +131,7 @@ def _lambda_text(argument_names: Sequence[str]) -> str:
     return f"lambda {', '.join(argument_names)}: ..." if argument_names else "lambda: ..."
 
 
-def _describe_function(function: Any) -> str:
+def describe_function(function: Any) -> str:
     """Return a function's name with its file and line, for a message."""
     name = getattr(function, "__qualname__", repr(function)).removeprefix("<locals>.")
     code = getattr(function, "__code__", None)

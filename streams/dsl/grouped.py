@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from streams import serdes
+from streams.dsl.aggregate_checks import check_returns_aggregate
 from streams.dsl.aggregation_arguments import explain_arguments
 from streams.dsl.builder import InternalStreamsBuilder, name_default_store, require_serde
 from streams.dsl.cogrouped import Cogrouped, check_cogroup
@@ -110,6 +111,7 @@ class Grouped(DslBase, Generic[K, V]):
         step = self._builder.graph.choose_step_name("KSTREAM-AGGREGATE", name)
         check_callable(step, initializer, ())
         check_callable(step, aggregator, ("key", "value", "aggregate"))
+        check_returns_aggregate(step, initializer, aggregator)
         if value is None and not (isinstance(store, Store) and store.value):
             raise TopologyError(f"step {step!r} needs the serde of its aggregate: value=serdes.…")
         fold = create_aggregate_fold(initializer, aggregator)

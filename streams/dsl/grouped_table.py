@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from streams import serdes
+from streams.dsl.aggregate_checks import check_returns_aggregate
 from streams.dsl.aggregation_arguments import explain_arguments
 from streams.dsl.builder import InternalStreamsBuilder, name_default_store, require_serde
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, check_callable
@@ -104,6 +105,7 @@ class GroupedTable(DslBase, Generic[K, V]):
         check_callable(step, initializer, ())
         for function in (adder, subtractor):
             check_callable(step, function, _FOLD_ARGUMENTS)
+        check_returns_aggregate(step, initializer, adder, subtractor)
         if value is None and not (isinstance(store, Store) and store.value):
             raise TopologyError(f"step {step!r} needs the serde of its aggregate: value=serdes.…")
         folding = create_aggregate_fold(initializer, adder, subtractor)

@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from state.windowed import Windowed
 from streams import serdes
+from streams.dsl.aggregate_checks import check_returns_aggregate
 from streams.dsl.aggregation_arguments import explain_arguments
 from streams.dsl.builder import InternalStreamsBuilder, name_default_store, require_serde
 from streams.dsl.function_checks import check_callable
@@ -121,6 +122,7 @@ class WindowedGroup(DslBase, Generic[K, V]):
         step = self._builder.graph.choose_step_name("KSTREAM-AGGREGATE", name)
         check_callable(step, initializer, ())
         check_callable(step, aggregator, ("key", "value", "aggregate"))
+        check_returns_aggregate(step, initializer, aggregator, merger=merger)
         check_merger(step, self._windows, merger)
         folding = WindowFold(initializer, aggregator, merger)
         if value is None and not (isinstance(store, Store) and store.value):
