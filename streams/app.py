@@ -13,10 +13,10 @@ from state.rocksdb import is_closing_in_background
 from streams.common.names import check_application_id, check_step_name
 from streams.common.user_code import describe_import_error, find_user_frame
 from streams.common.user_module import import_user_module, refuse_to_run
-from streams.dsl.builder import InternalStreamsBuilder, require_serde
+from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.global_table import GlobalTable, create_global_table
 from streams.dsl.kafka_streams_names import missing_method_hint
-from streams.dsl.routing import check_topic_name
+from streams.dsl.source_serdes import require_source_serdes, resolve_source_serdes
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, create_table
 from streams.errors import ConfigError, NotClosed, TopologyError, UserError
@@ -27,6 +27,7 @@ from streams.processes.invocation import hold_application
 from streams.processes.logging_setup import configure_logging, logs_json
 from streams.processes.running import RunningApp
 from streams.processes.start import start_application
+from streams.processes.termination import OPEN_APPLICATIONS
 from streams.processes.workers import SharedErrors, run_workers, watcher_is_gone
 from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
@@ -150,7 +151,7 @@ class App:
         """Add a source that reads `topic` and return its stream."""
         graph = self._builder.graph
         step = graph.choose_step_name("KSTREAM-SOURCE", name)
-        key, value = _require_source_serdes(step, topic, key, value)
+        key, value = require_source_serdes(step, topic, key, value)
         node = SourceNode(name=step, topic=topic, key=key, value=value)
         graph.add_node(node)
         return Stream(self._builder, node, key, value)
@@ -169,7 +170,7 @@ class App:
         The topic must exist when the application starts. A record without a value deletes its key;
         one without a key is dropped. The serdes may be given on the store instead.
         """
-        key, value = _resolve_serdes(store, key, value)
+        key, value = resolve_source_serdes(store, key, value)
         source = None if name is None else f"{check_step_name(name)}-source"
         records = self._add_source(topic, key, value, source)
         return create_table(self._builder, "KTABLE-SOURCE", records._node, key, value, store, name)
@@ -188,9 +189,9 @@ class App:
         What a record finds in it depends on when the record is processed. The serdes may be given
         on the store instead. Kafka Streams' GlobalKTable.
         """
-        key, value = _resolve_serdes(store, key, value)
+        key, value = resolve_source_serdes(store, key, value)
         step = self._builder.graph.choose_step_name("KSTREAM-GLOBALTABLE", name)
-        key, value = _require_source_serdes(step, topic, key, value)
+        key, value = require_source_serdes(step, topic, key, value)
         return create_global_table(self._builder, topic, key, value, store, name)
 
     def add_store(self, store: Store) -> None:
@@ -223,15 +224,18 @@ class App:
         """
         return render_topology(self.topology(), format)
 
-    def start(self, *, restore_listener: RestoreListener | None = None) -> RunningApp:
+    def start(
+        self, *, restore_listener: RestoreListener | None = None, handle_signals: bool = True
+    ) -> RunningApp:
         """Start the application in the background and return its handle.
 
-        `restore_listener` is called with the progress of stores that are restored.
-        Raises ConfigError while a command imports the module.
+        `restore_listener` is told the progress of stores that are restored. `handle_signals`: see
+        `streams.processes.termination`. Raises ConfigError while a command imports the module.
         """
         refuse_to_run()
         self.schema_registry.check_settings()
-        return self._start_worker(restore_listener=restore_listener)
+        running = self._start_worker(restore_listener=restore_listener)
+        return OPEN_APPLICATIONS.add_application(running) if handle_signals else running
 
     def _start_worker(self, **options: Any) -> RunningApp:
         """Start one worker, whose messages offer commands for this App and its settings."""
@@ -299,32 +303,6 @@ class App:
             signals.exit_now(1)
         finally:
             signals.cancel_shutdown_limit()
-
-
-def _resolve_serdes(
-    store: str | Store | None, key: Serde[Any] | None, value: Serde[Any] | None
-) -> tuple[Serde[Any] | None, Serde[Any] | None]:
-    """Return the table's serdes, each replaced by the store's own where it is None."""
-    if isinstance(store, Store):
-        return key or store.key, value or store.value
-    return key, value
-
-
-def _require_source_serdes(
-    step: str, topic: object, key: Serde[Any] | None, value: Serde[Any] | None
-) -> tuple[Serde[Any], Serde[Any]]:
-    """Return the serdes of a source after checking its topic and that both are given.
-
-    Raises TopologyError naming the step.
-    """
-    check_topic_name(step, topic)
-    for what, serde in (("key", key), ("value", value)):
-        if serde is None:
-            raise TopologyError(
-                f"step {step!r} needs a {what} serde to read topic {topic!r}: "
-                f"pass {what}=serdes...."
-            )
-    return require_serde(key, "key", step), require_serde(value, "value", step)
 
 
 def import_app(reference: str) -> App:

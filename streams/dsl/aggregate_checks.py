@@ -89,11 +89,13 @@ def _find_returned_method(function: Any, aggregates_from: int) -> str | None:
     code = [each for each in dis.get_instructions(function) if each.opname not in _IGNORED]
     if any(each.opcode in _JUMPS for each in code):
         return None
-    *body, called, returned = code if len(code) > 2 else (*code, None, None)
-    if called is None or not called.opname.startswith("CALL") or returned.opname != "RETURN_VALUE":
+    if len(code) < 3:
+        return None
+    *body, called, returned = code
+    if not called.opname.startswith("CALL") or returned.opname != "RETURN_VALUE":
         return None
     aggregates = list(inspect.signature(function).parameters)[aggregates_from:]
-    if not body or not body[0].opname.startswith("LOAD_FAST") or body[0].argval not in aggregates:
+    if not body[0].opname.startswith("LOAD_FAST") or body[0].argval not in aggregates:
         return None
     for each in body[1:]:
         if each.opname in ("LOAD_METHOD", "LOAD_ATTR"):

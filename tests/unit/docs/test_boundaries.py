@@ -101,7 +101,7 @@ def has_expired(store: Store, after_ms: int, kind: Windows | None = None) -> Hap
 
     def happens(offset_ms: int) -> bool:
         with run(build, ("in", "k", START_MS), ("in", "z", START_MS + after_ms + offset_ms)) as at:
-            view = at.store("s")
+            view: Any = at.store("s")
             if isinstance(kind, windows.SessionWindows):
                 return not list(view.fetch("k"))
             return view.get("k") is None if kind is None else not list(view.fetch("k", 0, 10**9))
@@ -118,7 +118,8 @@ def version_has_expired(offset_ms: int) -> bool:
     end_ms = START_MS + 10
     records = [("in", "k", START_MS), ("in", "k", end_ms), ("in", "z", end_ms + 100 + offset_ms)]
     with run(build, *records) as driver:
-        return driver.store("s").get("k", end_ms - 1) is None
+        versions: Any = driver.store("s")
+        return versions.get("k", end_ms - 1) is None
 
 
 def joins(side_ms: int, **window: Any) -> Happens:

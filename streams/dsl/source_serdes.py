@@ -1,0 +1,37 @@
+"""Find the serdes with which an application reads a topic, and refuse a topic without them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streams.dsl.builder import require_serde
+from streams.dsl.routing import check_topic_name
+from streams.errors import TopologyError
+from streams.graph.materialized import Store
+from streams.serdes import Serde
+
+
+def resolve_source_serdes(
+    store: str | Store | None, key: Serde[Any] | None, value: Serde[Any] | None
+) -> tuple[Serde[Any] | None, Serde[Any] | None]:
+    """Return the table's serdes, each replaced by the store's own where it is None."""
+    if isinstance(store, Store):
+        return key or store.key, value or store.value
+    return key, value
+
+
+def require_source_serdes(
+    step: str, topic: object, key: Serde[Any] | None, value: Serde[Any] | None
+) -> tuple[Serde[Any], Serde[Any]]:
+    """Return the serdes of a source after checking its topic and that both are given.
+
+    Raises TopologyError naming the step.
+    """
+    check_topic_name(step, topic)
+    for what, serde in (("key", key), ("value", value)):
+        if serde is None:
+            raise TopologyError(
+                f"step {step!r} needs a {what} serde to read topic {topic!r}: "
+                f"pass {what}=serdes...."
+            )
+    return require_serde(key, "key", step), require_serde(value, "value", step)
