@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from state.shown_values import hide_values, quote_value
+
 _NOT_TEXT = re.compile(r"descriptor 'encode' for 'str' objects doesn't apply to an? '(.*)' object")
 """What `str.encode` says of an object that is no str: it is the string serde itself."""
 
@@ -58,6 +60,6 @@ def store_serde_error(
         raise error
     of = f" ({type(refused_object).__qualname__})" if role == "value" else ""
     return StoreSerdeError(
-        f"store {store_name!r} can't take {role} {refused_object!r:.200}{of}: "
-        f"{describe_refusal(error)}"
+        f"store {store_name!r} can't take {role} {quote_value(refused_object)}{of}: "
+        f"{hide_values(describe_refusal(error), error, refused_object)}"
     )

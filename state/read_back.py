@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from state.entry import StoreEntry
+from state.shown_values import quote_value
 
 log = logging.getLogger(__name__)
 
@@ -54,11 +55,11 @@ class ReadBackSample:
         if difference is not None:
             self._is_warned = True
             log.warning(
-                "store %r: the serde does not give back the value of key %.200r: %s. Steps see one "
+                "store %r: the serde does not give back the value of key %s: %s. Steps see one "
                 "before a commit and the other after it, or after a restart: give the store a "
                 "serde that carries the type, as serdes.json(Type)",
                 self._store_name,
-                written.key,
+                quote_value(written.key),
                 difference,
             )
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from state.entry import StoreEntry
 from state.errors import StoreSerdeError
 from state.keys import unpack_time
+from state.shown_values import hide_values, quote_value
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -31,8 +32,10 @@ def load_entry(
         if isinstance(error, MemoryError):
             raise
         raise StoreSerdeError(
-            f"store {store_name!r} can't read the value {stored_value[TIMESTAMP_BYTES:]!r:.200} of "
-            f"key {key!r:.200}: {error}. Was it written with another serde? `millrace plan` "
+            f"store {store_name!r} can't read the value "
+            f"{quote_value(stored_value[TIMESTAMP_BYTES:])} of key {quote_value(key)}: "
+            f"{hide_values(str(error), error, stored_value[TIMESTAMP_BYTES:], key)}. "
+            "Was it written with another serde? `millrace plan` "
             "compares two versions of an application"
         ) from error
     return StoreEntry(key, value, timestamp_ms, stored_value)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, Unpack, overload
 
 from state.rocksdb import is_closing_in_background
+from state.shown_values import ShownValues, limit_shown_values
 from streams.common.names import check_application_id, check_step_name
 from streams.common.user_code import describe_import_error, find_user_frame
 from streams.common.user_module import import_user_module, refuse_to_run
@@ -239,7 +240,10 @@ class App:
 
     def _start_worker(self, **options: Any) -> RunningApp:
         """Start one worker, whose messages offer commands for this App and its settings."""
-        with hold_application(self, self.application_id, self.config, self._given_settings):
+        with (
+            hold_application(self, self.application_id, self.config, self._given_settings),
+            limit_shown_values(ShownValues(self.config.log_values)),
+        ):
             return start_application(self.topology(), self.config, **options)
 
     def run(self, workers: int = 1) -> None:

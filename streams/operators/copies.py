@@ -14,6 +14,7 @@ from typing import Any
 
 from state.entry import SCALARS
 from state.errors import EarlierWriteRefused, describe_refusal, store_serde_error
+from state.shown_values import hide_values, quote_value
 from state.windowed import Windowed
 from streams.graph.nodes import Binding, StoreKind, StoreSpec
 from streams.serdes import Serde
@@ -73,8 +74,9 @@ def create_stored_copier(serde: Serde[Any]) -> CopyFunction:
             raise
         except Exception as error:
             raise EarlierWriteRefused(
-                f"serde {serde.name!r} can't take a store's value {value!r:.200} "
-                f"({type(value).__qualname__}): {describe_refusal(error)}"
+                f"serde {serde.name!r} can't take a store's value {quote_value(value)} "
+                f"({type(value).__qualname__}): "
+                f"{hide_values(describe_refusal(error), error, value)}"
             ) from error
 
     return copied_from_store

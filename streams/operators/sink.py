@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from state.errors import describe_refusal
+from state.shown_values import hide_values, quote_value
 from streams.common.partitioning import partition_for_key
 from streams.errors import SerdeError
 from streams.graph.nodes import (
@@ -230,8 +231,9 @@ def _create_refusal_handler(
             refusal = SerdeError(
                 f"step {node.name!r} can't write to topic {topic!r} with serdes "
                 f"key={node.key.name} value={node.value.name}: "
-                f"{describe_refusal(error)}; "
-                f"key {key!r:.200}, value {value!r:.200}, from {context.describe_record_origin()}"
+                f"{hide_values(describe_refusal(error), error, key, value)}; "
+                f"key {quote_value(key)}, value {quote_value(value)}, "
+                f"from {context.describe_record_origin()}"
             )
         context.handle_failure(
             Stage.PRODUCTION, node.name, error, refusal, key=key, value=value, target_topic=topic

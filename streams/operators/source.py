@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from state.shown_values import hide_values, quote_value
 from streams.common.message_headers import RepairedMessage
 from streams.errors import SerdeError, StreamsError
 from streams.graph.nodes import ForwardRecord, InternalProcessorContext, SourceNode
@@ -39,8 +40,9 @@ def create_message_reader(
         except Exception as error:
             refusal = SerdeError(
                 f"step {node.name!r} can't read {context.describe_record_origin()} with serdes "
-                f"key={node.key.name} value={node.value.name}: {error}; "
-                f"key {message.key()!r:.200}, value {message.value()!r:.200}"
+                f"key={node.key.name} value={node.value.name}: "
+                f"{hide_values(str(error), error, message.key(), message.value())}; "
+                f"key {quote_value(message.key())}, value {quote_value(message.value())}"
             )
             context.handle_failure(Stage.DESERIALIZATION, node.name, error, refusal)
             return
@@ -68,6 +70,6 @@ def _refuse_lost_names(
     names = f"the names of {message.lost_names + 1} headers are not UTF-8"
     refusal = SerdeError(
         f"step {node.name!r} can't read {context.describe_record_origin()}: {names}, and only one "
-        f"of them can be told; headers {message.headers()!r:.400}"
+        f"of them can be told; headers {quote_value(message.headers())}"
     )
     context.handle_failure(Stage.DESERIALIZATION, node.name, ValueError(names), refusal)

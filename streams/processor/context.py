@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple
 
 from typing_extensions import TypeVar
 
+from state.shown_values import quote_value
 from streams.common.durations import Duration, duration_to_ms
 from streams.errors import StreamsError
 from streams.graph.nodes import Binding, ForwardRecord
@@ -72,7 +73,8 @@ class ProcessorContext(Generic[K2, V2]):
         """Forward a record to all steps after this one, or to the step named `to`."""
         if not isinstance(record, Record):
             raise TypeError(
-                f"forward takes a Record, as record.with_value(...) makes one, not {record!r:.200}"
+                f"forward takes a Record, as record.with_value(...) makes one, not "
+                f"{quote_value(record)}"
             )
         emit = self._downstream if to is None else self._find_child(to)
         task = self._task
@@ -209,7 +211,7 @@ class FixedKeyContext(ProcessorContext[K2, V2]):
         has_record = key is not _NO_KEY and isinstance(record, Record)
         if has_record and record.key is not key and record.key != key:
             raise StreamsError(
-                f"step {self._at.step!r} forwards the key {record.key!r:.200} for a record with "
-                f"the key {key!r:.200}: process_values can't change the key, process can"
+                f"step {self._at.step!r} forwards the key {quote_value(record.key)} for a record "
+                f"with the key {quote_value(key)}: process_values can't change the key, process can"
             )
         super().forward(record, to)

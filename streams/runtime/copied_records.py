@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from state.replica import CopiedRecord
+from state.shown_values import hide_values, quote_value
 from streams.common.host import Event, Host
 from streams.errors import OutcomeUnknown, SerdeError, StreamsError
 from streams.graph.nodes import GlobalTableSpec
@@ -113,8 +114,9 @@ class RecordCopier:
             self.message = message
             refusal = SerdeError(
                 f"step {table.name!r} can't read {self.describe_record_origin()} with serdes "
-                f"key={table.store.key.name} value={table.store.value.name}: {error}; "
-                f"key {key!r:.200}, value {value!r:.200}"
+                f"key={table.store.key.name} value={table.store.value.name}: "
+                f"{hide_values(str(error), error, key, value)}; "
+                f"key {quote_value(key)}, value {quote_value(value)}"
             )
             self._failures.handle_failure(self, Stage.DESERIALIZATION, table.name, error, refusal)
             return None

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from state.errors import StateError, StoreSerdeError
+from state.shown_values import hide_values
 from streams.common.user_code import describe_error
 from streams.errors import (
     AuthorizationError,
@@ -134,12 +135,13 @@ class FailureHandler:
             refusal = recovery
         handler = self._handlers.handler_of(stage)
         if handler == "fail":
-            fatal_error = refusal or _create_processing_error(context, step, error)
+            fatal_error = refusal or _create_processing_error(context, step, error, key, value)
             raise _add_handler_hint(fatal_error, stage) from error
         failure = _create_error_context(context, stage, step, error, key, value, target_topic)
         response = self._call_handler(handler, failure) if callable(handler) else handler
         if response == "fail":
-            raise refusal or _create_processing_error(context, step, error) from error
+            refusal = refusal or _create_processing_error(context, step, error, key, value)
+            raise refusal from error
         if isinstance(response, DeadLetter):
             self._write_dead_letter(response.topic, context, failure)
         self._counters.dropped += 1
@@ -155,7 +157,7 @@ class FailureHandler:
         except Exception as error:
             raise StreamsError(
                 f"the {failure.stage} handler itself failed on {_describe_origin(failure)}: "
-                f"{describe_error(error)}"
+                f"{_describe_failure(failure, describe_error(error), error)}"
             ) from error
         if response in ("fail", "skip") or isinstance(response, DeadLetter):
             return response
@@ -205,12 +207,12 @@ class FailureHandler:
             return
         self._log_times[kind] = (now_s, 0)
         log.warning(
-            "step %r: %s of %s failed: %s: %r%s",
+            "step %r: %s of %s failed: %s: %s%s",
             failure.step,
             failure.stage,
             _describe_origin(failure),
             "skipped" if response == "skip" else response,
-            failure.error,
+            _describe_failure(failure, repr(failure.error)),
             f" ({unlogged_count} more like it since the last message)" if unlogged_count else "",
         )
 
@@ -229,9 +231,15 @@ def _is_store_failure(error: Exception) -> bool:
     return isinstance(error, StateError) and not isinstance(error, StoreSerdeError)
 
 
-def _create_processing_error(context: FailureContext, step: str, error: Exception) -> StreamsError:
+def _create_processing_error(
+    context: FailureContext, step: str, error: Exception, key: Any, value: Any
+) -> StreamsError:
     """Return the error that names the step, the record and the line at which processing failed."""
-    reason = str(error) if isinstance(error, StateError) else describe_error(error)
+    reason = str(error)
+    if not isinstance(error, StateError):
+        message = context.message
+        read = () if message is None else (message.key(), message.value())
+        reason = hide_values(describe_error(error), error, key, value, *read)
     return StreamsError(f"step {step!r} can't process {context.describe_record_origin()}: {reason}")
 
 
@@ -274,6 +282,12 @@ def _create_error_context(
         value=value,
         target=target_topic,
     )
+
+
+def _describe_failure(failure: ErrorContext, text: str, error: Exception | None = None) -> str:
+    """Return what an error says, by default that of the failure, as far as it may be shown."""
+    values = failure.key, failure.value, failure.source_key, failure.source_value
+    return hide_values(text, error or failure.error, *values)
 
 
 def _describe_origin(failure: ErrorContext) -> str:

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from state.shown_values import describe_value
 from streams.common.changes import Change
-from streams.serdes.serde import Field, Serde, describe_value
+from streams.serdes.serde import Field, Serde
 
 V = TypeVar("V")
 

@@ -20,7 +20,7 @@ from enum import Enum
 from typing import Any, NoReturn
 from uuid import UUID
 
-from streams.serdes.serde import describe_value
+from state.shown_values import describe_value
 
 Convert = Callable[[Any], Any]
 

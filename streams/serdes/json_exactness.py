@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from streams.serdes.serde import describe_value
+from state.shown_values import describe_value
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _are_dicts = frozenset({dict}).issuperset

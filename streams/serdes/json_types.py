@@ -17,6 +17,7 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
+from state.shown_values import describe_value
 from streams.serdes.dataclass_builder import (
     DICTS,
     LISTS,
@@ -25,7 +26,6 @@ from streams.serdes.dataclass_builder import (
     strip_type_hint,
 )
 from streams.serdes.json_exactness import NotExact, are_scalars, check_plain
-from streams.serdes.serde import describe_value
 
 Encode = Callable[[Any], Any]
 

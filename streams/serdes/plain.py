@@ -9,7 +9,8 @@ import builtins
 import struct
 from typing import Any
 
-from streams.serdes.serde import Serde, describe_value
+from state.shown_values import describe_value
+from streams.serdes.serde import Serde
 
 
 def _check_bytes(value: builtins.bytes) -> builtins.bytes:

@@ -20,9 +20,10 @@ from typing import Any
 
 import orjson
 
+from state.shown_values import describe_value
 from streams.serdes.dataclass_builder import create_builder
 from streams.serdes.registry_client import RegistryConnection
-from streams.serdes.serde import Field, Serde, describe_value
+from streams.serdes.serde import Field, Serde
 
 Serializer = Callable[[Any, Any], bytes]
 Deserializer = Callable[[bytes, Any], Any]

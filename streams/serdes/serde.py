@@ -48,11 +48,3 @@ def of(
 ) -> Serde[T]:
     """Return a serde of two functions."""
     return Serde(name, serialize, deserialize)
-
-
-def describe_value(value: object) -> str:
-    """Return the type and the beginning of a value, for messages; its repr may be a user's."""
-    try:
-        return f"{type(value).__name__}: {value!r:.200}"
-    except Exception as error:  # as for what is nested deeply, whose refusal must not be lost
-        return f"{type(value).__name__}, whose repr raises {type(error).__name__}"

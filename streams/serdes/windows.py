@@ -21,9 +21,10 @@ from state.keys import (
     unpack_session,
     unpack_time,
 )
+from state.shown_values import describe_value
 from state.windowed import Windowed
 from streams.common.durations import Duration, duration_to_ms
-from streams.serdes.serde import Field, Serde, describe_value
+from streams.serdes.serde import Field, Serde
 
 K = TypeVar("K")
 

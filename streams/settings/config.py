@@ -151,6 +151,7 @@ class StreamsConfig(BaseSettings):
     """The response to an error that ends a thread: `shutdown_client`, `shutdown_application`,
     `replace_thread`, or a function of the error that returns one of them."""
     stuck_after_ms: Positive = 30_000
+    log_values: Literal["none", "types", "full"] = "types"
     """How long a thread may be in one function with one record before it counts as stuck."""
     health_port: Port = None
     """Where to answer GET /health, /live and /metrics, on `health_host`; 0 picks a free port. The

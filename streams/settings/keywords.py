@@ -47,6 +47,7 @@ class StreamsSettings(TypedDict, total=False):
     shutdown_timeout_ms: int
     uncaught_exception_handler: UncaughtExceptionHandler | UncaughtResponseName
     stuck_after_ms: int
+    log_values: Literal["none", "types", "full"]
     health_port: int | None
     metrics_port: int | None
     health_host: str

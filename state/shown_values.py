@@ -1,0 +1,147 @@
+"""Show keys and values of records in messages no further than the application allows.
+
+    log_values   a value in a message is                 an exception's text
+    full         its type and its beginning              as it is
+    types        its type and size, not its content      the record's own values are taken out
+    none         not described                           only its type
+
+The setting `log_values` holds for the threads of an application (`limit_shown_values`). Without
+it, as in a test driver or a command, messages are full. Texts of exceptions may have parts of a
+value that are not found, such as a word of a longer text: `none` is for those to whom that matters.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
+from contextvars import ContextVar
+from enum import StrEnum
+from typing import Any
+
+
+class ShownValues(StrEnum):
+    """Names how much of a record's values messages show."""
+
+    NONE = "none"
+    TYPES = "types"
+    FULL = "full"
+
+
+_SHOWN: ContextVar[ShownValues] = ContextVar("shown_values", default=ShownValues.FULL)
+_PARTS_MAX = 1_000
+"""The most parts of a value that are looked for in an exception's text."""
+_BARE_LENGTH_MIN = 3
+"""The length from which a text is taken out where it stands without quotes."""
+_COUNTED = {str: "characters", bytes: "bytes", bytearray: "bytes"}
+
+
+@contextmanager
+def limit_shown_values(shown: ShownValues) -> Iterator[None]:
+    """Limit what messages show, in the block and in threads that take its context over."""
+    token = _SHOWN.set(shown)
+    try:
+        yield
+    finally:
+        _SHOWN.reset(token)
+
+
+def describe_value(value: object) -> str:
+    """Return the type of a value and as much of it as may be shown; its repr may be a user's."""
+    if (described := _describe_size(value)) is not None:
+        return described
+    try:
+        return f"{type(value).__name__}: {value!r:.200}"
+    except Exception as error:  # as for what is nested deeply, whose refusal must not be lost
+        return f"{type(value).__name__}, whose repr raises {type(error).__name__}"
+
+
+def quote_value(value: object) -> str:
+    """Return the beginning of a value's repr, or what may be shown in its place in brackets."""
+    described = _describe_size(value)
+    return f"{value!r:.200}" if described is None else f"<{described}>"
+
+
+def hide_values(text: str, error: BaseException, *values: object) -> str:
+    """Return the text about an exception without what it says of the values of a record.
+
+    With `none` the exception's own text is replaced by its type.
+    """
+    shown = _SHOWN.get()
+    if shown is ShownValues.FULL:
+        return text
+    if shown is ShownValues.NONE:
+        name = type(error).__name__
+        for own in sorted({repr(error), str(error)} - {""}, key=len, reverse=True):
+            text = text.replace(own, name)
+        return text
+    parts: dict[str, object] = {}
+    for value in values:
+        for part in _list_parts(value):
+            parts.setdefault(str(part), part)
+            parts.setdefault(repr(part), part)
+            if len(parts) > _PARTS_MAX:
+                break
+    for found in sorted(parts, key=len, reverse=True):
+        is_bare = found[:1] not in "'\"b" or found[-1:] not in "'\""
+        if is_bare and len(found) < _BARE_LENGTH_MIN:
+            continue
+        if found in text:
+            pattern = re.escape(found)
+            if is_bare:
+                pattern = rf"(?<!\w){pattern}(?!\w)"
+            text = re.sub(pattern, quote_value(parts[found]).replace("\\", r"\\"), text)
+    return text
+
+
+def _describe_size(value: object) -> str | None:
+    """Return a value's type and size, or less, if that is all that may be shown; else None."""
+    shown = _SHOWN.get()
+    if shown is ShownValues.FULL:
+        return None
+    if shown is ShownValues.NONE:
+        return "a value"
+    name = type(value).__name__
+    if value is None or isinstance(value, bool):
+        return name
+    if isinstance(value, str | bytes | bytearray):
+        return f"{name} of {len(value)} {_COUNTED.get(type(value), 'characters')}"
+    if isinstance(value, list | tuple | Mapping | Set):
+        return f"{name} of {len(value)}"
+    return name
+
+
+def _list_parts(value: Any) -> Iterator[object]:
+    """Yield a value, what it holds at any depth, and what its bytes say as text or JSON."""
+    waiting = [value]
+    count = 0
+    while waiting and count < _PARTS_MAX:
+        part = waiting.pop()
+        count += 1
+        if part is None or isinstance(part, bool):
+            continue
+        if isinstance(part, bytes | bytearray):
+            yield bytes(part)
+            try:
+                text = part.decode()
+            except UnicodeDecodeError:
+                continue
+            waiting.append(text)
+            try:
+                decoded = json.loads(text)
+            except ValueError:
+                continue
+            if decoded != text:
+                waiting.append(decoded)
+        elif isinstance(part, Mapping):
+            waiting += part.values()
+        elif isinstance(part, list | tuple | Set):
+            waiting += part
+        elif hasattr(part, "__dict__") and not isinstance(part, type):
+            waiting += vars(part).values()
+        elif hasattr(type(part), "__slots__") and not isinstance(part, str | int | float):
+            yield part
+            waiting += [getattr(part, each, None) for each in type(part).__slots__]
+        else:
+            yield part

@@ -1,0 +1,97 @@
+"""Test what messages show of the keys and values of records."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state.shown_values import (
+    ShownValues,
+    describe_value,
+    hide_values,
+    limit_shown_values,
+    quote_value,
+)
+
+
+@dataclass
+class Card:
+    number: str
+    cents: int
+
+
+@pytest.mark.parametrize(
+    ("value", "described"),
+    [
+        ("4711", "str of 4 characters"),
+        (b"4711", "bytes of 4 bytes"),
+        ({"a": 1}, "dict of 1"),
+        ([1, 2], "list of 2"),
+        (4711, "int"),
+        (None, "NoneType"),
+        (True, "bool"),
+        (Card("4711", 5), "Card"),
+    ],
+)
+def test_types_and_sizes_are_shown(value: object, described: str) -> None:
+    with limit_shown_values(ShownValues.TYPES):
+        assert (describe_value(value), quote_value(value)) == (described, f"<{described}>")
+    with limit_shown_values(ShownValues.NONE):
+        assert describe_value(value) == "a value"
+    assert repr(value) in describe_value(value), "without a limit all is shown"
+    assert quote_value(value) == repr(value)
+
+
+def fail(value: object) -> ValueError:
+    return ValueError(f"can't take {value!r}")
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "shown"),
+    [
+        ("4711-22", fail("4711-22"), "can't take <str of 7 characters>"),
+        (b"4711-22", fail("4711-22"), "can't take <str of 7 characters>"),
+        ("ab", fail("ab"), "can't take <str of 2 characters>"),
+        ({"card": {"number": "4711-22"}}, fail("4711-22"), "can't take <str of 7 characters>"),
+        (json.dumps({"n": 471122}).encode(), ValueError("no 471122"), "no <int>"),
+        (Card("4711-22", 5), fail("4711-22"), "can't take <str of 7 characters>"),
+        (Decimal("12.50"), ValueError("12.50 is odd"), "<Decimal> is odd"),
+        ("cents", KeyError("4711"), "'4711'"),
+        (5, ValueError("5 values wanted"), "5 values wanted"),
+        (471, ValueError("at offset 94711"), "at offset 94711"),
+    ],
+)
+def test_a_records_values_are_taken_out_of_what_an_exception_says(
+    value: Any, error: Exception, shown: str
+) -> None:
+    assert hide_values(str(error), error, value) == str(error)
+    with limit_shown_values(ShownValues.TYPES):
+        assert hide_values(str(error), error, value) == shown
+
+
+def test_with_none_an_exception_says_only_its_type() -> None:
+    error = fail("4711")
+    with limit_shown_values(ShownValues.NONE):
+        assert hide_values(f"{error!r} in f, app.py:3", error) == "ValueError in f, app.py:3"
+        assert hide_values("", ValueError()) == ""
+
+
+NESTED = st.recursive(
+    st.uuids().map(str) | st.uuids().map(lambda each: each.bytes.hex().encode()) | st.uuids(),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from("xyz"), inner),
+)
+
+
+@given(NESTED)
+def test_no_part_of_a_value_is_left_where_an_exception_quotes_all_of_it(value: Any) -> None:
+    error = ValueError(f"got {value!r}")
+    with limit_shown_values(ShownValues.TYPES):
+        text = hide_values(str(error), error, value)
+    assert not re.search("[0-9a-f]{8}", text), text
