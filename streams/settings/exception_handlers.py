@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
+from streams.common.names import explain_illegal_name
+
 
 class Stage(StrEnum):
     """Names the stages of processing at which a record can fail."""
@@ -53,10 +55,10 @@ class DeadLetter:
 def dead_letter(topic: str) -> DeadLetter:
     """Return the response that writes a record that fails to `topic`, which must exist.
 
-    Raises ValueError if `topic` is no name.
+    Raises ValueError if `topic` is no legal name of a topic.
     """
-    if not isinstance(topic, str) or not topic:
-        raise ValueError(f"a dead-letter topic is a name, not {topic!r}")
+    if (fault := explain_illegal_name(topic)) is not None:
+        raise ValueError(f"a dead-letter topic is a name, not {topic!r}: {fault}")
     return DeadLetter(topic)
 
 

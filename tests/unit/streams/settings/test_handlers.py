@@ -376,6 +376,20 @@ def test_handlers_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     assert load_config().handlers.processing == dead_letter("dead")
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "ü", "x" * 250])
+def test_a_dead_letter_topic_with_a_name_that_no_topic_can_have_is_refused(name: Any) -> None:
+    with pytest.raises(ValueError, match="a dead-letter topic is a name, not"):
+        dead_letter(name)
+    with pytest.raises(ConfigError, match="setting 'processing_handler'"):
+        load_config(processing_handler=f"dead_letter:{name}")
+
+
+def test_a_handler_that_names_an_illegal_topic_fails_on_its_record() -> None:
+    message = r"handler itself failed on in\[0\]@7: ValueError.*not 'a/b': it may have letters"
+    with pytest.raises(StreamsError, match=message):
+        unreadable(deserialization=lambda _: dead_letter("a/b")).pipe("k", "v")
+
+
 @pytest.mark.parametrize("given", ["ignore", "dead_letter:", 7, None])
 def test_a_handler_that_is_none_is_refused(given: Any) -> None:
     with pytest.raises(ConfigError, match="setting 'processing_handler'"):
