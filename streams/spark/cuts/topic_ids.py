@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from streams.command_lines import format_command
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import ConfigError, UserError
 from streams.runtime.offset_metadata import decode_metadata
@@ -61,7 +62,7 @@ def check_committed_changelogs(
                 raise UserError(
                     f"there is no cut: {read.changelog!r} is another topic of the same name than "
                     f"the one in which store {store!r} was committed: it was deleted and created "
-                    "again. Start over with `millrace group reset`"
+                    f"again. Start over with {format_command('group reset')}"
                 )
 
 
