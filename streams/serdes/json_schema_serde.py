@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar, overload
 
+from state.shown_values import quote_value
 from streams.serdes.dataclass_builder import create_builder, describe_type
 from streams.serdes.json_exactness import (
     MAX_DEPTH,
@@ -152,10 +153,11 @@ def _name_refusals(function: Any) -> Any:
         except RecursionError:
             raise NotExact(f"it is nested more than {MAX_DEPTH} deep, or holds itself") from None
         except SerializationError as error:
-            steps = getattr(error.__context__, "absolute_path", None)  # of jsonschema's error
-            if steps is None:
+            invalid: Any = error.__context__  # jsonschema's error, which may quote a whole message
+            if not hasattr(invalid, "absolute_path"):
                 raise
-            text = f"{_describe_path(steps)}: {error}"
+            said = str(error).replace(repr(invalid.instance), quote_value(invalid.instance))
+            text = f"{_describe_path(invalid.absolute_path)}: {said}"
             raise SerializationError(f"{text:.{_MESSAGE_CHARACTERS}}") from None
 
     return convert_message

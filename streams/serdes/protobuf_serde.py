@@ -1,9 +1,19 @@
-"""Serialise Protobuf messages with a schema registry, by confluent-kafka."""
+"""Serialise Protobuf messages with a schema registry, by confluent-kafka.
+
+confluent-kafka registers the file of a message's class, and frames messages with the schema's id
+and the place of the message in its file. Beside it this checks what Protobuf lets pass: messages of
+another type that are read as this one, fields whose type the reader declares otherwise
+(`protobuf_writers`), messages that are nested more deeply than they can be read. And equal
+messages have equal bytes here, maps included, since keys and stores compare bytes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, TypeVar
 
+from streams.serdes.protobuf_evolution import ProtobufMismatch, find_messages
+from streams.serdes.protobuf_writers import WriterComparisons
 from streams.serdes.registry_client import RegistrySettings, prepare_connection
 from streams.serdes.registry_serde import (
     Deserializer,
@@ -12,16 +22,21 @@ from streams.serdes.registry_serde import (
     complete_settings,
     create_missing_extra_error,
     create_unbound_serde,
+    uses_registered_schema,
 )
 from streams.serdes.serde import Serde
 
 T = TypeVar("T")
+
+_MAX_DEPTH = 100
+"""The depth to which readers of Protobuf take messages in each other, in any language."""
 
 
 def protobuf(
     *,
     registry: RegistrySettings,
     message_type: type[T],
+    former_names: Collection[str] = (),
     serializer: SerializerSettings | None = None,
     deserializer: SerializerSettings | None = None,
 ) -> Serde[T]:
@@ -29,23 +44,94 @@ def protobuf(
 
     Its counterpart is Confluent's KafkaProtobufSerializer. Messages are instances of
     `message_type`, a class that protoc has generated; the registry has its file and those that this
-    imports.
+    imports. A message of another type is refused when it is read, in whatever package it is, unless
+    its full name is one of `former_names`. So is one with a field that its writer declares
+    otherwise and whose value `message_type` would change.
     """
     try:
         from confluent_kafka.schema_registry.protobuf import (
             ProtobufDeserializer,
             ProtobufSerializer,
         )
+        from google.protobuf.message import Message
     except ImportError as error:
         raise create_missing_extra_error("protobuf", error) from error
-    if not hasattr(message_type, "DESCRIPTOR"):
+    if not (isinstance(message_type, type) and issubclass(message_type, Message)):
         raise TypeError(f"serdes.protobuf needs a class that protoc has made, got {message_type!r}")
     connect = prepare_connection(registry)
-
-    def create_serializers(client: Any) -> tuple[Serializer, Deserializer]:
-        return (
-            ProtobufSerializer(message_type, client, complete_settings(serializer)),
-            ProtobufDeserializer(message_type, complete_settings(deserializer), client),
+    descriptor: Any = message_type.DESCRIPTOR  # type: ignore[attr-defined]
+    writing = complete_settings(serializer)
+    if descriptor.containing_type is not None and uses_registered_schema(writing):
+        raise ValueError(
+            f"serdes.protobuf({descriptor.name}) can't be made: confluent-kafka finds only "
+            "messages of the top level in a registered schema (use.*)"
         )
 
+    def create_serializers(client: Any) -> tuple[Serializer, Deserializer]:
+        reading = complete_settings(deserializer)
+        comparisons = WriterComparisons(client, descriptor, former_names)
+        comparisons.observe_ids(reading)
+        read = ProtobufDeserializer(message_type, reading, client)
+        write = ProtobufSerializer(message_type, client, writing)
+        return _write_exactly(write, message_type), _read_exactly(read, comparisons, descriptor)
+
     return create_unbound_serde(f"protobuf({message_type.__name__})", connect, create_serializers)
+
+
+def _write_exactly(write: Serializer, message_type: Any) -> Serializer:
+    """Return a serializer that refuses what can't be read, and writes equal messages as equals."""
+    kinds = list(find_messages(message_type.DESCRIPTOR))
+    has_maps = any(kind.GetOptions().map_entry for kind in kinds)
+    is_recursive = any(_holds_itself(kind) for kind in kinds)
+    if not (has_maps or is_recursive):
+        return write
+
+    def write_exactly(message: Any, context: Any) -> bytes:
+        data = write(message, context)
+        if is_recursive:
+            _refuse_deep(message_type, message)
+        if not has_maps:
+            return data
+        # Maps have no order of their own. A rule that encrypts leaves other bytes at the end.
+        content = message.SerializeToString()
+        if content and data.endswith(content):
+            sorted_content: bytes = message.SerializeToString(deterministic=True)
+            return data[: -len(content)] + sorted_content
+        return data
+
+    return write_exactly
+
+
+def _holds_itself(descriptor: Any) -> bool:
+    parts = (each.message_type for each in descriptor.fields if each.message_type)
+    return any(
+        found.full_name == descriptor.full_name for part in parts for found in find_messages(part)
+    )
+
+
+def _refuse_deep(message_type: Any, message: Any) -> None:
+    from google.protobuf.message import DecodeError
+
+    try:
+        message_type.FromString(message.SerializeToString())
+    except DecodeError as error:
+        raise ValueError(f"it is nested more than {_MAX_DEPTH} deep: {error}") from None
+
+
+def _read_exactly(
+    read: Deserializer, comparisons: WriterComparisons, descriptor: Any
+) -> Deserializer:
+    """Return a deserializer that refuses what `message_type` would take for another message."""
+    has_required = any(
+        field.is_required for kind in find_messages(descriptor) for field in kind.fields
+    )
+
+    def read_exactly(data: bytes, context: Any) -> Any:
+        message = read(data, context)
+        comparisons.check(context)
+        if has_required and not message.IsInitialized():
+            names = ", ".join(message.FindInitializationErrors())
+            raise ProtobufMismatch(f"{descriptor.full_name} requires {names}, which is missing")
+        return message
+
+    return read_exactly

@@ -15,6 +15,7 @@ from confluent_kafka.schema_registry import Schema, SchemaReference
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from state.shown_values import ShownValues, limit_shown_values
 from streams import App, TopologyTestDriver, serdes
 from streams.serdes import Serde
 from tests import edge_values as edges
@@ -94,6 +95,16 @@ def test_a_refusal_of_a_large_value_is_short() -> None:
             {"text": "x" * 10_000_000}
         )
     assert len(str(refused.value)) < 1_000
+
+
+def test_a_refusal_shows_no_more_of_a_value_than_the_application_allows() -> None:
+    serde = bind({"title": "T", "properties": {"name": {"maxLength": 3}}})
+    data = bind().serialize({"name": "Ada Lovelace"})
+    with (
+        limit_shown_values(ShownValues.TYPES),
+        pytest.raises(ValueError, match=r"value\.name: <str of 12 characters> is too long; for t"),
+    ):
+        serde.deserialize(data)
 
 
 @pytest.mark.parametrize("depth", [250, 254, 255, 2000])
