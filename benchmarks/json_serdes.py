@@ -26,6 +26,28 @@ _CALLS = 1_000
 
 
 @dataclass
+class Total:
+    """Represents the state of an aggregation."""
+
+    count: int
+    sum: int
+
+
+@dataclass
+class Payment:
+    """Represents a flat record of eight fields."""
+
+    order: str
+    customer: str
+    cents: int
+    currency: str
+    at: int
+    paid: bool
+    rate: float
+    note: str | None = None
+
+
+@dataclass
 class Line:
     """Represents a line of an order."""
 
@@ -72,6 +94,13 @@ CASES: dict[str, Any] = {
     "an integer of 67 bits": {"wei": 123456789012345678901, "to": "0x52908400"},
 }
 
+DECLARED_CASES: dict[type[Any], str] = {
+    Total: "state of 2 numbers",
+    Payment: "flat, 8 fields",
+    Order: "nested, 3 lines",
+}
+"""The dataclasses, each with the case that it is read from."""
+
 
 def measure_ns(function: Callable[[Any], Any], argument: Any) -> float:
     """Return the shortest time of one call, in ns."""
@@ -99,11 +128,25 @@ def main() -> None:
         add(name, "write", len(data), alone, measure_ns(serdes.json.serialize, value))
         alone = measure_ns(orjson.loads, data)
         add(name, "read", len(data), alone, measure_ns(serdes.json.deserialize, data))
-    declared = serdes.json(Order)
-    data = serdes.json.serialize(_ORDER)
-    order = declared.deserialize(data)
-    alone, checked = measure_ns(orjson.dumps, order), measure_ns(declared.serialize, order)
-    add("json(Order), 3 lines", "write", len(data), alone, checked)
+    for cls, record in DECLARED_CASES.items():
+        declared, value = serdes.json(cls), CASES[record]
+        data = serdes.json.serialize(value)
+        built = declared.deserialize(data)
+        name = f"json({cls.__name__}), {record}"
+        add(
+            name,
+            "write",
+            len(data),
+            measure_ns(orjson.dumps, built),
+            measure_ns(declared.serialize, built),
+        )
+        add(
+            name,
+            "read",
+            len(data),
+            measure_ns(orjson.loads, data),
+            measure_ns(declared.deserialize, data),
+        )
     Console().print(table)
 
 

@@ -17,12 +17,14 @@ from streams.serdes.plain import (
 )
 from streams.serdes.protobuf_serde import protobuf
 from streams.serdes.serde import Field, Serde, of
+from streams.serdes.unknown_fields import UnknownFields
 from streams.serdes.windows import session_windowed, windowed
 
 __all__ = [
     "Field",
     "JsonSerde",
     "Serde",
+    "UnknownFields",
     "avro",
     "bytes",
     "changed",

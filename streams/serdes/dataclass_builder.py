@@ -1,38 +1,48 @@
-"""Build dataclasses from the dicts and lists of a decoded message.
+"""Build dataclasses from the dicts and lists of a decoded message, by pydantic's core.
 
-A dataclass becomes one function, composed when its serde is created. Fields of dataclasses, lists,
-tuples, sets and dicts of them, optional or not, are built, and so are enumerations and the types
-that JSON writes as text (datetime, date, time, UUID, Decimal). What is a number, text or boolean in
-the message is taken as it is: a dataclass of such fields is called with the decoded dict and
-nothing else.
+A type becomes one validator, composed when its serde is created (`message_schemas`). It checks the
+types of all fields, without converting one into another: a number is no text, a float no integer.
+Fields of dataclasses, lists, tuples, sets and dicts of them, optional or not, are built, and so are
+enumerations and the types that JSON writes as text (datetime, date, time, UUID, Decimal). A field
+that is missing takes its default.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import re
-import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date, datetime, time
-from decimal import Decimal, InvalidOperation
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, NoReturn
-from uuid import UUID
+from typing import Any
+
+from pydantic_core import SchemaValidator, ValidationError
 
 from state.shown_values import describe_value
+from streams.serdes.declared_types import (
+    DICTS,
+    LISTS,
+    SETS,
+    describe_type,
+    is_union,
+    needs_building,
+    resolve_field_types,
+    strip_type_hint,
+)
+from streams.serdes.message_schemas import DataclassMismatch, create_message_schema
+from streams.serdes.unknown_fields import Unknown
+
+__all__ = [
+    "DataclassMismatch",
+    "create_builder",
+    "describe_type",
+    "resolve_field_types",
+    "strip_type_hint",
+    "to_plain_objects",
+]
 
 Convert = Callable[[Any], Any]
 
-_FROM_TEXT: dict[type, Convert] = {
-    datetime: datetime.fromisoformat,
-    date: date.fromisoformat,
-    time: time.fromisoformat,
-    UUID: UUID,
-}
-LISTS = (list, Sequence)
-DICTS = (dict, Mapping)
-SETS = (set, frozenset)
+_ERRORS_SHOWN = 3
 
 
 def to_plain_objects(value: Any) -> Any:
@@ -50,276 +60,106 @@ def to_plain_objects(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-class DataclassMismatch(ValueError):
-    """Reports that a message does not match a dataclass, with the place and the reason."""
-
-    def __init__(self, reason: str, path: str = "") -> None:
-        super().__init__(f"{path.lstrip('.')}: {reason}" if path else reason)
-        self.reason, self.path = reason, path
-
-    def in_parent(self, step: str) -> DataclassMismatch:
-        """Return the mismatch as seen from the enclosing object; `step` is .field or [index]."""
-        return DataclassMismatch(self.reason, step + self.path)
-
-
-def create_builder(type_hint: Any) -> Convert | None:
+def create_builder(type_hint: Any, unknown: Unknown = "refuse") -> Convert | None:
     """Return the function that builds a dataclass, or a value of another type, from a message.
 
-    None for a type whose values are taken as they are in the message. The function raises
-    ValueError, naming the field. This one raises TypeError for a field whose type a message can't
+    None for a type that messages have themselves, as int and dict[str, int]. `unknown` says what
+    becomes of fields that a dataclass does not have. The function raises DataclassMismatch, naming
+    the fields that do not fit. This one raises TypeError for a field whose type a message can't
     tell.
     """
-    return _converter_for(type_hint, {})
+    if not needs_building(type_hint):
+        return None
+    validate = SchemaValidator(create_message_schema(type_hint, unknown)).validate_python
+
+    def build(message: Any) -> Any:
+        try:
+            return validate(message)
+        except ValidationError as error:
+            mismatch = _describe_errors(type_hint, error)
+        raise mismatch
+
+    return build
 
 
-def describe_type(type_hint: Any) -> str:
-    """Return the name of a type, as Order or list[Order], for the name of its serde."""
-    if typing.get_origin(type_hint) is None and isinstance(type_hint, type):
-        return type_hint.__name__
+def _describe_errors(type_hint: Any, error: ValidationError) -> DataclassMismatch:
+    """Return what a validator has found as one error, by the paths of the fields."""
+    found = error.errors(include_url=False)
+    if any(each["type"].startswith("recursion") for each in found):
+        return DataclassMismatch("it is nested more than 255 deep")
+    first, *others = (_describe_error(type_hint, each) for each in found[:_ERRORS_SHOWN])
+    more = [f"{each.path.lstrip('.')}: {each.reason}" for each in others]
+    if len(found) > _ERRORS_SHOWN:
+        more.append(f"{len(found) - _ERRORS_SHOWN} more")
+    mismatch = DataclassMismatch("; ".join([first.reason, *more]), first.path)
+    mismatch.__cause__ = first.__cause__
+    return mismatch
+
+
+def _describe_error(type_hint: Any, error: Any) -> DataclassMismatch:
+    """Return one error of a validator: the path of the field, what it needs, and what it got."""
+    path, parent, kind = "", type_hint, error["type"]
+    hint: Any = _strip_optional(type_hint)
+    for step in error["loc"]:
+        if step == "[key]":
+            return DataclassMismatch(_describe_need(_key_hint(parent), error["input"]), path)
+        if kind == "missing" and typing.get_origin(hint) is tuple:
+            kind = "too_short"
+            break
+        parent = hint
+        text, child = _take_step(hint, step)
+        path, hint = path + text, _strip_optional(child)
+    if kind == "missing":
+        reason = f"{describe_type(parent)} needs it, and it is missing"
+    elif kind == "extra_forbidden":
+        reason = f"{describe_type(parent)} has no such field"
+    elif isinstance(refusal := error.get("ctx", {}).get("error"), DataclassMismatch):
+        mismatch = DataclassMismatch(refusal.reason, path)
+        mismatch.__cause__ = refusal.__cause__
+        return mismatch
+    else:
+        reason = _describe_need(hint, error["input"])
+    return DataclassMismatch(reason, path)
+
+
+def _take_step(type_hint: Any, step: int | str) -> tuple[str, Any]:
+    """Return a step of an error's path as text, and the type that is declared there."""
     arguments = typing.get_args(type_hint)
-    named = re.sub(r"\b\w+\.", "", str(type_hint))
-    return named if arguments else str(type_hint)
+    if isinstance(step, int):
+        if typing.get_origin(type_hint) is tuple and arguments[1:] != (...,):
+            return f"[{step}]", arguments[step] if step < len(arguments) else Any
+        return f"[{step}]", arguments[0] if arguments else Any
+    if typing.get_origin(type_hint) in DICTS:
+        return f"[{step!r}]", arguments[1]
+    if dataclasses.is_dataclass(type_hint) and isinstance(type_hint, type):
+        return f".{step}", resolve_field_types(type_hint).get(step, Any)
+    return f".{step}", Any
 
 
-def _add_dataclass_builder(cls: type[Any], builders: dict[type[Any], Convert]) -> Convert:
-    """Return the function that builds a dataclass, and add it to `builders`.
-
-    A dataclass that refers to itself finds its own function there before it is complete.
-    """
-
-    def build_later(message: Any) -> Any:
-        return builders[cls](message)
-
-    builders[cls] = build_later
-    fields = {each.name: each for each in dataclasses.fields(cls) if each.init}
-    converts = _field_converters(cls, fields, builders)
-
-    def build_flat(message: Any) -> Any:
-        try:
-            return cls(**message)
-        except Exception as error:
-            _raise_mismatch(cls, fields, message, error)
-
-    def build_nested(message: Any) -> Any:
-        name = ""
-        try:
-            for name, convert in converts:
-                if name in message:
-                    message[name] = convert(message[name])
-        except DataclassMismatch as misfit:
-            raise misfit.in_parent(f".{name}") from None
-        except TypeError as error:
-            _raise_mismatch(cls, fields, message, error)
-        return build_flat(message)
-
-    builders[cls] = build_nested if converts else build_flat
-    return builders[cls]
+def _key_hint(type_hint: Any) -> Any:
+    return (typing.get_args(type_hint) or (Any,))[0]
 
 
-def _field_converters(
-    cls: type[Any], field_names: Iterable[str], builders: dict[type[Any], Convert]
-) -> list[tuple[str, Convert]]:
-    """Return the fields whose decoded values must be converted, each with its converter."""
-    hints = resolve_field_types(cls)
-    converts = []
-    for name in field_names:
-        try:
-            convert = _converter_for(hints[name], builders)
-        except TypeError as error:
-            raise TypeError(f"{cls.__name__}.{name}: {error}") from None
-        if convert is not None:
-            converts.append((name, convert))
-    return converts
-
-
-def resolve_field_types(cls: type[Any]) -> dict[str, Any]:
-    """Return the types of a dataclass's fields. Raises TypeError for one that is unknown."""
-    try:
-        return typing.get_type_hints(cls, include_extras=True)
-    except NameError as error:
-        raise TypeError(
-            f"{cls.__name__}: {error}, which is the type of a field: define it, and outside of "
-            "functions, before the serde"
-        ) from None
-
-
-def _raise_mismatch(
-    cls: type[Any], fields: Mapping[str, dataclasses.Field[Any]], message: Any, error: Exception
-) -> NoReturn:
-    """Raise DataclassMismatch with the reason why `cls` can't be created from a message."""
-    if not isinstance(message, dict):
-        raise DataclassMismatch(
-            f"needs an object for {cls.__name__}, got {describe_value(message)}"
-        ) from None
-    missing = dataclasses.MISSING
-    for name, field in fields.items():
-        if name not in message and field.default is missing and field.default_factory is missing:
-            raise DataclassMismatch(
-                f"{cls.__name__} needs it, and it is missing", f".{name}"
-            ) from None
-    for name in message:
-        if name not in fields:
-            raise DataclassMismatch(f"{cls.__name__} has no such field", f".{name}") from None
-    raise DataclassMismatch(
-        f"{cls.__name__} refuses it: {type(error).__name__}: {error}"
-    ) from error
-
-
-def _converter_for(type_hint: Any, builders: dict[type[Any], Convert]) -> Convert | None:
-    """Return the function that converts a decoded value to a type, or None if none is needed."""
+def _strip_optional(type_hint: Any) -> Any:
+    """Return the type X of `X | None`, and another type without its annotations."""
     type_hint = strip_type_hint(type_hint)
+    if is_union(type_hint):
+        others = [each for each in typing.get_args(type_hint) if each is not type(None)]
+        return strip_type_hint(others[0]) if len(others) == 1 else type_hint
+    return type_hint
+
+
+def _describe_need(type_hint: Any, found: Any) -> str:
+    """Return what a field of a type needs, and what was in the message."""
     origin, arguments = typing.get_origin(type_hint), typing.get_args(type_hint)
-    if origin in (typing.Union, types.UnionType):
-        return _union_converter(arguments, builders)
-    if origin in LISTS and arguments:
-        return _list_converter(_converter_for(arguments[0], builders), list)
-    if origin in SETS and arguments:
-        return _list_converter(_converter_for(arguments[0], builders), origin)
-    if origin is tuple and arguments:
-        return _tuple_converter(arguments, builders)
-    if origin in DICTS and arguments:
-        return _dict_converter(arguments, builders)
-    if type_hint is tuple:
-        return _list_converter(None, tuple)
-    if not isinstance(type_hint, type):
-        return None
     if dataclasses.is_dataclass(type_hint):
-        return builders.get(type_hint) or _add_dataclass_builder(type_hint, builders)
-    if issubclass(type_hint, Enum):
-        return _call_converter(type_hint, type_hint)
-    return _call_converter(_FROM_TEXT[type_hint], type_hint) if type_hint in _FROM_TEXT else None
-
-
-def strip_type_hint(type_hint: Any) -> Any:
-    """Return the type that an annotated type or a NewType stands for."""
-    while typing.get_origin(type_hint) is typing.Annotated:
-        type_hint = typing.get_args(type_hint)[0]
-    return type_hint.__supertype__ if isinstance(type_hint, typing.NewType) else type_hint
-
-
-def _union_converter(
-    type_hints: Sequence[Any], builders: dict[type[Any], Convert]
-) -> Convert | None:
-    """Return the converter of `X | None`, or None if the union has no type that needs a converter.
-
-    Raises TypeError for a union of several types of which one needs a converter, since a message
-    does not tell which of them it has.
-    """
-    others = [hint for hint in type_hints if hint is not types.NoneType]
-    converts = [convert for hint in others if (convert := _converter_for(hint, builders))]
-    if not converts:
-        return None
-    if len(others) > 1:
-        names = " | ".join(getattr(hint, "__name__", str(hint)) for hint in others)
-        raise TypeError(f"a message does not tell which of {names} it has")
-    (convert,) = converts
-    return lambda found: None if found is None else convert(found)
-
-
-def _list_converter(
-    convert: Convert | None, collection_type: Callable[[Any], Any]
-) -> Convert | None:
-    if convert is None and collection_type is list:
-        return None
-
-    def build_list(elements: Any) -> Any:
-        if type(elements) is not list:
-            raise DataclassMismatch(f"needs a list, got {describe_value(elements)}")
-        if convert is None:
-            return collection_type(elements)
-        index = 0
-        try:
-            for index, value in enumerate(elements):
-                elements[index] = convert(value)
-        except DataclassMismatch as misfit:
-            raise misfit.in_parent(f"[{index}]") from None
-        return elements if collection_type is list else collection_type(elements)
-
-    return build_list
-
-
-def _tuple_converter(
-    type_hints: Sequence[Any], builders: dict[type[Any], Convert]
-) -> Convert | None:
-    if len(type_hints) == 2 and type_hints[1] is Ellipsis:
-        return _list_converter(_converter_for(type_hints[0], builders), tuple)
-    converts = [_converter_for(hint, builders) for hint in type_hints]
-
-    def build_tuple(elements: Any) -> Any:
-        if type(elements) is not list or len(elements) != len(converts):
-            raise DataclassMismatch(
-                f"needs a list of {len(converts)}, got {describe_value(elements)}"
-            )
-        for index, convert in enumerate(converts):
-            try:
-                if convert is not None:
-                    elements[index] = convert(elements[index])
-            except DataclassMismatch as misfit:
-                raise misfit.in_parent(f"[{index}]") from None
-        return tuple(elements)
-
-    return build_tuple
-
-
-def _dict_converter(
-    type_hints: Sequence[Any], builders: dict[type[Any], Convert]
-) -> Convert | None:
-    """Return the conversion of a dict's keys, which are text in a message, and of its values."""
-    convert_key, convert = _key_converter(type_hints[0]), _converter_for(type_hints[1], builders)
-    if convert is None and convert_key is None:
-        return None
-
-    def build_dict(entries: Any) -> Any:
-        if type(entries) is not dict:
-            raise DataclassMismatch(f"needs an object, got {describe_value(entries)}")
-        key, found = None, {}
-        try:
-            for key, value in entries.items():
-                built = value if convert is None else convert(value)
-                found[key if convert_key is None else convert_key(key)] = built
-        except DataclassMismatch as misfit:
-            raise misfit.in_parent(f"[{key!r}]") from None
-        if len(found) < len(entries):
-            raise DataclassMismatch(f"has a key twice, got {describe_value(entries)}")
-        return found
-
-    return build_dict
-
-
-def _key_converter(type_hint: Any) -> Convert | None:
-    """Return the function that converts the keys of an object, or None if they stay text."""
-    type_hint = strip_type_hint(type_hint)
-    if type_hint is int:
-        return _call_converter(int, int)
-    return _converter_for(type_hint, {}) if _is_key_type(type_hint) else None
-
-
-def _is_key_type(type_hint: Any) -> bool:
-    return isinstance(type_hint, type) and (type_hint in _FROM_TEXT or issubclass(type_hint, Enum))
-
-
-def _to_decimal(decoded: Any) -> Decimal:
-    """Return the decimal of a text or an integer, or raise ValueError: a float is rounded."""
-    if type(decoded) not in (int, str):
-        raise ValueError("not exact")
-    try:
-        return Decimal(decoded)
-    except InvalidOperation as error:
-        raise ValueError(str(error)) from None
-
-
-_FROM_TEXT[Decimal] = _to_decimal
-
-
-def _call_converter(function: Convert, result_type: type[Any]) -> Convert:
-    def build_value(decoded: Any) -> Any:
-        if isinstance(decoded, result_type):  # decoded already, as Avro does with its logical types
-            return decoded
-        try:
-            return function(decoded)
-        except (TypeError, ValueError, AttributeError):
-            raise DataclassMismatch(
-                f"needs {result_type.__name__}, got {describe_value(decoded)}"
-            ) from None
-
-    return build_value
+        need = f"an object for {describe_type(type_hint)}"
+    elif origin in DICTS or type_hint is dict:
+        need = "an object"
+    elif origin is tuple and arguments[1:] != (...,):
+        need = f"a list of {len(arguments)}"
+    elif (origin or type_hint) in (*LISTS, *SETS, tuple, Sequence):
+        need = "a list"
+    else:
+        need = describe_type(type_hint)
+    return f"needs {need}, got {describe_value(found)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from typing import Any, TypeVar, overload
 
 import orjson
@@ -16,6 +17,7 @@ from streams.serdes.json_exactness import (
 )
 from streams.serdes.json_types import create_encoder
 from streams.serdes.serde import Serde
+from streams.serdes.unknown_fields import Unknown
 
 T = TypeVar("T")
 
@@ -24,31 +26,49 @@ class JsonSerde(Serde[Any]):
     """Serialises JSON by orjson; calling it with a type returns a serde that builds its values."""
 
     @overload
-    def __call__(self, type: None = None, *, lossy: bool = False) -> Serde[Any]: ...
+    def __call__(
+        self, type: None = None, *, lossy: bool = False, unknown: Unknown = "ignore"
+    ) -> Serde[Any]: ...
     @overload
-    def __call__(self, type: type[T], *, lossy: bool = False) -> Serde[T]: ...
+    def __call__(
+        self, type: type[T], *, lossy: bool = False, unknown: Unknown = "ignore"
+    ) -> Serde[T]: ...
     @overload
-    def __call__(self, type: Any, *, lossy: bool = False) -> Serde[Any]: ...
-    def __call__(self, type: Any = None, *, lossy: bool = False) -> Serde[Any]:  # noqa: A002  the public name
+    def __call__(
+        self, type: Any, *, lossy: bool = False, unknown: Unknown = "ignore"
+    ) -> Serde[Any]: ...
+    def __call__(
+        self,
+        type: Any = None,  # noqa: A002  the public name
+        *,
+        lossy: bool = False,
+        unknown: Unknown = "ignore",
+    ) -> Serde[Any]:
         """Return the serde of a type, or this one without a type.
 
         `type` is a dataclass, or another type that JSON has only where it is declared, as datetime,
-        tuple[int, ...] and dict[UUID, Order]. `lossy` writes without a type what orjson writes,
-        though it comes back as another type: a datetime as text, a tuple as list, NaN as null.
+        tuple[int, ...] and dict[UUID, Order]. The types of all fields are checked, both ways.
+        `unknown` says what becomes of the fields of a message that a dataclass does not have: they
+        are left out ("ignore"), the message is refused ("refuse"), or they are kept with the object
+        and written with it ("keep"). `lossy` writes without a type what orjson writes, though it
+        comes back as another type: a datetime as text, a tuple as list, NaN as null.
 
-        Raises TypeError if `type` is none of these, or has a field whose type JSON can't tell.
+        Raises TypeError if `type` is none of these, or has a field whose type JSON can't tell;
+        ValueError for another `unknown`.
         """
+        if unknown not in typing.get_args(Unknown):
+            raise ValueError(f'unknown= is "ignore", "refuse" or "keep", got {unknown!r}')
         if type is None:
             return _LOSSY if lossy else self
         if lossy:
             raise TypeError("lossy=True writes values without a type: give one of the two")
-        build = create_builder(type)
+        build = create_builder(type, unknown)
         if build is None:
             raise TypeError(
                 "serdes.json takes a dataclass, or a type that JSON has only where it is declared "
                 f"(datetime, Decimal, tuple[int, ...]), got {type!r}"
             )
-        encode = create_encoder(type)
+        encode = create_encoder(type, unknown)
 
         def serialize_declared(value: Any) -> bytes:
             try:

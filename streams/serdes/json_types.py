@@ -2,7 +2,7 @@
 
 A type becomes one function, composed when its serde is created. It returns dicts, lists, texts and
 numbers, and refuses a value that would come back as another one: a subclass, a tuple where a list
-is declared, a time whose zone is more than an offset.
+is declared, a text in a field of numbers, a time whose zone is more than an offset.
 """
 
 from __future__ import annotations
@@ -18,106 +18,228 @@ from typing import Any
 from uuid import UUID
 
 from state.shown_values import describe_value
-from streams.serdes.dataclass_builder import (
+from streams.serdes.declared_types import (
     DICTS,
     LISTS,
     SETS,
+    describe_type,
+    find_scalar_kinds,
+    is_union,
+    list_init_fields,
     resolve_field_types,
     strip_type_hint,
 )
-from streams.serdes.json_exactness import NotExact, are_scalars, check_plain
+from streams.serdes.json_exactness import NotExact, check_plain
+from streams.serdes.unknown_fields import Unknown, find_unknown_field, get_unknown_fields
 
 Encode = Callable[[Any], Any]
+Kinds = frozenset[type]
+
+_SEEN_MAX = 256
+"""How many combinations of the classes of a dataclass's scalars are remembered."""
 
 
-def create_encoder(type_hint: Any) -> Encode:
+def create_encoder(type_hint: Any, unknown: Unknown = "refuse") -> Encode:
     """Return the function that turns a value of a type into what JSON has.
 
-    That function raises NotExact, naming the place in the value.
+    With `unknown="keep"` the fields that were kept with a dataclass are written too. The function
+    raises NotExact, naming the place in the value.
     """
-    return _encoder_for(type_hint, {}) or check_plain
+    return _EncoderComposer(unknown).compose(type_hint)
 
 
-def _encoder_for(type_hint: Any, encoders: dict[type[Any], Encode]) -> Encode | None:
-    """Return the function that encodes a type, or None for one that JSON has itself."""
-    type_hint = strip_type_hint(type_hint)
-    origin, arguments = typing.get_origin(type_hint), typing.get_args(type_hint)
-    if origin in (typing.Union, types.UnionType):
-        return _optional_encoder(arguments, encoders)
-    if origin in LISTS and arguments:
-        element = _encoder_for(arguments[0], encoders)
-        return None if element is None else _list_encoder(list, element)
-    if type_hint is tuple or (origin is tuple and arguments):
-        return _tuple_encoder(arguments, encoders)
-    if origin in SETS and arguments:
-        return _set_encoder(origin, _encoder_for(arguments[0], encoders) or check_plain)
-    if origin in DICTS and arguments:
-        return _dict_encoder(arguments, encoders)
-    if not isinstance(type_hint, type):
-        return None
-    if dataclasses.is_dataclass(type_hint):
-        return encoders.get(type_hint) or _add_dataclass_encoder(type_hint, encoders)
-    if issubclass(type_hint, Enum):
-        return _exact_encoder(type_hint, lambda member: check_plain(member.value))
-    return _TEXT_ENCODERS.get(type_hint)
+class _EncoderComposer:
+    """Composes encoders; those of dataclasses are found again, also while they are incomplete."""
+
+    def __init__(self, unknown: Unknown) -> None:
+        self._encoders: dict[type[Any], Encode] = {}
+        self._unknown = unknown
+
+    def compose(self, type_hint: Any) -> Encode:
+        """Return the function that encodes a type."""
+        type_hint = strip_type_hint(type_hint)
+        kinds = find_scalar_kinds(type_hint)
+        if kinds is not None:
+            return _scalar_encoder(kinds, type_hint)
+        origin, arguments = typing.get_origin(type_hint), typing.get_args(type_hint)
+        if is_union(type_hint):
+            return self._compose_union(type_hint)
+        if origin is typing.Literal:
+            return _literal_encoder(arguments)
+        if origin in LISTS and arguments:
+            kinds = find_scalar_kinds(arguments[0]) or frozenset()
+            return _list_encoder(list, self.compose(arguments[0]), kinds)
+        if type_hint is tuple or (origin is tuple and arguments):
+            return self._compose_tuple(arguments)
+        if origin in SETS and arguments:
+            return _set_encoder(origin, self.compose(arguments[0]))
+        if origin in DICTS and arguments:
+            return _dict_encoder(
+                _encoder_for_key(arguments[0]),
+                self.compose(arguments[1]),
+                find_scalar_kinds(arguments[1]),
+            )
+        if not isinstance(type_hint, type) or type_hint is object:
+            return check_plain
+        if dataclasses.is_dataclass(type_hint):
+            return self._encoders.get(type_hint) or self._add_dataclass(type_hint)
+        if issubclass(type_hint, Enum):
+            return _exact_encoder(type_hint, lambda member: check_plain(member.value))
+        return _TEXT_ENCODERS.get(type_hint) or _plain_encoder(type_hint)
+
+    def _add_dataclass(self, cls: type[Any]) -> Encode:
+        """Return the function that encodes a dataclass, and add it to the encoders."""
+        self._encoders[cls] = lambda value: self._encoders[cls](value)
+        hints, rest = resolve_field_types(cls), find_unknown_field(cls)
+        names = [each.name for each in list_init_fields(cls) if each.name != rest]
+        scalars = [name for name in names if find_scalar_kinds(hints[name]) is not None]
+        checks = {name: self.compose(hints[name]) for name in scalars}
+        steps = [(name, self.compose(hints[name])) for name in names if name not in checks]
+        to_message, get_scalars = _compile_reads(names, scalars)
+        seen = set[tuple[type, ...]]()
+
+        def encode_dataclass(value: Any) -> Any:
+            if type(value) is not cls:
+                raise NotExact(f"needs {cls.__name__}, got {describe_value(value)}")
+            message = to_message(value)
+            name = ""
+            try:
+                for name, encode in steps:
+                    message[name] = encode(message[name])
+                # Whether scalars fit depends on their classes alone.
+                kinds = tuple(map(type, get_scalars(value)))
+                if kinds not in seen:
+                    for name, check in checks.items():
+                        check(message[name])
+                    if len(seen) < _SEEN_MAX:
+                        seen.add(kinds)
+            except NotExact as refusal:
+                raise refusal.in_parent(f".{name}") from None
+            return message
+
+        encode: Encode = encode_dataclass
+        if self._unknown == "keep":
+            encode = _add_unknown_fields(encode_dataclass, rest)
+        self._encoders[cls] = encode
+        return encode
+
+    def _compose_union(self, type_hint: Any) -> Encode:
+        """Return the encoder of a union; the builder has refused unions of several built types."""
+        others = [each for each in typing.get_args(type_hint) if each is not type(None)]
+        takes_none = len(others) < len(typing.get_args(type_hint))
+        encode = self.compose(others[0])
+        if len(others) > 1:
+            encode = _first_encoder([self.compose(each) for each in others], type_hint)
+        return (lambda value: None if value is None else encode(value)) if takes_none else encode
+
+    def _compose_tuple(self, type_hints: Sequence[Any]) -> Encode:
+        if not type_hints:
+            return _list_encoder(tuple, check_plain)
+        if len(type_hints) == 2 and type_hints[1] is Ellipsis:
+            return _list_encoder(tuple, self.compose(type_hints[0]))
+        return _tuple_encoder([self.compose(hint) for hint in type_hints])
 
 
-def _add_dataclass_encoder(cls: type[Any], encoders: dict[type[Any], Encode]) -> Encode:
-    """Return the function that encodes a dataclass, and add it to `encoders`, as the builder is."""
-    encoders[cls] = lambda value: encoders[cls](value)
-    hints = resolve_field_types(cls)
-    names = [each.name for each in dataclasses.fields(cls) if each.init]
-    encodes = [(name, _encoder_for(hints[name], encoders)) for name in names]
-    steps = [(name, encode) for name, encode in encodes if encode is not None]
-    plain_names = [name for name, encode in encodes if encode is None]
-    to_message, get_plain = _compile_reads(names, plain_names)
+def _add_unknown_fields(encode: Encode, rest: str | None) -> Encode:
+    """Return an encoder that also writes the fields which a dataclass does not have."""
 
-    def encode_dataclass(value: Any) -> Any:
-        if type(value) is not cls:
-            raise NotExact(f"needs {cls.__name__}, got {describe_value(value)}")
-        message = to_message(value)
-        name = ""
+    def encode_with_unknown(value: Any) -> Any:
+        message = encode(value)
+        unknown = get_unknown_fields(value) if rest is None else getattr(value, rest)
         try:
-            for name, encode in steps:
-                message[name] = encode(message[name])
-            if not are_scalars(map(type, get_plain(value))):
-                for name in plain_names:
-                    check_plain(message[name])
+            if type(unknown) is not dict:
+                raise NotExact(f"needs a dict, got {describe_value(unknown)}")
+            if unknown:
+                check_plain(unknown)
+                if both := message.keys() & unknown.keys():
+                    raise NotExact(f"has {sorted(both)}, which are fields of their own")
+                message.update(unknown)
         except NotExact as refusal:
-            raise refusal.in_parent(f".{name}") from None
+            raise refusal.in_parent("" if rest is None else f".{rest}") from None
         return message
 
-    encoders[cls] = encode_dataclass
-    return encode_dataclass
+    return encode_with_unknown
 
 
 def _compile_reads(
-    names: Sequence[str], plain_names: Sequence[str]
+    names: Sequence[str], scalar_names: Sequence[str]
 ) -> tuple[Callable[[Any], dict[str, Any]], Callable[[Any], tuple[Any, ...]]]:
     """Return functions that read all fields as a dict, and some as a tuple.
 
     They are composed as source, as the dataclass's own methods are: it takes half the time.
     """
     message = ", ".join(f"{name!r}: value.{name}" for name in names)
-    values = "".join(f"value.{name}, " for name in plain_names)
+    values = "".join(f"value.{name}, " for name in scalar_names)
     return eval(f"lambda value: {{{message}}}"), eval(f"lambda value: ({values})")
 
 
-def _optional_encoder(
-    type_hints: Sequence[Any], encoders: dict[type[Any], Encode]
-) -> Encode | None:
-    """Return the encoder of `X | None`; the builder has refused other unions of encoded types."""
-    found = [encode for hint in type_hints if (encode := _encoder_for(hint, encoders))]
-    if not found:
-        return None
-    (encode,) = found
-    return lambda value: None if value is None else encode(value)
+def _scalar_encoder(kinds: Kinds, type_hint: Any) -> Encode:
+    """Return a function that returns a value of the given classes as it is."""
+    need = describe_type(type_hint)
+
+    def check_scalar(value: Any) -> Any:
+        if type(value) not in kinds:
+            check_plain(value)
+            raise NotExact(f"needs {need}, got {describe_value(value)}")
+        return value
+
+    return check_scalar
 
 
-def _list_encoder(collection: type[Any], encode: Encode) -> Encode:
+def _plain_encoder(cls: type[Any]) -> Encode:
+    """Return a function that returns what JSON has and a class takes, as `dict` and `list`."""
+    base: Any = dict if typing.is_typeddict(cls) else cls
+
+    def check_instance(value: Any) -> Any:
+        check_plain(value)
+        try:
+            is_instance = isinstance(value, base)
+        except TypeError:  # a protocol that says nothing at run time
+            is_instance = True
+        if not is_instance:
+            raise NotExact(f"needs {cls.__name__}, got {describe_value(value)}")
+        return value
+
+    return check_instance
+
+
+def _literal_encoder(values: Sequence[Any]) -> Encode:
+    accepted = [(type(each), each) for each in values]
+
+    def check_literal(value: Any) -> Any:
+        if (type(value), value) not in accepted:
+            raise NotExact(
+                f"needs one of {', '.join(map(repr, values))}, got {describe_value(value)}"
+            )
+        return value
+
+    return check_literal
+
+
+def _first_encoder(encoders: Sequence[Encode], type_hint: Any) -> Encode:
+    """Return the encoder of a union, which is the first that takes the value."""
+    need = describe_type(type_hint)
+
+    def encode_first(value: Any) -> Any:
+        check_plain(value)
+        for encode in encoders:
+            try:
+                return encode(value)
+            except NotExact:
+                continue
+        raise NotExact(f"needs {need}, got {describe_value(value)}")
+
+    return encode_first
+
+
+def _list_encoder(collection: type[Any], encode: Encode, kinds: Kinds = frozenset()) -> Encode:
+    """Return the encoder of collections; `kinds` are the classes of elements that stay."""
+
     def encode_list(value: Any) -> Any:
         if type(value) is not collection:
             raise NotExact(f"needs a {collection.__name__}, got {describe_value(value)}")
+        if kinds and kinds.issuperset(map(type, value)):
+            return value
         found: list[Any] = []
         try:
             for each in value:
@@ -129,13 +251,7 @@ def _list_encoder(collection: type[Any], encode: Encode) -> Encode:
     return encode_list
 
 
-def _tuple_encoder(type_hints: Sequence[Any], encoders: dict[type[Any], Encode]) -> Encode:
-    if not type_hints:
-        return _list_encoder(tuple, check_plain)
-    if len(type_hints) == 2 and type_hints[1] is Ellipsis:
-        return _list_encoder(tuple, _encoder_for(type_hints[0], encoders) or check_plain)
-    encodes = [_encoder_for(hint, encoders) or check_plain for hint in type_hints]
-
+def _tuple_encoder(encodes: Sequence[Encode]) -> Encode:
     def encode_tuple(value: Any) -> Any:
         if type(value) is not tuple or len(value) != len(encodes):
             raise NotExact(f"needs a tuple of {len(encodes)}, got {describe_value(value)}")
@@ -164,16 +280,14 @@ def _set_encoder(collection: type[Any], encode: Encode) -> Encode:
     return encode_set
 
 
-def _dict_encoder(type_hints: Sequence[Any], encoders: dict[type[Any], Encode]) -> Encode | None:
-    encode_key = _encoder_for_key(type_hints[0])
-    encode = _encoder_for(type_hints[1], encoders)
-    if encode_key is None and encode is None:
-        return None
-    encode = encode or check_plain
+def _dict_encoder(encode_key: Encode | None, encode: Encode, kinds: Kinds | None) -> Encode:
+    """Return the encoder of dicts; `kinds` are the classes of values that stay."""
 
     def encode_dict(value: Any) -> Any:
         if type(value) is not dict:
             raise NotExact(f"needs a dict, got {describe_value(value)}")
+        if encode_key is None and kinds and kinds.issuperset(map(type, value.values())):
+            return value
         key, found = None, {}
         try:
             for key, each in value.items():

@@ -141,7 +141,7 @@ def test_a_dataclass_may_hold_itself() -> None:
 )
 def test_what_does_not_fit_is_refused_by_the_name_of_its_field(data: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        serdes.json(Order).deserialize(data)
+        serdes.json(Order, unknown="refuse").deserialize(data)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_what_does_not_fit_is_refused_by_the_name_of_its_field(data: bytes, mess
 )
 def test_so_it_is_of_a_flat_one(data: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        serdes.json(Flat).deserialize(data)
+        serdes.json(Flat, unknown="refuse").deserialize(data)
 
 
 def test_what_a_dataclass_itself_refuses_is_said() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import IntEnum
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -201,6 +201,16 @@ class Declared:
     by_shade: dict[edges.Shade, Decimal]
     by_id: dict[UUID, datetime | None]
     anything: Any
+    name: str
+    cents: int
+    rate: float
+    is_paid: bool
+    state: Literal["open", 7, None]
+    either: int | str | None
+    numbers: list[float]
+    counts: dict[str, int]
+    several_or_one: list[str] | str
+    note: str = None  # type: ignore[assignment]  # as users write it
     sequence: Sequence[UUID] = field(default_factory=list)
 
 
@@ -224,6 +234,16 @@ DECLARED = st.builds(
     by_shade=st.dictionaries(st.sampled_from(edges.Shade), edges.decimals),
     by_id=st.dictionaries(edges.uuids, st.none() | edges.datetimes, max_size=2),
     anything=edges.PLAIN,
+    name=edges.texts,
+    cents=edges.integers,
+    rate=edges.floats | edges.integers,
+    is_paid=st.booleans(),
+    state=st.sampled_from(["open", 7, None]),
+    either=edges.integers | edges.texts | st.none(),
+    numbers=st.lists(edges.floats | edges.integers, max_size=3),
+    counts=st.dictionaries(edges.texts, edges.integers, max_size=2),
+    several_or_one=st.lists(edges.texts, max_size=2) | edges.texts,
+    note=st.none() | edges.texts,
     sequence=st.lists(edges.uuids, max_size=2),
 )
 

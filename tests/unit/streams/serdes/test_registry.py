@@ -233,7 +233,7 @@ def test_what_a_schema_refuses_names_topic_type_and_value(registry: SchemaRegist
     with pytest.raises(ValueError, match="needs Order; for t-value, got dict: "):
         avro(registry).for_topic("t", "value").serialize({"id": 1})
     json = json_schema(registry).for_topic("t", "key")
-    with pytest.raises(ValueError, match="'x' is not of type 'integer'; for t-key, got Order: "):
+    with pytest.raises(ValueError, match=r"value\.id: needs int, got str: 'x'; for t-key, got"):
         json.serialize(Order("x", "tea"))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="Invalid magic byte; for t-key"):
         json.deserialize(b"{}")
