@@ -30,6 +30,8 @@ COUNTER_HELP = {
     "standby_records": "Changelog records that stores of standby and warm-up tasks have got",
     "offsets_out_of_range": "Positions outside of their topic, reset by offset_out_of_range",
     "records_out_of_range": "Records that were skipped by such resets and will never be read",
+    "keys_sampled": "Keys of inputs of joins and steps with stores that were compared with murmur2",
+    "keys_misplaced": "Those of them that were in another partition than murmur2 chooses",
     "recoveries": "Times that the thread started over from what is committed",
     "outcomes_unknown": "Recoveries since a call of the broker failed with unknown effect",
     "tasks_migrated": "Recoveries since another member has, or will get, the tasks",

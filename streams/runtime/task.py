@@ -158,6 +158,11 @@ class Task:
         return self._steps
 
     @property
+    def keyed_topics(self) -> frozenset[str]:
+        """Return the inputs whose records are kept by key, repartition topics left out."""
+        return self._subtopology.keyed_topics
+
+    @property
     def timed_steps(self) -> tuple[str, ...]:
         """Return the names of the steps that have a stream time of their own."""
         return self._subtopology.stream_time_names

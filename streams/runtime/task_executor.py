@@ -17,6 +17,7 @@ from streams.common.topic_partitions import Partition
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import RECOVERY_ERRORS
 from streams.runtime.interfaces import ConsumerClient
+from streams.runtime.key_placement import KeyPlacementCheck
 from streams.runtime.measurements import ThreadMeasurements
 from streams.runtime.producers import TaskProducers
 from streams.runtime.recovery import to_recovery_error
@@ -43,11 +44,13 @@ class TaskExecutor:
         producers: TaskProducers,
         host: Host,
         counters: ThreadCounters,
+        key_placement: KeyPlacementCheck,
     ) -> None:
         self._consumer = consumer
         self._producers = producers
         self._host = host
         self._counters = counters
+        self._key_placement = key_placement
         self.measurements = ThreadMeasurements(latencies_at_commit=producers.is_transactional)
         self._lags_due_at_s = 0.0
         self._tasks: dict[str, Task] = {}
@@ -78,6 +81,7 @@ class TaskExecutor:
         for task in tasks:
             self._tasks[task.name] = task
             self._task_of_partition |= dict.fromkeys(task.partitions, task)
+            self._key_placement.add_partitions(task.partitions, task.keyed_topics)
 
     def remove_tasks(self, tasks: Collection[Task]) -> None:
         """Remove tasks, and no longer read their partitions; their buffered records are dropped."""
@@ -102,11 +106,12 @@ class TaskExecutor:
         self.measurements.add_commit(self._host.now_ms())
 
     def measure_lags_if_due(self) -> None:
-        """Measure once a second how far each partition is behind; no broker is asked."""
+        """Measure once a second how far each partition is behind, and compare sampled keys."""
         now_s = self._host.monotonic_s()
         if now_s < self._lags_due_at_s:
             return
         self._lags_due_at_s = now_s + _LAG_INTERVAL_S
+        self._key_placement.compare_samples()
         positions = {
             partition: position
             for task in self._tasks.values()
@@ -140,6 +145,7 @@ class TaskExecutor:
         for key, messages in batches.items():
             task = self._task_of_partition.get(key)
             if task is not None:  # None if the partition was removed after the fetch
+                self._key_placement.sample_batch(key, messages)
                 partition = next(p for p in task.partitions if p == key)
                 task.steps.buffered_records.add_records(partition, messages)
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 from streams.common.topic_partitions import Partition
 from streams.membership.protocol import AssignmentInfo
+from streams.runtime.key_placement import KeyPlacementCheck
 from streams.runtime.standby_tasks import StandbyTasks
 from streams.runtime.task import Task, TaskState
 from streams.runtime.task_executor import TaskExecutor
@@ -34,7 +35,15 @@ class ThreadTasks:
         """The active tasks."""
         self.standby = StandbyTasks(dependencies)
         self.executor = TaskExecutor(
-            dependencies.consumer, dependencies.producers, dependencies.host, dependencies.counters
+            dependencies.consumer,
+            dependencies.producers,
+            dependencies.host,
+            dependencies.counters,
+            KeyPlacementCheck(
+                dependencies.group,
+                dependencies.admin.fetch_partition_counts,
+                dependencies.counters,
+            ),
         )
         self.assignment: AssignmentInfo | None = None
         """What the group has assigned; None while that is not known."""

@@ -62,6 +62,18 @@ class Subtopology:
             expiry_time_name(spec.name) for spec in self.stores if spec.ttl_ms is not None
         )
 
+    @property
+    def keyed_topics(self) -> frozenset[str]:
+        """Return the topics whose records reach a step with a store, repartition topics left out.
+
+        Steps that are declared with `co_partitioned=False` don't count.
+        """
+        keeping = [
+            n for n in self.nodes if isinstance(n, ProcessorNode) and n.stores and n.co_partitioned
+        ]
+        topics = set(find_upstream_topics(keeping, through_any_merge=False))
+        return frozenset(t for t in topics if not self.sources[t].internal)
+
     def find_first_user(self, store: str) -> str:
         """Return the name of the first step that uses `store`."""
         users = (n.name for n in self.nodes if isinstance(n, ProcessorNode) and store in n.stores)
