@@ -47,6 +47,10 @@ TIMESTAMPS = [
     datetime(2026, 3, 29, 2, 30, 0, 1, tzinfo=timezone(timedelta(hours=5, minutes=45))),
     datetime(1890, 1, 1, tzinfo=timezone(timedelta(minutes=53, seconds=28))),
 ]
+TIMES_US = [0, -1, 1, 999, -62_135_596_800_000_000, 253_402_300_799_999_999]
+"""Times since 1970 in µs: about 1970, the first and the last of Python's datetime."""
+TIMES_US_BEYOND = [-62_135_596_800_000_001, 253_402_300_800_000_000, 2**63 - 1, -(2**63)]
+"""Times that Python's datetime doesn't have: before year 1, after 9999, and Spark's own ends."""
 SURROGATES = ["\ud800", "a\udfffb"]
 
 integers = st.integers() | st.sampled_from(INTEGER_EDGES)
@@ -54,6 +58,15 @@ floats = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(FLOA
 texts = st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(
     ["", "null", "NaN", "\0", "\u2028", "😀", "00000000000000000000", "a, -99999999999999999999]"]
 )
+any_floats = st.floats() | st.sampled_from([*FLOAT_EDGES, *NON_FINITE])
+"""Floats with NaN and the infinities."""
+single_floats = st.floats(width=32) | st.sampled_from([0.0, -0.0, 16_777_217.0, *NON_FINITE])
+int32s = st.integers(-(2**31), 2**31 - 1) | st.sampled_from([0, -1, -(2**31), 2**31 - 1])
+int64s = st.integers(-(2**63), 2**63 - 1) | st.sampled_from(
+    [each for each in INTEGER_EDGES if -(2**63) <= each < 2**63]
+)
+binaries = st.binary() | st.sampled_from([b"", b"\0", b"\xff\xfe", b"null", b"\n\r\n"])
+times_us = st.integers(TIMES_US[-2], TIMES_US[-1]) | st.sampled_from(TIMES_US)
 datetimes = st.datetimes(timezones=st.none() | st.just(UTC)).map(
     lambda found: found.replace(fold=0)
 ) | st.sampled_from(TIMESTAMPS)

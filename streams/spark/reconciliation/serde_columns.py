@@ -7,6 +7,7 @@ at, and for those whose bytes differ.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import pickle
 from collections.abc import Callable
@@ -21,7 +22,9 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from streams.errors import ConfigError, UserError
 from streams.serdes import Serde
+from streams.serdes.json_exactness import deserialize_exactly
 from streams.spark.reconciliation.derivation.executors import pickle_for_executors
+from streams.spark.serdes.json_writing import find_not_finite
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -47,7 +50,7 @@ def to_text_column(data: Column, serde: Serde[Any]) -> Column:
     pickled = _pickle_serde(serde)
     if serde.name == "bytes" or pickled is None:
         return F.concat(F.lit("0x"), F.lower(F.hex(data)))
-    return _apply_in_python(pickled, pa.string(), _format_value)(data)
+    return _apply_in_python(pickled, pa.string(), format_value)(data)
 
 
 def to_typed_column(data: Column, serde: Serde[Any]) -> Column:
@@ -87,7 +90,7 @@ def to_canonical_bytes(data: Column, serde: Serde[Any]) -> Column:
     pickled = _pickle_serde(serde)
     if not serde.name.startswith("json") or pickled is None:
         return data
-    return _apply_in_python(pickled, pa.binary(), _sort_json_members)(data)
+    return _apply_in_python(pickled, pa.binary(), sort_json_members)(data)
 
 
 def compare_values(one: Column, other: Column, serde: Serde[Any], tolerance: float) -> Column:
@@ -175,18 +178,24 @@ def _apply_in_python(
     return apply_to_column
 
 
-def _format_value(serde: Serde[Any], data: bytes) -> str:
+def format_value(serde: Serde[Any], data: bytes) -> str:
     """Format bytes as the text of their value, or in hexadecimal if they can't be read."""
     try:
         value = serde.deserialize(data)
     except Exception:  # what a serde can't read is shown as it is
         return "0x" + data.hex()
     if isinstance(value, str):
-        return value
+        return value.encode(errors="backslashreplace").decode()  # of what UTF-8 doesn't have
     try:
-        return orjson.dumps(value, option=_JSON_OPTIONS).decode()
+        text = orjson.dumps(value, option=_JSON_OPTIONS).decode()
+        # orjson writes null for what is not finite.
+        return repr(value) if "null" in text and find_not_finite(value, "") else text
     except TypeError:
+        pass
+    try:
         return repr(value)
+    except RecursionError:
+        return "0x" + data.hex()
 
 
 def _decode_number(serde: Serde[Any], data: bytes) -> Any:
@@ -197,12 +206,20 @@ def _decode_number(serde: Serde[Any], data: bytes) -> Any:
         return None
 
 
-def _sort_json_members(serde: Serde[Any], data: bytes) -> bytes:
+def sort_json_members(serde: Serde[Any], data: bytes) -> bytes:
     """Sort the members of a JSON value; return other bytes as they are."""
     try:
-        return orjson.dumps(orjson.loads(data), option=orjson.OPT_SORT_KEYS)
+        value = deserialize_exactly(data)
     except ValueError:
         return data
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # It is deeper than orjson writes, or has integers of more than 64 bits.
+        try:
+            text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        except RecursionError:
+            return data
+        return text.encode()
 
 
 def _serialize_value(serde: Serde[Any], value: Any) -> bytes:

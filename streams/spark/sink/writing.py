@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 from streams.errors import ConfigError, StreamsError, UserError
 from streams.spark.serdes.decoding import column_serde
 from streams.spark.serdes.encoding import encode_column
+from streams.spark.serdes.python_values import to_python_values
 from streams.spark.serdes.times import to_kafka_times
 from streams.spark.sink.epochs import (
     EpochSink,
@@ -75,6 +76,8 @@ def check_columns(options: WriteOptions, schema: StructType, *, overwrite: bool)
                 f"column {name!r} can't be written: a record has {', '.join(_WRITTEN_COLUMNS)}. "
                 "Put it into value, as with to_json(struct(...)) or value=json, or drop it"
             )
+        if names.count(name) > 1:
+            raise ConfigError(f"there are {names.count(name)} columns {name!r}: leave one")
     if "value" not in names:
         raise ConfigError(f"there is no column value to write: there are {', '.join(names)}")
     if options.serdes.headers and "headers" not in names:
@@ -259,7 +262,7 @@ def _header_lists(column: Any) -> list[list[tuple[str, bytes | None]] | None]:
     fits = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
     fits = fits and [each.name for each in kind.value_type] == ["key", "value"]
     _check_type("headers", column, fits, "an array of struct<key: string, value: binary>")
-    rows = column.to_pylist()
+    rows = to_python_values(column, "headers", "headers")
     if any(each is None or each["key"] is None for row in rows for each in row or ()):
         raise UserError("column headers has a header that is null, or has no key")
     return [None if row is None else [(each["key"], each["value"]) for each in row] for row in rows]

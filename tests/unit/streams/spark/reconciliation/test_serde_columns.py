@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from streams.spark.reconciliation.serde_columns import are_close
+from streams import serdes
+from streams.serdes import Serde
+from streams.spark.reconciliation.serde_columns import (
+    are_close,
+    format_value,
+    sort_json_members,
+)
 
 
 @dataclass(frozen=True)
@@ -44,3 +50,39 @@ def test_two_values_are_equal_or_not(
 ) -> None:
     assert are_close(one, other, tolerance) is equal
     assert are_close(other, one, tolerance) is equal
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        (b'{"a":1,"b":[{"d":1,"c":2}]}', b'{"b": [{"c": 2, "d": 1}], "a": 1}', True),
+        (b'{"b":1,"a":123456789012345678901}', b'{"a":123456789012345678901,"b":1}', True),
+        (b"123456789012345678901", b"123456789012345678902", False),
+        (b"18446744073709551616", b"18446744073709551616.0", False),
+        (b"[" * 400 + b"{}" + b"]" * 400, b"[" * 400 + b"{ }" + b"]" * 400, True),
+        (b"[" * 1020 + b"]" * 1020, b"[" * 1020 + b"]" * 1020, True),
+        (b"no json", b"no json", True),
+        (b"1", b"no json", False),
+    ],
+)
+def test_json_is_compared_with_all_digits_at_any_depth(
+    one: bytes, other: bytes, *, equal: bool
+) -> None:
+    found = [sort_json_members(serdes.json, each) for each in (one, other)]
+    assert (found[0] == found[1]) is equal
+
+
+@pytest.mark.parametrize(
+    ("serde", "value", "text"),
+    [
+        (serdes.float64, float("nan"), "nan"),
+        (serdes.float64, -0.0, "-0.0"),
+        (serdes.json, {"a": None}, '{"a":null}'),
+        (serdes.json, {"a": 123456789012345678901}, "{'a': 123456789012345678901}"),
+        (serdes.pickle, {"a": float("inf"), "b": None}, "{'a': inf, 'b': None}"),
+        (serdes.pickle, "a\ud800", "a\\ud800"),
+        (serdes.pickle, ["\ud800"], "['\\ud800']"),
+    ],
+)
+def test_a_value_is_shown_as_it_is(serde: Serde[Any], value: Any, text: str) -> None:
+    assert format_value(serde, serde.serialize(value)) == text

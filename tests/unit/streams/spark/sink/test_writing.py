@@ -6,7 +6,7 @@ import random
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructType
 
 from streams.errors import ConfigError, UserError
 from streams.spark.serdes.ddl import parse_type
@@ -42,6 +42,12 @@ def columns(ddl: str) -> StructType:
 def test_columns_that_are_no_record_are_told(ddl: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         check_columns(parse_write_options(GIVEN, is_stream=False), columns(ddl), overwrite=False)
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    twice = StructType().add("value", StringType()).add("value", StringType())
+    with pytest.raises(ConfigError, match="there are 2 columns 'value': leave one"):
+        check_columns(parse_write_options(GIVEN, is_stream=False), twice, overwrite=False)
 
 
 def test_what_a_read_gives_can_be_written() -> None:
