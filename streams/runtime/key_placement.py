@@ -109,7 +109,7 @@ class KeyPlacementCheck:
             "of another topic by key may not meet, and a query finds such a key in no partition "
             "where it is looked for. Set partitioner=murmur2_random in the producers of %r that "
             "use librdkafka, and write the topic anew, or read it through repartition() "
-            "(docs/joins.md, keys partitioned by another hash)",
+            "(docs/joins.md, partitions)",
             misplaced,
             sampled,
             topic,
