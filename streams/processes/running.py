@@ -138,19 +138,22 @@ class RunningApp:
         """Return a read-only view of a store with what this worker's tasks have committed.
 
         Its class follows from the kind of the store: `ReadOnlyKeyValueStore`, and for others
-        `ReadOnlyWindowStore`, `ReadOnlySessionStore` or `ReadOnlyVersionedStore`; a global table
-        has a `ReadOnlyGlobalStore`. `view_class` names the one that is expected, for an editor or a
-        type checker, as Kafka Streams' QueryableStoreTypes do; with types, as
-        `ReadOnlyKeyValueStore[str, int]`, results have these. Raises ConfigError for a store that
-        the topology doesn't have, or has of another kind.
+        `ReadOnlyWindowStore`, `ReadOnlySessionStore` or `ReadOnlyVersionedStore`. A global table
+        has a `ReadOnlyGlobalStore`, and may be named by its topic. `view_class` names the one that
+        is expected, for an editor or a type checker, as Kafka Streams' QueryableStoreTypes do; with
+        types, as `ReadOnlyKeyValueStore[str, int]`, results have these. Raises ConfigError for a
+        store that the topology doesn't have, or has of another kind.
         """
         tables = self._worker.global_tables
-        if tables is not None and (copy := tables.find_read_only_store(name)) is not None:
+        global_store = self._worker.topology.resolve_global_store(name)
+        if tables is not None and global_store is not None:
+            copy = tables.find_read_only_store(global_store)
             return require_view_class(name, copy, view_class)
         subtopologies = self._worker.topology.subtopologies
         found = {spec.name: (spec, sub) for sub in subtopologies for spec in sub.stores}
         if name not in found:
-            raise ConfigError(f"there is no store {name!r}; there are {sorted(found)}")
+            copies = {table.store.name for table in self._worker.topology.global_tables}
+            raise ConfigError(f"there is no store {name!r}; there are {sorted({*found, *copies})}")
         spec, sub = found[name]
         locations = StoreLocations(sub, self._list_assignments, self._fetch_partition_counts)
         view = create_view(StateStoreProvider(spec, self._list_tasks, locations))

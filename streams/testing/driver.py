@@ -179,8 +179,9 @@ class TopologyTestDriver:
         Raises ConfigError for a store that does not exist, or is of another kind.
         """
         self._check_open()
-        if name in self._globals:
-            found = self._supervisor.require_readable_process().find_global_store(name)
+        global_store = self._environment.topology.resolve_global_store(name)
+        if global_store is not None:
+            found = self._supervisor.require_readable_process().find_global_store(global_store)
             assert found is not None, f"{name} is declared"
             return require_view_class(name, found, view_class)
         if name not in self._specs:

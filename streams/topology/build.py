@@ -115,6 +115,18 @@ class Topology:
         sinks = (sink for sub in self.subtopologies for sink in sub.sinks)
         return frozenset(s.topic for s in sinks if s.internal and isinstance(s.topic, str))
 
+    def resolve_global_store(self, name: str) -> str | None:
+        """Return the store of a global table by the store's name or, if no store has it, its topic.
+
+        Returns None if there is no such table.
+        """
+        stores = {table.store.name for table in self.global_tables}
+        if name in stores or any(
+            name == spec.name for s in self.subtopologies for spec in s.stores
+        ):
+            return name if name in stores else None
+        return next((t.store.name for t in self.global_tables if t.topic == name), None)
+
     def restore_topic_of(self, store: str) -> str:
         """Return the topic that a store is restored from: a changelog, or the table's own topic."""
         for spec in (each for sub in self.subtopologies for each in sub.stores):

@@ -73,6 +73,9 @@ def test_a_global_table_is_whole_before_the_first_record_and_follows_its_topic(
         seen = running.store("rates")
         wait_until(lambda: seen.get("C4") is None, what="the deletion")
         wait_until(lambda: seen.get("C3") == "three", what="the change")
+        assert running.store(rates).get("C3") == "three", (
+            "a global table is found by its topic, too"
+        )
         assert asked(topics, ["C3", "C4", "C5"], 23) == ["three", "none", "5"]
     send(topics, rates, [("C5", "five")])
     with looking_up(topics, tmp_path, store).start():

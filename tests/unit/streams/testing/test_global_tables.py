@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from streams import Store, StoreUnavailable, TopologyTestDriver, serdes
+from streams import App, Store, StoreUnavailable, TopologyTestDriver, serdes
+from streams.errors import ConfigError
 from tests.unit.streams.testing.apps import build_look_up_app
 
 STORES: dict[str, str | Store] = {"disk": "rates", "memory": Store.in_memory("rates")}
@@ -41,6 +44,22 @@ def test_what_the_application_writes_into_its_topic_is_in_it_too() -> None:
     with TopologyTestDriver(app, stores="memory") as driver:
         driver.topic("updates").pipe("eur", "1.1")
         assert driver.store("rates").get("eur") == "1.1!"
+
+
+def test_a_table_without_a_named_store_is_found_by_its_topic_unless_a_store_has_that_name() -> None:
+    app = App("named")
+    text: Any = {"key": serdes.string, "value": serdes.string}
+    app.global_table("rates", **text)
+    app.table("rows", **text, store="other")
+    app.global_table("other", **text)
+    with TopologyTestDriver(app, stores="memory") as driver:
+        driver.topic("rates").pipe("eur", "1.1")
+        driver.topic("other").pipe("global", "no")
+        driver.topic("rows").pipe("row", "yes")
+        assert driver.store("rates").get("eur") == "1.1"
+        assert list(driver.store("other").all()) == [("row", "yes")]
+        with pytest.raises(ConfigError, match="there is no store 'missing'"):
+            driver.store("missing")
 
 
 def test_with_a_seed_it_has_all_that_was_piped() -> None:
