@@ -12,7 +12,7 @@ SEED ?= 0
 RECORD ?= measured
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools containers liveness security differential differential-tests docs spark spark-embedded spark-kafka books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness security differential differential-tests docs spark spark-embedded spark-kafka books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -76,6 +76,9 @@ clients: $(VENV)/installed  ## clients in other languages at work, the embedded 
 
 tools: $(VENV)/installed  ## Kafka's own command-line tools against both brokers
 	$(BIN)/pytest -q tests/tools
+
+registry: $(VENV)/installed  ## serdes with a real schema registry, killed, and Protobuf beside Java's library
+	$(BIN)/pytest -q tests/registry
 
 liveness: $(VENV)/installed  ## workers that hang, lose their broker, are told to stop once and twice, on both brokers
 	$(BIN)/pytest -q tests/liveness

@@ -106,9 +106,9 @@ CASES = (
         again=r"written as list: \[7\], and read as int: 0",
     ),
     Case(
-        *("repeated to one, packed", "repeated int32 a = 1;", "int32 a = 1;", {"a": [7]}),
-        r'1: "\007"',
-        r"written as list: \[7\], and read as int: 0",
+        *("repeated to one, packed", "repeated int32 a = 1;", "int32 a = 1;", {"a": [65]}),
+        '1: "A"',
+        r"written as list: \[65\], and read as int: 0",
     ),
     Case("repeated to one, one", _UNPACKED, "int32 a = 1;", {"a": [7]}, "a: 7"),
     Case(

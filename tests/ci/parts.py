@@ -67,6 +67,7 @@ _CI = (
     _make("liveness", "liveness"),
     _make("security", "security"),
     _make("tools", "tools"),
+    _make("schema registry", "registry"),
     _make("containers", "containers"),
     _make("simulation, more seeds", "soak", "SEEDS=50"),
     _make("upgrade", "upgrade"),
