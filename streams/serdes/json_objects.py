@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import typing
 from typing import Any, TypeVar, overload
 
 import orjson
@@ -17,7 +16,7 @@ from streams.serdes.json_exactness import (
 )
 from streams.serdes.json_types import create_encoder
 from streams.serdes.serde import Serde
-from streams.serdes.unknown_fields import Unknown
+from streams.serdes.unknown_fields import Unknown, check_unknown
 
 T = TypeVar("T")
 
@@ -56,8 +55,7 @@ class JsonSerde(Serde[Any]):
         Raises TypeError if `type` is none of these, or has a field whose type JSON can't tell;
         ValueError for another `unknown`.
         """
-        if unknown not in typing.get_args(Unknown):
-            raise ValueError(f'unknown= is "ignore", "refuse" or "keep", got {unknown!r}')
+        check_unknown(unknown)
         if type is None:
             return _LOSSY if lossy else self
         if lossy:

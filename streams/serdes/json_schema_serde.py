@@ -38,6 +38,7 @@ from streams.serdes.registry_serde import (
     uses_registered_schema,
 )
 from streams.serdes.serde import Serde
+from streams.serdes.unknown_fields import Unknown, check_unknown
 
 T = TypeVar("T")
 
@@ -51,6 +52,7 @@ def json_schema(
     registry: RegistrySettings,
     schema: Any = None,
     type: type[T],
+    unknown: Unknown = "ignore",
     serializer: SerializerSettings | None = None,
     deserializer: SerializerSettings | None = None,
 ) -> Serde[T]: ...
@@ -62,6 +64,7 @@ def json_schema(
     type: Any = None,
     to_dict: Convert | None = None,
     from_dict: Convert | None = None,
+    unknown: Unknown = "ignore",
     serializer: SerializerSettings | None = None,
     deserializer: SerializerSettings | None = None,
 ) -> Serde[Any]: ...
@@ -72,6 +75,7 @@ def json_schema(
     type: Any = None,  # noqa: A002  as in json
     to_dict: Convert | None = None,
     from_dict: Convert | None = None,
+    unknown: Unknown = "ignore",
     serializer: SerializerSettings | None = None,
     deserializer: SerializerSettings | None = None,
 ) -> Serde[Any]:
@@ -80,7 +84,8 @@ def json_schema(
     Its counterpart is Confluent's KafkaJsonSchemaSerializer. Messages come back as they were given,
     types included, or are refused with their place in the object, as those of `serdes.json`. They
     are what JSON has, or instances of `type`, which is a dataclass or another type that
-    `serdes.json` takes, or objects that `to_dict` and `from_dict` convert.
+    `serdes.json` takes, or objects that `to_dict` and `from_dict` convert. `unknown` says what
+    becomes of fields that the dataclass does not have, as in `serdes.json`.
 
     `schema` is a JSON Schema as text, as a dict, or confluent-kafka's `Schema` where it refers to
     others. It validates what is written, and messages of any version that are read. Without one
@@ -96,7 +101,7 @@ def json_schema(
     conf = complete_settings(serializer)
     has_registered_schema = uses_registered_schema(conf)
     writes = schema_text is not None or has_registered_schema
-    convert, build = _select_conversions(type, to_dict, from_dict)
+    convert, build = _select_conversions(type, to_dict, from_dict, unknown)
     # Rules of a registered schema may replace parts of a message after its types were checked.
     encode = serialize_exactly if has_registered_schema else serialize_plain
 
@@ -121,24 +126,27 @@ def _select_conversions(
     type: Any,  # noqa: A002  as in json
     to_dict: Convert | None,
     from_dict: Convert | None,
+    unknown: Unknown,
 ) -> tuple[Convert, Convert | None]:
     """Return the conversion to what JSON has, which refuses the rest, and the one from it.
 
-    Raises TypeError for a type that JSON can't tell, and for both a type and conversions.
+    Raises TypeError for a type that JSON can't tell, and for both a type and conversions;
+    ValueError for another `unknown`.
     """
+    check_unknown(unknown)
     if type is None:
         if to_dict is None:
             return check_plain, from_dict
         return lambda value: check_plain(to_dict(value)), from_dict
     if to_dict is not None or from_dict is not None:
         raise TypeError("give type=, or to_dict= and from_dict=, not both")
-    build = create_builder(type)
+    build = create_builder(type, unknown)
     if build is None:
         raise TypeError(
             "type= takes a dataclass, or a type that JSON has only where it is declared "
             f"(datetime, Decimal, tuple[int, ...]), got {type!r}"
         )
-    return create_encoder(type), build
+    return create_encoder(type, unknown), build
 
 
 def _name_refusals(function: Any) -> Any:

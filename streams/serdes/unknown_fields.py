@@ -29,6 +29,12 @@ ATTRIBUTE = "_unknown_fields"
 """The attribute of objects whose dataclass has no field for them."""
 
 
+def check_unknown(unknown: object) -> None:
+    """Raise ValueError for what is not one of `Unknown`."""
+    if unknown not in typing.get_args(Unknown):
+        raise ValueError(f'unknown= is "ignore", "refuse" or "keep", got {unknown!r}')
+
+
 def find_unknown_field(cls: type[Any]) -> str | None:
     """Return the name of the dataclass's field of the type UnknownFields, if there is one."""
     for name, hint in resolve_field_types(cls).items():

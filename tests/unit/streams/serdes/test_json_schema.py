@@ -297,15 +297,13 @@ SHAPES = {"oneOf": [{"required": ["circle"]}, {"required": ["square"]}]}
             r"value: Additional properties are not allowed \('note'",
             id="remove and close",
         ),
+        pytest.param(change(), WithoutNote, OLD, WithoutNote(1), id="remove from a dataclass"),
         pytest.param(
-            change(),
-            WithoutNote,
+            change(properties={"note": None, "remark": {}}, required=["id", "remark"]),
+            Renamed,
             OLD,
-            "note: WithoutNote has no such",
-            id="remove from a dataclass",
-        ),
-        pytest.param(
-            change(properties={"note": None, "remark": {}}), Renamed, OLD, "note: ", id="rename"
+            "value: 'remark' is a required property",
+            id="rename",
         ),
         pytest.param(
             change(properties={"id": {"type": "number"}}),
@@ -342,6 +340,21 @@ def test_an_older_message_is_read_by_the_newer_schema_or_refused(
             newer.deserialize(data)
     else:
         assert edges.are_same(newer.deserialize(data), read)
+
+
+def test_fields_that_the_dataclass_has_not_are_left_out_or_refused_or_kept() -> None:
+    data = bind(V1).serialize(OLD)
+    ignoring, refusing, keeping = (
+        bind(V1, type=WithoutNote, unknown=each) for each in ("ignore", "refuse", "keep")
+    )
+    assert ignoring.deserialize(data) == WithoutNote(1)
+    with pytest.raises(ValueError, match=r"note: WithoutNote has no such field; for t-value"):
+        refusing.deserialize(data)
+    kept = keeping.deserialize(data)
+    assert kept == WithoutNote(1)
+    assert keeping.serialize(kept) == data
+    with pytest.raises(ValueError, match="got 'drop'"):
+        bind(V1, type=WithoutNote, unknown="drop")
 
 
 def test_without_a_schema_a_message_is_validated_by_the_one_that_wrote_it() -> None:
