@@ -6,7 +6,7 @@ does, or where an offset is gone, inputs would be read again on top of what they
 
     what is found                                        why
     no committed offset                                  expired (`offsets.retention.minutes`), or
-                                                         deleted with the group
+                                                         deleted with the group or the topic
     an offset whose metadata nobody of this application  set by a tool, such as
     wrote                                                `kafka-consumer-groups --reset-offsets`
     positions behind the last committed record           an older offset was put back
@@ -39,6 +39,7 @@ from streams.runtime.offset_metadata import (
     has_metadata_of_streams,
     has_positions,
 )
+from streams.runtime.offset_refusals import explain_missing, explain_untrusted
 from streams.runtime.task_stores import TaskStores
 
 
@@ -46,14 +47,15 @@ from streams.runtime.task_stores import TaskStores
 class OffsetProof:
     """Says which committed records of a task's stores its committed offsets account for.
 
-    `problem` is why they account for none; empty if they do. `positions` are, for changelogs that
-    are compared, the first offset that they don't account for.
+    `problem` is why they account for none, with the `ways_out`; empty if they do. `positions` are,
+    for changelogs that are compared, the first offset that they don't account for.
     """
 
     group: str = ""
     problem: str = ""
     positions: Mapping[Partition, int] = field(default_factory=dict)
     is_reset: bool = False
+    ways_out: str = ""
 
     def check_store(self, logged: LoggedStore) -> None:
         """Raise PositionRefused if a store holds a committed record that no offset accounts for.
@@ -71,7 +73,7 @@ class OffsetProof:
             raise PositionRefused(
                 f"the committed offsets of group {self.group!r} are older than its state: they "
                 f"were committed when {logged.changelog} stood at {known}, and {holds}. Records "
-                f"would count twice. {_list_ways_out()}"
+                f"would count twice. {explain_untrusted()}"
             )
 
     def check_unlogged_store(self, name: str, *, is_written: bool) -> None:
@@ -89,20 +91,12 @@ class OffsetProof:
     def _format_refusal(self, holds: str) -> str:
         return (
             f"{self.problem}, though {holds}: read from elsewhere, the input's records would count "
-            f"twice or be left out. {_list_ways_out()}"
+            f"twice or be left out. {self.ways_out or explain_untrusted()}"
         )
 
 
 UNCHECKED = OffsetProof()
 """The proof of a task that is not restored from committed offsets."""
-
-
-def _list_ways_out() -> str:
-    return (
-        f"{format_command('group restore-offsets')} commits the offsets that can be proven, or "
-        "with --accept takes those that are committed now; "
-        f"{format_command('group reset')} starts over (docs/operations.md)"
-    )
 
 
 def prove_offsets(
@@ -113,12 +107,16 @@ def prove_offsets(
     witnesses: Mapping[Partition, OffsetAndMetadata],
     *,
     is_transactional: bool,
+    deleted: Collection[Partition] = (),
+    internal_topics: Collection[str] = (),
 ) -> OffsetProof:
     """Return what the committed offsets of a task's inputs, `partitions`, account for.
 
     `witnesses` are other committed offsets of the group, looked at where no input has one: of
-    inputs that an earlier version of the topology had. Raises StreamsError for offsets that a reset
-    has marked and not replaced.
+    inputs that an earlier version of the topology had. `deleted` are inputs that are known to be of
+    topics made again, with whose former ones brokers have deleted the offsets: where they begin is
+    decided elsewhere (`offset_out_of_range`). `internal_topics` are repartition topics. Raises
+    StreamsError for offsets that a reset has marked and not replaced.
     """
     own = {p: committed[p].metadata for p in partitions if p in committed}
     if foreign := sorted(p for p, text in own.items() if not has_metadata_of_streams(text)):
@@ -138,16 +136,18 @@ def prove_offsets(
     texts = own.values() or _list_witnesses(witnesses, partitions, names)
     known = [decode_metadata(text) for text in texts]
     missing = sorted(p for p in partitions if p not in committed)
-    if lost := [p for p in missing if is_lost(p.topic, known)]:
+    if lost := [p for p in missing if p not in deleted and is_lost(p.topic, known)]:
         return OffsetProof(
             group,
-            f"group {group!r} has no committed offset for {_format_partitions(lost)}: it has "
-            "expired (offsets.retention.minutes), or was deleted",
+            f"group {group!r} has no committed offset for {_format_partitions(lost)}: the topic "
+            "was deleted and created again, and brokers deleted its offsets with it; or it has "
+            "expired (offsets.retention.minutes), or was deleted itself",
+            ways_out=explain_missing(lost, internal_topics),
         )
     positions = {
         each.changelog: committed[each.changelog].offset if each.changelog in committed else 0
         for each in stores.logged.values()
-        if each.is_source_topic
+        if each.is_source_topic and each.changelog not in deleted
     }
     # Kafka Streams commits only the inputs that went on: older positions may stand beside its own.
     was_exact = is_transactional and not any(each.is_at_least_once for each in known)

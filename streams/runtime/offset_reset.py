@@ -13,13 +13,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping
 
-from streams.command_lines import format_command
 from streams.common.host import Host
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import PositionRefused
 from streams.runtime.first_starts import Beginning, FirstStarts, log_beginning
 from streams.runtime.interfaces import AdminClient
 from streams.runtime.offset_metadata import FirstStart, OffsetMetadata
+from streams.runtime.offset_refusals import (
+    explain_gone,
+    explain_loss,
+    explain_topic_made_again,
+    offer_reset,
+)
 from streams.runtime.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
 from streams.settings.offset_reset import (
     STOP_WORDS,
@@ -30,8 +35,6 @@ from streams.settings.offset_reset import (
 
 log = logging.getLogger(__name__)
 
-_DELETED = -1
-"""The committed offset of a topic with which the brokers have deleted it."""
 _NO_OFFSETS: Mapping[Partition, OffsetAndMetadata] = {}
 _NO_IDS: Mapping[str, int] = {}
 
@@ -66,6 +69,8 @@ class OffsetResetter:
         """The number of offsets that were skipped by that and never will be read."""
         self._made_again: set[str] = set()
         """The topics that were made again while they were read."""
+        self._deleted: set[Partition] = set()
+        """The partitions without an offset whose task was committed with a former topic."""
         self._initial_offsets: dict[Partition, int] = {}
         """The offset at which each partition begins that nothing is committed for yet, by a policy
         that may select another one next time."""
@@ -135,9 +140,36 @@ class OffsetResetter:
     def note_committed(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> None:
         """Note committed offsets: from now on their partitions begin there, or are refused."""
         self._committed.update(offsets)
+        if self._deleted:
+            self._deleted -= self._committed.keys()
         if self._initial_offsets:
             for partition in self._initial_offsets.keys() & self._committed.keys():
                 del self._initial_offsets[partition]
+
+    def find_deleted(
+        self,
+        missing: Mapping[Partition, Collection[OffsetMetadata]],
+        topic_ids: Mapping[str, int],
+    ) -> set[Partition]:
+        """Return which partitions have no offset since their topic was deleted and made again.
+
+        `missing` has, for each partition without one, the metadata of its task's other inputs,
+        which were committed together with it and name the id that its topic had. They begin as
+        `offset_out_of_range` says, by `find_initial_offsets`.
+        """
+        gone = {p: self._committed[p] for p in missing if p in self._committed}
+        if former := {p.topic for p in find_offsets_of_former_topics(gone, topic_ids)}:
+            self.note_topics_made_again(former)
+        for partition, committed in missing.items():
+            then = {each.topic_id_hash(partition.topic) for each in committed} - {None}
+            now = topic_ids.get(partition.topic)
+            if then and now is not None and now not in then and partition not in self._committed:
+                self._deleted.add(partition)
+        return {
+            p
+            for p in missing
+            if p in self._deleted or (p.topic in self._made_again and p not in self._committed)
+        }
 
     def find_initial_offsets(
         self,
@@ -175,7 +207,7 @@ class OffsetResetter:
         made_again -= {p.topic for p in (*siblings, *self._committed)}
         unchosen = [p for p in partitions if p not in self._initial_offsets]
         self._initial_offsets |= self.find_offsets_in_new_topics(
-            {p: _DELETED for p in unchosen if p.topic in made_again}
+            {p: None for p in unchosen if p.topic in made_again or p in self._deleted}
         )
         if self._uncommitted_policy.strategy is ResetStrategy.EARLIEST:
             fresh = [p for p in partitions if p not in self._initial_offsets]
@@ -205,16 +237,8 @@ class OffsetResetter:
         gone = {p: h for p, h in self._committed.items() if p in partitions or p.topic in emptied}
         if former := {p.topic for p in find_offsets_of_former_topics(gone, topic_ids)}:
             self.note_topics_made_again(former)
-        lost = sorted(p for p in gone if p.topic not in self._made_again)
-        if lost:
-            offsets = ", ".join(f"{gone[p].offset} of {p}" for p in lost)
-            raise PositionRefused(
-                f"the group has no committed offset any more for {_format_partitions(lost)}, and "
-                f"had one while this worker ran: {offsets}. It has expired "
-                "(offsets.retention.minutes) or was deleted. Commit that one, or another, with "
-                "Kafka's tools; or start the worker again, to begin as auto_offset_reset="
-                f"{self._uncommitted_policy.strategy.value} says"
-            )
+        if lost := {p: held.offset for p, held in gone.items() if p.topic not in former}:
+            raise PositionRefused(explain_gone(lost, self._uncommitted_policy.strategy.value))
 
     def _choose_initial_offsets(
         self, partitions: Collection[Partition], siblings: Mapping[Partition, OffsetAndMetadata]
@@ -269,12 +293,12 @@ class OffsetResetter:
                 raise PositionRefused(
                     f"{problem}: records between two steps of this application are lost. Was the "
                     "topic deleted, or its retention changed? Reset the application "
-                    f"({format_command('group reset')})"
+                    f"({offer_reset()})"
                 )
             if self._out_of_range_policy.strategy is ResetStrategy.NONE:
                 raise PositionRefused(
                     f"{problem}, and offset_out_of_range=fail: "
-                    + _explain_loss(partition, offset, starts[partition])
+                    + explain_loss(partition, offset, starts[partition])
                 )
         offsets = self._fetch_policy_offsets(self._out_of_range_policy, partitions)
         self._initial_offsets |= {p: offsets[p] for p in partitions if p in self._initial_offsets}
@@ -312,33 +336,22 @@ class OffsetResetter:
             for partition in [p for p in of_partitions if p.topic in topics]:
                 del of_partitions[partition]
 
-    def find_offsets_in_new_topics(self, former: Mapping[Partition, int]) -> dict[Partition, int]:
+    def find_offsets_in_new_topics(
+        self, former: Mapping[Partition, int | None]
+    ) -> dict[Partition, int]:
         """Return where to go on with partitions of topics that were deleted and made again.
 
-        `former` are the committed offsets, which belong to the topics before; -1 where they are
-        gone with these. Counts and logs them.
+        `former` are the committed offsets, which belong to the topics before; None where they
+        are gone with these. Counts and logs them.
         Raises: PositionRefused where `offset_out_of_range` is `fail`, and for internal topics.
         """
         if not former:
             return {}
         for partition, offset in former.items():
-            former_one = "the one that was read"
-            if offset != _DELETED:
-                former_one = f"its committed offset {offset}"
-            problem = (
-                f"{partition} is of another topic of the same name than {former_one}: topic "
-                f"{partition.topic!r} was deleted and created again"
-            )
-            if partition.topic in self._internal_topics:
+            is_internal = partition.topic in self._internal_topics
+            if is_internal or self._out_of_range_policy.strategy is ResetStrategy.NONE:
                 raise PositionRefused(
-                    f"{problem}, and records between two steps of this application are lost. Reset "
-                    f"the application ({format_command('group reset')})"
-                )
-            if self._out_of_range_policy.strategy is ResetStrategy.NONE:
-                raise PositionRefused(
-                    f"{problem}, and offset_out_of_range=fail: let offset_out_of_range say where "
-                    "to go on in the new topic (earliest, latest, by_duration:...), or start over "
-                    f"with {format_command('group reset')}"
+                    explain_topic_made_again(partition, offset, is_internal=is_internal)
                 )
         partitions = list(former)
         offsets = self._fetch_policy_offsets(self._out_of_range_policy, partitions)
@@ -346,10 +359,11 @@ class OffsetResetter:
         for partition, offset in former.items():
             self.offsets_out_of_range += 1
             log.warning(
-                "%s is of another topic of the same name than its committed offset %d: the topic "
-                "was deleted and created again. It goes on at %d of the new one "
-                "(offset_out_of_range=%s)",
-                *(partition, offset, offsets[partition]),
+                "%s is of another topic of the same name than %s: the topic was deleted and "
+                "created again. It goes on at %d of the new one (offset_out_of_range=%s)",
+                partition,
+                "the one that was read" if offset is None else f"its committed offset {offset}",
+                offsets[partition],
                 self._out_of_range_policy.strategy.value,
             )
         return offsets
@@ -366,25 +380,6 @@ class OffsetResetter:
             case _:
                 since_ms = self._host.now_ms() - policy.duration_ms
                 return self._admin.fetch_offsets_for_time(partitions, since_ms)
-
-
-def _explain_loss(partition: Partition, offset: int, start_offset: int) -> str:
-    """Return what may be lost of a partition that begins at `start_offset`, and the ways out."""
-    ways_out = (
-        "bring the records back, or let offset_out_of_range say where to go on. Offsets that a "
-        "tool commits are taken only of tasks without stores, or with "
-        + format_command("group restore-offsets", "--accept")
-    )
-    if offset >= start_offset:
-        return f"the topic was cut, or deleted and created again. B{ways_out[1:]}"
-    return (
-        f"the offsets {offset} to {start_offset - 1} were removed before they were read, or "
-        "before a position behind them was committed (retention.ms, retention.bytes, "
-        "DeleteRecords). If they were markers of transactions or aborted records alone, as at the "
-        "end of an input while a worker was killed, nothing is lost: start once with "
-        f"offset_out_of_range=earliest, which goes on at {start_offset} of {partition}. "
-        f"Else {ways_out}"
-    )
 
 
 def _format_partitions(partitions: Collection[Partition]) -> str:

@@ -20,7 +20,6 @@ from state.errors import DirectoryLocked, StoreCorrupted
 from state.memory import MemoryDisk
 from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import StateStore, StoreDisk
-from state.subtopologies import SubtopologyContents
 from state.write_behind import WriteBehindDisk
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
@@ -28,6 +27,7 @@ from streams.errors import OutcomeUnknown, TopologyRefused
 from streams.graph.nodes import StoreKind, StoreSpec, TaskObserver
 from streams.membership.connection import ConnectionLost
 from streams.runtime.assignment import format_task_id
+from streams.runtime.committed_inputs import find_missing_offsets, is_overtaken
 from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
 from streams.runtime.internal_topics import expiry_of_changelog
 from streams.runtime.leftover_stores import format_leftover_warning
@@ -38,6 +38,7 @@ from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.partition_group import NO_TIME
 from streams.runtime.stores import open_store, refuse_what_is_not_read_back
 from streams.runtime.task import Task
+from streams.runtime.task_directories import number_directories
 from streams.runtime.task_stores import TaskStores
 from streams.runtime.topic_ids import find_offsets_of_former_topics
 from streams.topology.build import Topology
@@ -51,18 +52,6 @@ _REWRITTEN_KINDS = frozenset(
     (StoreKind.KEY_VALUE, StoreKind.WINDOW, StoreKind.SESSION, StoreKind.BUFFER)
 )
 """The kinds of stores in which several commits change the same key, or delete what is new."""
-
-
-def number_directories(topology: Topology, directory: StateDirectory) -> dict[int, int]:
-    """Return with which number the task directories of each sub-topology begin."""
-    return directory.number_subtopologies(
-        {
-            sub.number: SubtopologyContents(
-                frozenset(sub.sources), frozenset(spec.name for spec in sub.stores)
-            )
-            for sub in topology.subtopologies
-        }
-    )
 
 
 class TaskCreator:
@@ -221,14 +210,16 @@ class TaskCreator:
             if p in committed.offsets
         }
         former = find_offsets_of_former_topics(known, topic_ids)
-        proofs = self._prove_offsets(stable, committed.offsets)
-        fresh = [p for task in stable for p in task.partitions if p not in known]
+        missing = find_missing_offsets(stable, known)
+        deleted = self._offset_resetter.find_deleted(missing, topic_ids)
+        proofs = self._prove_offsets(stable, committed.offsets, deleted)
+        fresh = list(missing)
         positions = {p: each.offset for p, each in known.items()}
         self._offset_resetter.note_committed((p, h) for p, h in known.items() if p not in former)
         positions |= self._offset_resetter.find_initial_offsets(fresh, siblings.offsets, topic_ids)
         positions |= self._offset_resetter.find_offsets_in_new_topics(former)
-        # A policy might choose others another time.
-        chosen = {*former, *(fresh if self._offset_resetter.may_choose_otherwise else ())}
+        # A policy might choose others another time, and what is known of a topic is not kept.
+        chosen = {*former, *deleted, *(fresh if self._offset_resetter.may_choose_otherwise else ())}
         for task in stable:
             mine = {p: committed.offsets[p] for p in task.partitions if p in committed.offsets}
             metadata = {p: decode_metadata(held.metadata) for p, held in mine.items()}
@@ -288,12 +279,17 @@ class TaskCreator:
         Among them are those that an open transaction commits. Raises OutcomeUnknown.
         """
         committed = self._fetch_committed([p for task in tasks for p in task.partitions])
-        return [task for task in tasks if _is_overtaken(task, committed)]
+        return [task for task in tasks if is_overtaken(task, committed)]
 
     def _prove_offsets(
-        self, tasks: Collection[Task], committed: Mapping[Partition, OffsetAndMetadata]
+        self,
+        tasks: Collection[Task],
+        committed: Mapping[Partition, OffsetAndMetadata],
+        deleted: Collection[Partition],
     ) -> dict[str, OffsetProof]:
         """Return what the committed offsets account for, by the name of the task.
+
+        `deleted` are inputs whose offsets are gone with their topics.
 
         Raises: StreamsError where a store without a changelog proves that offsets are gone.
         """
@@ -310,6 +306,8 @@ class TaskCreator:
                 committed,
                 all_committed or {},
                 is_transactional=self._is_transactional,
+                deleted=deleted,
+                internal_topics=self._topology.repartition_topics,
             )
             for name, store in task.stores.unlogged.items():
                 proof.check_unlogged_store(name, is_written=store.read_checkpoint() is not None)
@@ -375,18 +373,6 @@ class TaskCreator:
             log.warning("directory %s: %s. It is %s, alone", directory, damage, outcome)
             disk.clear_all_data()
             return open_store(spec, disk, cache=self._cache), disk
-
-
-def _is_overtaken(task: Task, committed: CommittedOffsets) -> bool:
-    """Return whether a task's offsets are further than the task knows, or pending."""
-    if not set(task.partitions).isdisjoint(committed.pending):
-        return True
-    return any(
-        held.offset > task.committed_positions.get(partition, -1)
-        or (decode_metadata(held.metadata).commit_number or 0) > task.commit_number
-        for partition in task.partitions
-        if (held := committed.offsets.get(partition)) is not None
-    )
 
 
 def _is_written_behind(spec: StoreSpec) -> bool:

@@ -30,7 +30,7 @@ from streams.common.host import Host
 from streams.graph.nodes import StoreSpec
 from streams.membership.protocol import RUNNING_OFFSET
 from streams.runtime.task import Task, TaskState
-from streams.runtime.task_creator import number_directories
+from streams.runtime.task_directories import number_directories
 from streams.topology.build import Topology
 
 log = logging.getLogger(__name__)

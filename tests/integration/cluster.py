@@ -53,6 +53,11 @@ class Topics:
             what=f"{topics} to be listed",
         )
 
+    def list_names(self) -> list[str]:
+        """Return the names of the application's topics that are on the broker."""
+        found = AdminClient({"bootstrap.servers": self.servers}).list_topics(timeout=HANG_LIMIT_S)
+        return [name for name in found.topics if name.startswith(f"{self.application}-")]
+
     def make_again(self, topic: str) -> None:
         """Delete a topic and create it again at once, as soon as the broker lets."""
         admin = AdminClient({"bootstrap.servers": self.servers})

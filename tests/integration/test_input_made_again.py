@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from streams import App, StreamsError, serdes
 from tests.brokers import IN_CI
 from tests.integration.cluster import Topics
+from tests.integration.worker import build
 from tests.processes import HANG_LIMIT_S
 
 pytestmark = IN_CI
@@ -68,6 +69,27 @@ def test_an_input_made_again_under_the_application_is_refused_by_name(
         with suppress(StreamsError):  # the same, once more
             running.close()
     assert new_values(topics) == []
+
+
+def test_an_input_made_again_under_an_application_with_state_is_counted_on_top_of_it(
+    topics: Topics, tmp_path: Path
+) -> None:
+    app = build(
+        topics.application,
+        topics.source,
+        topics.target,
+        kind="count",
+        bootstrap_servers=topics.servers,
+        state_dir=tmp_path,
+        commit_interval_ms=50,
+        offset_out_of_range="earliest",
+    )
+    with app.start():
+        topics.load(OLD_COUNT)
+        topics.wait_for_counts(OLD_COUNT)
+        topics.make_again(topics.source)
+        topics.load(30)
+        assert topics.wait_for_counts(OLD_COUNT + 30) == topics.truth
 
 
 @pytest.mark.parametrize("new_count", [3, 30], ids=["fewer records", "more records"])

@@ -35,10 +35,10 @@ def delete_group(topics: Topics) -> None:
     admin.delete_consumer_groups([topics.application])[topics.application].result(HANG_LIMIT_S)
 
 
-def set_offsets(topics: Topics, offset: int) -> None:
-    """Set the offsets of the input as `kafka-consumer-groups --reset-offsets` does."""
+def set_offsets(topics: Topics, offset: int, topic: str = "") -> None:
+    """Set a topic's offsets, the input's by default, as `kafka-consumer-groups` does."""
     admin = AdminClient({"bootstrap.servers": topics.servers})
-    partitions = [TopicPartition(topics.source, n, offset) for n in range(PARTITIONS)]
+    partitions = [TopicPartition(topic or topics.source, n, offset) for n in range(PARTITIONS)]
     request = [ConsumerGroupTopicPartitions(topics.application, partitions)]
     answers = admin.alter_consumer_group_offsets(request)
     answers[topics.application].result(HANG_LIMIT_S)

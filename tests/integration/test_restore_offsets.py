@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,13 @@ import pytest
 from confluent_kafka import Producer
 from typer.testing import CliRunner, Result
 
-from streams import App, StreamsError
+from streams import StreamsError
+from streams.app import import_app
 from streams.commands.root import cli
+from streams.processes.running import RunningApp
 from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics
 from tests.integration.test_lost_offsets import delete_group, set_offsets
-from tests.integration.worker import build
 from tests.processes import HANG_LIMIT_S
 
 pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
@@ -23,50 +26,53 @@ pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 PROGRAM = """
 from tests.integration.worker import build
 
-app = build("{name}", "{source}", "{target}", kind="count", ledger={ledger})
+app = build("{name}", "{source}", "{target}", kind="{kind}", ledger={ledger})
 """
 
 
 class Restored:
     """Holds an application in a module of its own, and runs it and the commands on it."""
 
-    def __init__(self, topics: Topics, path: Path, *, ledger: bool) -> None:
+    def __init__(
+        self, topics: Topics, path: Path, *, ledger: bool = False, kind: str = "count"
+    ) -> None:
         self._topics = topics
         self._state = path / "state"
-        self._ledger = ledger
         module = topics.application.replace("-", "_")
         (path / f"{module}.py").write_text(
             PROGRAM.format(
-                name=topics.application, source=topics.source, target=topics.target, ledger=ledger
+                name=topics.application,
+                source=topics.source,
+                target=topics.target,
+                kind=kind,
+                ledger=ledger,
             )
         )
         self._program = f"{module}:app"
-
-    def build_app(self) -> App:
-        return build(
-            self._topics.application,
-            self._topics.source,
-            self._topics.target,
-            kind="count",
-            bootstrap_servers=self._topics.servers,
-            state_dir=self._state,
-            ledger=self._ledger,
-        )
+        self._app = import_app(self._program)
+        self._app.configure(None, bootstrap_servers=topics.servers, state_dir=self._state)
 
     def count(self, records: int) -> None:
         """Load so many records more, and run the application until they are counted."""
-        with self.build_app().start() as running:
+        with self.start() as running:
             running.wait_for("RUNNING", HANG_LIMIT_S)
             self._topics.load(records)
             self._topics.wait_for_counts(self._topics.loaded)
         assert self._topics.counts() == self._topics.truth
 
-    def expect_refusal(self) -> None:
-        with (
-            pytest.raises(StreamsError, match="restore-offsets"),
-            self.build_app().start() as running,
-        ):
+    def start(self) -> RunningApp:
+        return self._app.start()
+
+    def expect_refusal(self, text: str = "restore-offsets") -> str:
+        """Start the application, and return the message of its refusal."""
+        with pytest.raises(StreamsError, match=text) as refused, self.start() as running:
             running.wait_for("RUNNING", HANG_LIMIT_S)
+        return str(refused.value)
+
+    def paste(self, message: str, option: str, *more: str) -> Result:
+        """Run the command with an option that a message offers, as it stands there."""
+        (command,) = (each for each in re.findall("`(.*?)`", message) if option in each)
+        return CliRunner().invoke(cli, [*shlex.split(command)[1:], *more])
 
     def restore(self, *options: str) -> Result:
         servers = ["--bootstrap-servers", self._topics.servers, "--state-dir", str(self._state)]
@@ -114,6 +120,54 @@ def test_the_ledger_proves_no_offset_of_a_topic_that_was_made_again(
     restored.expect_refusal()
 
 
+def test_an_input_made_again_goes_on_by_the_command_that_the_refusal_offers(
+    topics: Topics, create: Callable[..., Restored]
+) -> None:
+    restored = create()
+    restored.count(100)
+    topics.make_again(topics.source)
+    refusal = restored.expect_refusal("was deleted and created again.*or it has expired")
+    done = restored.paste(refusal, "--made-again", "--yes")
+    assert done.exit_code == 0, done.output
+    restored.count(20)
+
+
+def test_the_ledger_tells_that_an_input_is_not_another_topic(
+    topics: Topics, create: Callable[..., Restored]
+) -> None:
+    restored = create(ledger=True)
+    restored.count(100)
+    delete_group(topics)
+    refused = restored.restore("--made-again", topics.source, "--yes")
+    assert refused.exit_code == 2
+    assert "the ledger names the topic that is there now" in refused.stderr
+
+
+def test_a_repartition_topic_made_again_is_accepted_with_its_loss_only(
+    topics: Topics, create: Callable[..., Restored]
+) -> None:
+    restored = create(kind="words")
+    with restored.start() as running:
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+        topics.load(100)
+        topics.wait_for_counts(200)
+    (between,) = (each for each in topics.list_names() if each.endswith("-repartition"))
+    topics.make_again(between)
+    refusal = restored.expect_refusal("Records between two steps of this application are lost")
+    set_offsets(topics, 0, between)
+    for options in (["--accept"], ["--made-again", between]):
+        refused = restored.restore("--yes", *options)
+        assert refused.exit_code == 2
+        assert "those that were not processed are lost" in refused.stderr
+        assert "add --accept-loss" in refused.stderr
+    done = restored.paste(refusal, "--accept-loss", "--yes")
+    assert done.exit_code == 0, done.output
+    with restored.start() as running:
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+        topics.load(50)
+        topics.wait_for_counts(300)
+
+
 def test_a_record_that_the_ledger_does_not_know_is_no_proof(
     topics: Topics, create: Callable[..., Restored]
 ) -> None:
@@ -146,7 +200,7 @@ def test_without_a_ledger_nothing_is_guessed_and_what_a_person_sets_is_accepted(
     accepted = restored.restore("--yes", "--accept")
     assert accepted.exit_code == 0, accepted.output
     topics.truth.update(dict(topics.truth))  # each is counted again, as was accepted
-    with restored.build_app().start() as running:
+    with restored.start() as running:
         running.wait_for("RUNNING", HANG_LIMIT_S)
         topics.wait_for_counts(200)
     assert topics.counts() == topics.truth
@@ -154,7 +208,7 @@ def test_without_a_ledger_nothing_is_guessed_and_what_a_person_sets_is_accepted(
 
 def test_offsets_are_not_restored_while_a_worker_runs(create: Callable[..., Restored]) -> None:
     restored = create(ledger=False)
-    with restored.build_app().start() as running:
+    with restored.start() as running:
         running.wait_for("RUNNING", HANG_LIMIT_S)
         refused: Any = restored.restore("--yes")
     assert refused.exit_code == 2

@@ -12,7 +12,7 @@ import pytest
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError
-from streams.runtime.offset_metadata import decode_metadata, encode_metadata
+from streams.runtime.offset_metadata import OffsetMetadata, decode_metadata, encode_metadata
 from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.topic_ids import hash_topic_id
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
@@ -346,3 +346,45 @@ def test_a_topic_made_again_whose_offsets_went_with_it_does_not_begin_at_latest(
     world.run_until(lambda: world.loop.counters.offsets_out_of_range == 1 and world.consumed())
     read_before_the_check = [b"E"]
     assert written(world) == [b"A", b"B", *read_before_the_check, b"C", b"D", b"E"]
+
+
+ANOTHER = Partition("in", 1)
+
+
+def committed_with(topic_id: int) -> list[OffsetMetadata]:
+    """Return the metadata of another input of the task, which names the id that `in` had."""
+    return [decode_metadata(encode_metadata({"c": 1}, topic_ids={"in": topic_id}))]
+
+
+def test_an_input_whose_offset_went_with_its_topic_is_known_by_the_task_s_other_inputs() -> None:
+    refused, going_on = resetting("fail"), resetting("earliest")
+    for resetter in (refused, going_on):
+        assert resetter.find_deleted({INPUT: committed_with(2)}, {"in": 2}) == set()
+        assert resetter.find_deleted({INPUT: committed_with(1)}, {}) == set()
+        assert resetter.find_deleted({INPUT: committed_with(1)}, {"in": 2}) == {INPUT}
+    with pytest.raises(StreamsError, match="another topic of the same name than the one that was"):
+        refused.find_initial_offsets([INPUT], topic_ids={"in": 2})
+    assert going_on.find_initial_offsets([INPUT], topic_ids={"in": 2}) == {INPUT: 10}
+    assert going_on.find_deleted({INPUT: []}, {"in": 2}) == {INPUT}, "until it is committed"
+    going_on.note_committed([(INPUT, OffsetAndMetadata(10, ""))])
+    assert going_on.find_deleted({INPUT: []}, {"in": 2}) == set()
+
+
+def test_an_offset_that_is_lost_after_its_topic_was_made_again_is_refused_as_lost() -> None:
+    resetter = resetting("earliest")
+    resetter.note_topics_made_again({"in"})
+    assert resetter.find_deleted({INPUT: [], ANOTHER: []}, {"in": 2}) == {INPUT, ANOTHER}
+    resetter.note_committed([(INPUT, OffsetAndMetadata(12, ""))])
+    assert resetter.find_deleted({INPUT: []}, {"in": 2}) == set()
+    with pytest.raises(StreamsError, match=r"no committed offset any more for in\[0\].*: 12 of in"):
+        resetter.find_initial_offsets([INPUT], topic_ids={"in": 2})
+
+
+def test_the_way_out_of_a_topic_made_again_is_one_that_works_without_its_offset() -> None:
+    for offset, offered in ((7, "let offset_out_of_range say"), (None, "")):
+        with pytest.raises(StreamsError) as refused:
+            resetting("fail").find_offsets_in_new_topics({INPUT: offset})
+        text = str(refused.value)
+        assert ("let offset_out_of_range say" in text) is bool(offered)
+        assert "restore-offsets MODULE:APP --made-again in`" in text
+        assert "-1" not in text

@@ -1,0 +1,165 @@
+"""Say why an input is not read from anywhere, and which ways out there are.
+
+Each way out works as it stands (`streams.command_lines`), for what is still there:
+
+    what has happened                     a way out besides a reset
+    records were removed                  offset_out_of_range, while an offset is committed
+    an input was made again               offset_out_of_range, while its former offset is committed;
+                                          else `group restore-offsets --made-again TOPIC`
+    a repartition topic was made again    the same command, with the loss accepted
+    offsets expired, or were deleted      the ledger, by `group restore-offsets`; or offsets that a
+                                          person knows, set with Kafka's tools and then accepted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from streams.command_lines import format_command
+from streams.common.topic_partitions import Partition
+
+RESTORE = "group restore-offsets"
+
+
+def explain_loss(partition: Partition, offset: int, start_offset: int) -> str:
+    """Return what may be lost of a partition that begins at `start_offset`, and the ways out."""
+    ways_out = (
+        "bring the records back, or let offset_out_of_range say where to go on. Offsets that a "
+        f"tool commits are taken only of tasks without stores, or with {offer_acceptance()}"
+    )
+    if offset >= start_offset:
+        return f"the topic was cut, or deleted and created again. B{ways_out[1:]}"
+    return (
+        f"the offsets {offset} to {start_offset - 1} were removed before they were read, or "
+        "before a position behind them was committed (retention.ms, retention.bytes, "
+        "DeleteRecords). If they were markers of transactions or aborted records alone, as at the "
+        "end of an input while a worker was killed, nothing is lost: start once with "
+        f"offset_out_of_range=earliest, which goes on at {start_offset} of {partition}. "
+        f"Else {ways_out}"
+    )
+
+
+def explain_topic_made_again(partition: Partition, offset: int | None, *, is_internal: bool) -> str:
+    """Return that a topic was made again, and the ways out.
+
+    `offset` is the committed one of the former topic; None where it is gone with that.
+    """
+    former = "the one that was read" if offset is None else f"its committed offset {offset}"
+    problem = (
+        f"{partition} is of another topic of the same name than {former}: topic "
+        f"{partition.topic!r} was deleted and created again"
+    )
+    if is_internal:
+        return f"{problem}. {explain_lost_between_steps([partition.topic])}"
+    ways_out = f"{offer_new_topics([partition.topic])}; or start over with {offer_reset()}"
+    if offset is None:
+        return f"{problem}, and offset_out_of_range=fail: {ways_out}"
+    return (
+        f"{problem}, and offset_out_of_range=fail: let offset_out_of_range say where to go on in "
+        f"the new topic (earliest, latest, by_duration:...); or {ways_out}"
+    )
+
+
+def explain_lost_between_steps(topics: Collection[str]) -> str:
+    """Return what is lost with repartition topics that were made again, and the ways out."""
+    names = ", ".join(sorted(topics))
+    return (
+        f"Records between two steps of this application are lost with {names}, as far as they were "
+        f"not processed: reset the application ({offer_reset()}). To go on without them, which "
+        f"leaves results wrong for good: {offer_new_topics(topics, '--accept-loss')}"
+    )
+
+
+def explain_gone(offsets: Mapping[Partition, int], policy: str) -> str:
+    """Return that offsets are gone which were committed while this worker ran, and the ways out.
+
+    `policy` is `auto_offset_reset`.
+    """
+    places = sorted(offsets)
+    return (
+        f"the group has no committed offset any more for {', '.join(map(str, places))}, and had "
+        f"one while this worker ran: {', '.join(f'{offsets[p]} of {p}' for p in places)}. It has "
+        "expired (offsets.retention.minutes) or was deleted. Commit that one, or another, with "
+        f"Kafka's tools, and, of a task with stores, take it with {offer_acceptance()}; or start "
+        "the worker again: without stores, a task begins as "
+        f"auto_offset_reset={policy} says"
+    )
+
+
+def explain_missing(lost: Collection[Partition], internal_topics: Collection[str]) -> str:
+    """Return the ways out where inputs have no committed offset and state rests on them.
+
+    Whether their topics were made again is not known.
+    """
+    ways_out = ""
+    topics = {p.topic for p in lost}
+    if between := topics.intersection(internal_topics):
+        ways_out = f"If they were made again: {explain_lost_between_steps(between)}. "
+    if inputs := topics.difference(internal_topics):
+        names = ", ".join(map(repr, sorted(inputs)))
+        ways_out += f"If {names} was made again, {offer_new_topics(inputs)}. "
+    return (
+        f"{ways_out}Else, {offer_ledger()}; or set offsets that you know with Kafka's tools, and "
+        f"take them with {offer_acceptance()}; or start over with {offer_reset()} "
+        "(docs/operations.md)"
+    )
+
+
+def explain_unproven(unproven: Collection[Partition], internal_topics: Collection[str]) -> str:
+    """Return that nothing proves the offsets of inputs, for a command that commits offsets."""
+    ways_out = []
+    topics = {p.topic for p in unproven}
+    for inputs, options in (
+        (topics.difference(internal_topics), ()),
+        (topics.intersection(internal_topics), ("--accept-loss",)),
+    ):
+        if inputs:
+            names = ", ".join(map(repr, sorted(inputs)))
+            ways_out.append(f"if {names} was made again, {offer_new_topics(inputs, *options)}")
+    return (
+        f"nothing proves an offset for {', '.join(map(str, unproven))}, so nothing was committed: "
+        f"{'; '.join(ways_out)}. Else set offsets with Kafka's tools if you know them, and take "
+        f"them with {offer_acceptance()}; or start over with {offer_reset()}"
+    )
+
+
+def explain_accepted_loss(topics: Collection[str]) -> str:
+    """Return what may be lost where offsets of repartition topics are taken without a proof."""
+    names = ", ".join(map(repr, sorted(topics)))
+    return (
+        f"{names}, which this application writes itself, holds records between two of its steps. "
+        "If it was deleted and created again, those that were not processed are lost, and others "
+        "count twice or are left out if the offset is not theirs: the results stay wrong"
+    )
+
+
+def explain_untrusted() -> str:
+    """Return the ways out where offsets are committed that don't account for the state."""
+    return (
+        f"{offer_acceptance()} takes them, with what they skip or repeat; {offer_ledger()}; "
+        f"{offer_reset()} starts over (docs/operations.md)"
+    )
+
+
+def offer_ledger() -> str:
+    """Return the command that commits what the ledger proves."""
+    return f"with a ledger {format_command(RESTORE)} commits the offsets that it proves"
+
+
+def offer_new_topics(topics: Iterable[str], *options: str) -> str:
+    """Return the command that begins with the new topics, beside the state of the former ones."""
+    flags = [word for topic in sorted(set(topics)) for word in ("--made-again", topic)]
+    return (
+        f"{format_command(RESTORE, *flags, *options)} begins at the first records of what is there "
+        "now, beside the state as it is"
+    )
+
+
+def offer_acceptance() -> str:
+    """Return the command that takes offsets which a tool has set."""
+    return format_command(RESTORE, "--accept")
+
+
+def offer_reset() -> str:
+    """Return the command that lets the application begin anew."""
+    return format_command("group reset")

@@ -1,0 +1,22 @@
+"""Say by which number the directories of a sub-topology's tasks are named.
+
+It stays the same over versions of the topology, which number their sub-topologies anew.
+"""
+
+from __future__ import annotations
+
+from state.directory import StateDirectory
+from state.subtopologies import SubtopologyContents
+from streams.topology.build import Topology
+
+
+def number_directories(topology: Topology, directory: StateDirectory) -> dict[int, int]:
+    """Return with which number the task directories of each sub-topology begin."""
+    return directory.number_subtopologies(
+        {
+            sub.number: SubtopologyContents(
+                frozenset(sub.sources), frozenset(spec.name for spec in sub.stores)
+            )
+            for sub in topology.subtopologies
+        }
+    )
