@@ -13,17 +13,19 @@ import logging
 import resource
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 import coordinator.skip_hypothesis  # noqa: F401 - before all others, see there
+from coordinator.announcement import announce_broker
 from coordinator.broker import run_broker
 from coordinator.clock import FileShiftedClock
 from coordinator.config import BrokerConfig, WrongSetting
 from coordinator.faults import WrongFault
 from coordinator.log.data_directory import UnusableDataDirectory
 from coordinator.shard.shard import BrokenInvariant
-from coordinator.wire.server import CannotListen, format_address
+from coordinator.wire.server import CannotListen
 
 
 class BrokerOptions(argparse.ArgumentParser):
@@ -79,6 +81,20 @@ class BrokerOptions(argparse.ArgumentParser):
             "(docs/faults.md); read again when it changes",
         )
         self.add_argument(
+            "--announce",
+            type=Path,
+            metavar="FILE",
+            default=None,
+            help="file that gets the address, the process id, and device and inode of the data",
+        )
+        self.add_argument(
+            "--start-lock",
+            type=int,
+            metavar="FD",
+            default=None,
+            help="inherited file descriptor of a lock that is given up when the broker listens",
+        )
+        self.add_argument(
             "--log-level",
             choices=("debug", "info", "warning", "error"),
             default="warning",
@@ -107,7 +123,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         _raise_open_files_limit()
         clock = None if options.clock_shift is None else FileShiftedClock(options.clock_shift)
-        run_broker(config, _print_address, options.faults, clock)
+        announce = partial(
+            announce_broker, data=options.data, file=options.announce, start_lock=options.start_lock
+        )
+        run_broker(config, announce, options.faults, clock)
     except (WrongSetting, WrongFault, UnusableDataDirectory, CannotListen) as error:
         sys.stderr.write(f"millrace: {error}\n")
         return 2
@@ -139,10 +158,6 @@ def _raise_open_files_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _print_address(host: str, port: int) -> None:
-    print(f"listening on {format_address(host, port)}", flush=True)  # noqa: T201  the parent process waits for this line
 
 
 if __name__ == "__main__":

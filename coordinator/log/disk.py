@@ -111,6 +111,9 @@ class BrokerDisk(Protocol):
         ...
 
 
+_LOCK_ATTEMPTS = 100_000
+
+
 class SystemFile:
     """Reads and writes a file of the operating system at positions.
 
@@ -148,15 +151,29 @@ class SystemFile:
 
 
 class SystemLock:
-    """Holds a lock on a file; the kernel releases it when the process ends."""
+    """Holds a lock on a file; the kernel releases it when the process ends.
+
+    A process that looks whether anybody holds it has a shared lock for some microseconds, and is no
+    holder.
+    """
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock_exclusively()
         except OSError:
             os.close(self._fd)
             raise
+
+    def _lock_exclusively(self) -> None:
+        """Lock the file. Raises BlockingIOError if another process holds it exclusively."""
+        for _ in range(_LOCK_ATTEMPTS):
+            with suppress(BlockingIOError):
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # raises where there is a holder
+            os.sched_yield()
+        raise BlockingIOError(f"{_LOCK_ATTEMPTS} attempts")
 
     def release(self) -> None:
         os.close(self._fd)

@@ -33,8 +33,9 @@ from streams.commands.plan_topics import (
 )
 from streams.commands.root import cli, main
 from streams.errors import ConfigError
+from streams.processes.broker_start import broker_command
 from streams.processes.cluster import find_cluster
-from streams.processes.embedded import broker_command, refuse_embedded_directory
+from streams.processes.embedded import refuse_embedded_directory
 from streams.processes.logging_setup import configure_logging
 from streams.processes.reloading import run_with_reload
 from streams.runtime.clients import KafkaClientSupplier

@@ -1,44 +1,44 @@
 """Start the embedded broker, or find the one another worker has started in a state directory.
 
 The broker is a process of its own and outlives the worker that started it: the others go on. The
-first worker to need it holds a lock while it starts it; if it is gone while they run, the first one
-to miss it starts it again on the same port.
+first worker to need it starts it (`broker_start`); if it is gone while they run, the first one to
+miss it starts it again on the same port.
 
-    <state_dir>/broker/process      its address; its process id, so that it can be ended; and the
-                                    device and inode of `data`, in a line each
-    <state_dir>/broker/data/.lock   locked by the broker as long as it lives
+    <state_dir>/broker/process        its address; its process id, so that it can be ended; and the
+                                      device and inode of `data`, in a line each
+    <state_dir>/broker/data/.lock     locked by the broker as long as it lives
+    <state_dir>/broker/starting.lock  locked by who starts it, and by the broker until it listens
 
 An address counts only while a process holds the lock on this very directory, and if the inode is
 that of this directory: in a copied directory both files are the original's, whose broker has the
 same cluster id and other data. A broker that holds its lock and does not answer yet is recovering,
 or is about to end: it is waited for as long as it lives. One whose address the file does not have
-is waited for a while, since it ends if its starter is gone; then an error says so.
+is waited for a while, and then an error says so.
 """
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
-import select
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from state.errors import DirectoryLocked
-from state.locks import exclude_owner
 from streams.command_lines import format_broker_command
 from streams.common.addresses import parse_address
 from streams.errors import ConfigError
+from streams.processes.broker_start import (
+    OnStartStep,
+    WaitProgress,
+    hold_start_lock,
+    ignore_start_step,
+    is_broker_alive,
+    start_broker,
+)
 from streams.settings.config import EMBEDDED, StreamsConfig
 
 log = logging.getLogger(__name__)
 
-PROGRESS_INTERVAL_S = 10.0
-"""The seconds after which the log says that a broker is still waited for, and again after each."""
 ADDRESS_WAIT_S = 60.0
 """The seconds for which a broker that lives is waited for while its address is not known."""
 _LOOK_INTERVAL_S = 0.1
@@ -46,15 +46,6 @@ _LOOK_INTERVAL_S = 0.1
 
 _BROKER_DIRECTORY = "broker"
 """The embedded broker's directory in a state directory, beside those of the applications."""
-
-
-def broker_command(data_dir: Path, port: int, host: str, settings: list[str]) -> list[str]:
-    """Return the command line that runs a broker process."""
-    command = [sys.executable, "-m", "coordinator", "--data", str(data_dir)]
-    command += ["--port", str(port), "--host", host]
-    for setting in settings:
-        command += ["--set", setting]
-    return command
 
 
 def resolve_bootstrap_servers(config: StreamsConfig) -> str:
@@ -73,10 +64,15 @@ def resolve_bootstrap_servers(config: StreamsConfig) -> str:
     return config.bootstrap_servers
 
 
-def ensure_embedded_broker(state_dir: Path) -> str:
+def ensure_embedded_broker(
+    state_dir: Path,
+    is_given_up: Callable[[], bool] = lambda: False,
+    on_step: OnStartStep = ignore_start_step,
+) -> str:
     """Return the address of the broker in `state_dir`; start a broker if none answers.
 
-    Raises ConfigError if it does not start; the message ends with the last line of its log.
+    `is_given_up` ends the wait for it, `on_step` is called at each step of a start. Raises
+    ConfigError if it does not start; the message ends with the last line of its log.
     """
     directory = state_dir / _BROKER_DIRECTORY
     try:
@@ -86,14 +82,14 @@ def ensure_embedded_broker(state_dir: Path) -> str:
             f"state_dir {str(state_dir)!r} can't be written ({error.strerror}): "
             "choose another with state_dir=..., MILLRACE_STATE_DIR or --state-dir"
         ) from error
-    with open(directory / "starting.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        last = _wait_for_answer(directory)
+    with hold_start_lock(directory, is_given_up) as lock:
+        last = _wait_for_answer(directory, is_given_up)
         if last and is_broker_alive(directory):
             return last
         # Its last port is tried first, so that clients that still run find it again.
         port = parse_address(last)[1] if last else 0
-        address, _ = _start_broker(directory, list({port: None, 0: None}))
+        ports = list({port: None, 0: None})
+        address, _ = start_broker(directory, ports, lock, is_given_up, on_step)
         return address
 
 
@@ -153,23 +149,12 @@ def restart_embedded_broker(
     it does not start there, OSError if the directory is gone.
     """
     directory = state_dir / _BROKER_DIRECTORY
-    # Opened with "r+", which fails if the directory is gone and creates no file.
-    with open(directory / "starting.lock", "r+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with hold_start_lock(directory, is_given_up, must_exist=True) as lock:
         found = _wait_for_answer(directory, is_given_up, known_address=address)
         if found == address and is_broker_alive(directory):
             return None
-        _, pid = _start_broker(directory, [parse_address(address)[1]], is_given_up)
+        _, pid = start_broker(directory, [parse_address(address)[1]], lock, is_given_up)
         return pid
-
-
-def is_broker_alive(directory: Path) -> bool:
-    """Return whether a process holds the lock on the data of the broker in `directory`."""
-    try:
-        with exclude_owner(directory / "data" / ".lock"):
-            return False
-    except DirectoryLocked:
-        return True
 
 
 def _read_address(directory: Path, *, warns: bool = True) -> str:
@@ -212,7 +197,7 @@ def _wait_for_answer(
     is empty if it isn't known. `known_address` is tried where the file `process` has none. Raises
     ConfigError if the broker lives and there is no address for `ADDRESS_WAIT_S`.
     """
-    progress = _WaitProgress(directory)
+    progress = WaitProgress(directory)
     address = _read_address(directory)
     while not is_given_up():
         is_alive = is_broker_alive(directory)
@@ -238,31 +223,6 @@ def _explain_lost_address(directory: Path) -> str:
     )
 
 
-class _WaitProgress:
-    """Logs now and then that the broker in a directory is waited for."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._began_s = self._logged_s = time.monotonic()
-
-    def waited_s(self) -> float:
-        """Return the seconds since the wait began."""
-        return time.monotonic() - self._began_s
-
-    def log_if_due(self) -> None:
-        """Log the wait if ten seconds have passed since the last time."""
-        now_s = time.monotonic()
-        if now_s - self._logged_s < PROGRESS_INTERVAL_S:
-            return
-        self._logged_s = now_s
-        log.warning(
-            "the embedded broker has its data in %s open and does not answer yet, for %.0f s: it "
-            "is waited for as long as it lives; broker.log beside it says what it does",
-            self._directory / "data",
-            now_s - self._began_s,
-        )
-
-
 def _accepts_connections(address: str) -> bool:
     """Return whether something accepts connections at `address` within 2 s."""
     try:
@@ -270,61 +230,3 @@ def _accepts_connections(address: str) -> bool:
             return True
     except OSError:
         return False
-
-
-def _start_broker(
-    directory: Path, ports: list[int], is_given_up: Callable[[], bool] = lambda: False
-) -> tuple[str, int]:
-    """Start a broker on the first free one of `ports`; return its address and process id.
-
-    Writes both to the file `process`. The caller holds the lock. Raises ConfigError.
-    """
-    data = directory / "data"
-    for port in ports:
-        with open(directory / "broker.log", "a+b") as log:
-            process = subprocess.Popen(
-                broker_command(data, port, "127.0.0.1", []),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-            )
-            output = _read_first_line(process, _WaitProgress(directory), is_given_up)
-        if output.startswith("listening on "):
-            address = output.removeprefix("listening on ").strip()
-            process_file = directory / "process"
-            new_file = process_file.with_suffix(".new")
-            with new_file.open("w") as file:
-                file.write(f"{address}\n{process.pid}\n{_identify_directory(data)}\n")
-                file.flush()
-                os.fsync(file.fileno())
-            new_file.replace(process_file)
-            return address, process.pid
-    lines = (directory / "broker.log").read_text(errors="replace").strip().splitlines()
-    why = lines[-1].removeprefix("millrace: ") if lines else "no output"
-    raise ConfigError(f"the embedded broker did not start in {data}: {why}")
-
-
-def _read_first_line(
-    process: subprocess.Popen[bytes], progress: _WaitProgress, is_given_up: Callable[[], bool]
-) -> str:
-    """Return the first line that the broker process prints, as long as its recovery may take.
-
-    A broker that ends before prints none. Kills it where the wait is given up.
-    """
-    assert process.stdout is not None
-    output = b""
-    while b"\n" not in output and not is_given_up():
-        progress.log_if_due()
-        ready, _, _ = select.select([process.stdout], [], [], _LOOK_INTERVAL_S)
-        if ready:
-            chunk = os.read(process.stdout.fileno(), 4096)
-            if not chunk:
-                break
-            output += chunk
-    if b"\n" not in output:
-        process.kill()
-        process.wait()
-    process.stdout.close()
-    process.returncode = 0  # it outlives us and nobody waits for it: no warning about that
-    return output.decode(errors="replace")

@@ -16,7 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from state.locks import ProcessFileLock
 from streams import App, serdes
 from streams.errors import ConfigError
-from streams.processes import embedded
+from streams.processes import broker_start, embedded
+from streams.processes.broker_start import is_broker_alive
 from streams.processes.embedded import (
     ensure_embedded_broker,
     refuse_application_of_broker_directory,
@@ -33,7 +34,7 @@ def read_process_file(state: Path) -> list[str]:
 
 def kill_broker(state: Path) -> None:
     os.kill(int(read_process_file(state)[1]), signal.SIGKILL)
-    wait_until(lambda: not embedded.is_broker_alive(state / "broker"), what="the end of the broker")
+    wait_until(lambda: not is_broker_alive(state / "broker"), what="the end of the broker")
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_another_process_at_the_address_is_not_taken_for_the_broker(state: Path)
 def test_a_broker_that_does_not_answer_yet_is_waited_for_while_it_lives(
     state: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(embedded, "PROGRESS_INTERVAL_S", 0.0)
+    monkeypatch.setattr(broker_start, "PROGRESS_INTERVAL_S", 0.0)
     (port,) = free_ports(1)
     data = state / "broker" / "data"
     data.mkdir(parents=True)
