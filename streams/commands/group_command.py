@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -29,6 +27,7 @@ from streams.commands.cluster_clients import (
 from streams.commands.output import print_rows
 from streams.commands.reset_command import find_application, reset
 from streams.commands.restore_offsets_command import restore_offsets
+from streams.commands.tables import create_console, create_table, shorten_ids
 from streams.errors import ConfigError
 from streams.membership.group_description import fetch_group_description
 from streams.membership.group_offsets import fetch_group_offsets
@@ -47,8 +46,6 @@ from streams.settings.config import StreamsConfig
 
 _VERSION_CHARS = 8
 """How much of a topology's fingerprint tells versions apart in a table."""
-_UNWRAPPED_WIDTH = 1_000
-"""The width of tables that are written to a file: each row is one line."""
 
 group = typer.Typer(
     help="Look at the groups of applications, reset one, or restore its offsets.",
@@ -97,7 +94,7 @@ def describe(
     if json:
         typer.echo(report.as_json())
         return
-    print_report(report, Console(width=None if sys.stdout.isatty() else _UNWRAPPED_WIDTH))
+    print_report(report, create_console())
 
 
 def fetch_report(application_id: str, config: StreamsConfig) -> GroupReport:
@@ -131,10 +128,11 @@ def fetch_report(application_id: str, config: StreamsConfig) -> GroupReport:
 def print_report(report: GroupReport, console: Console) -> None:
     """Print a report: what the group is, a table of members, one of tasks, and what is wrong."""
     console.print(Text(_describe_group(report)))
+    names = shorten_ids((_name_member(each) for each in report.members), f"{report.group}-")
     if report.members:
-        console.print(_build_members_table(report))
+        console.print(_build_members_table(report, names))
     if any(each.active or each.standby or each.warmup for each in report.members):
-        console.print(_build_tasks_table(report))
+        console.print(_build_tasks_table(report, names))
     for line in _list_notes(report):
         console.print(Text(line))
 
@@ -147,41 +145,66 @@ def _describe_group(report: GroupReport) -> str:
     return text
 
 
-def _build_members_table(report: GroupReport) -> Table:
-    """Return the table of members: who and where they are, and how many tasks they have."""
-    table = Table("member", "host", "process", "directory", "tags", box=box.SIMPLE_HEAD)
-    for column in ("generation", "active", "standby", "warm-up", "revoking", "lag"):
-        table.add_column(column, justify="right")
+def _name_member(member: MemberReport) -> str:
+    return member.instance_id or member.member_id
+
+
+def _build_members_table(report: GroupReport, names: Mapping[str, str]) -> Table:
+    """Return the table of members: who and where they are, and how many tasks they have.
+
+    Processes and directories are shortened, `names` has the short ids of members. Tags are a column
+    where a member has some, and processes where the ids of members don't name them.
+    """
+    processes = shorten_ids(each.process for each in report.members)
+    directories = shorten_ids(each.directory for each in report.members)
+    tag_columns = ["tags"] if any(each.tags for each in report.members) else []
+    is_named = all(processes[m.process] in names[_name_member(m)] for m in report.members)
+    process_columns = [] if is_named else ["process"]
+    columns = (*process_columns, "directory", *tag_columns, "from", "tasks")
+    table = create_table("member", "host", *columns)
+    table.add_column("lag", justify="right")
     for each in report.members:
         lags = [task.lag for task in each.active if task.lag is not None]
+        tags = ",".join(f"{key}={value}" for key, value in each.tags.items())
         table.add_row(
-            Text(each.instance_id or each.member_id),
+            Text(names[_name_member(each)]),
             Text(each.host),
-            Text(each.process),
-            Text(each.directory),
-            Text(",".join(f"{key}={value}" for key, value in each.tags.items())),
+            *(Text(processes[each.process]) for _ in process_columns),
+            Text(directories[each.directory]),
+            *(Text(tags) for _ in tag_columns),
             "" if each.generation is None or each.generation < 0 else str(each.generation),
-            *map(str, map(len, (each.active, each.standby, each.warmup, each.revoked))),
+            _count_tasks(each),
             str(sum(lags)) if lags else "",
         )
     return table
 
 
-def _build_tasks_table(report: GroupReport) -> Table:
+def _count_tasks(member: MemberReport) -> str:
+    """Return how many tasks a member has in each role, those without any left out."""
+    counts = {
+        "active": member.active,
+        "standby": member.standby,
+        "warm-up": member.warmup,
+        "revoking": member.revoked,
+    }
+    return ", ".join(f"{len(tasks)} {role}" for role, tasks in counts.items() if tasks) or "none"
+
+
+def _build_tasks_table(report: GroupReport, names: Mapping[str, str]) -> Table:
     """Return the table of tasks: who has each, what it reads, and how far it is behind.
 
     Versions of a topology number their tasks each on its own: where several run, a task has its
     member's version beside it.
     """
     version_columns = ["topology"] if len(_list_versions(report)) > 1 else []
-    table = Table(*version_columns, "task", "role", "member", "reads", box=box.SIMPLE_HEAD)
+    table = create_table(*version_columns, "task", "role", "member", "reads")
     table.add_column("lag", justify="right")
     rows: list[tuple[str, tuple[int, ...], list[str]]] = []
 
     def add_row(member: MemberReport, task: str, role: str, reads: str, lag: str) -> None:
         version = member.topology[:_VERSION_CHARS] if version_columns else ""
         cells = [version] * len(version_columns)
-        cells += [task, role, member.instance_id or member.member_id, reads, lag]
+        cells += [task, role, names[_name_member(member)], reads, lag]
         rows.append((version, tuple(map(int, task.split("_"))), cells))
 
     for each in report.members:
@@ -215,7 +238,7 @@ def _list_notes(report: GroupReport) -> Iterator[str]:
     elif report.state != STABLE:
         yield "in a rebalance brokers don't tell the tasks: look again in a moment"
     for each in report.members:
-        name = each.instance_id or each.member_id
+        name = _name_member(each)
         if each.problem:
             yield f"{name} is to end: {each.problem}"
         if each.rejoin_ms:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -30,8 +29,6 @@ class WindowStart:
 
 
 _ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
-_UNWRAPPED_WIDTH = 10_000
-"""The width of tables that are written to a file: each row is one line."""
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[Row], *, as_json: bool) -> None:
@@ -43,13 +40,12 @@ def print_rows(columns: Sequence[str], rows: Iterable[Row], *, as_json: bool) ->
         for row in rows:
             print_json_line(row)
         return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
+    from streams.commands.tables import create_console, create_table
+
     listed = list(rows)
-    table = Table(box=box.SIMPLE_HEAD)
+    table = create_table()
     for column in columns:
         is_number = bool(listed) and all(
             isinstance(row[column], int | float | None) for row in listed
@@ -59,7 +55,7 @@ def print_rows(columns: Sequence[str], rows: Iterable[Row], *, as_json: bool) ->
         )
     for row in listed:
         table.add_row(*(Text(format_cell(row[column])) for column in columns))
-    Console(width=None if sys.stdout.isatty() else _UNWRAPPED_WIDTH).print(table)
+    create_console().print(table)
 
 
 def print_json_line(row: Row) -> None:
