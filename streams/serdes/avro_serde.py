@@ -1,9 +1,14 @@
-"""Serialise Avro with a schema registry, by confluent-kafka."""
+"""Serialise Avro with a schema registry, by confluent-kafka.
+
+A message comes back as it was given, with its types and the branches of its unions, or is refused.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, overload
+from functools import partial
+from typing import Any, Literal, TypeVar, overload
 
+from streams.serdes.avro_dataclasses import create_conversions, describe_declared
 from streams.serdes.dataclass_builder import to_plain_objects
 from streams.serdes.registry_client import RegistrySettings, prepare_connection
 from streams.serdes.registry_serde import (
@@ -24,6 +29,8 @@ from streams.serdes.registry_serde import (
 from streams.serdes.serde import Serde
 
 T = TypeVar("T")
+BeyondPython = Literal["refuse", "number"]
+"""Says what becomes of times that Python has none for, as those after the year 9999."""
 
 
 @overload
@@ -34,7 +41,22 @@ def avro(
     type: type[T],
     serializer: SerializerSettings | None = None,
     deserializer: SerializerSettings | None = None,
+    record_names: bool = True,
+    beyond_python: BeyondPython = "refuse",
+    lossy: bool = False,
 ) -> Serde[T]: ...
+@overload
+def avro(
+    *,
+    registry: RegistrySettings,
+    schema: Any = None,
+    type: Any,
+    serializer: SerializerSettings | None = None,
+    deserializer: SerializerSettings | None = None,
+    record_names: bool = True,
+    beyond_python: BeyondPython = "refuse",
+    lossy: bool = False,
+) -> Serde[Any]: ...
 @overload
 def avro(
     *,
@@ -44,6 +66,9 @@ def avro(
     from_dict: Convert | None = None,
     serializer: SerializerSettings | None = None,
     deserializer: SerializerSettings | None = None,
+    record_names: bool = True,
+    beyond_python: BeyondPython = "refuse",
+    lossy: bool = False,
 ) -> Serde[Any]: ...
 def avro(
     *,
@@ -54,41 +79,62 @@ def avro(
     from_dict: Convert | None = None,
     serializer: SerializerSettings | None = None,
     deserializer: SerializerSettings | None = None,
+    record_names: bool = True,
+    beyond_python: BeyondPython = "refuse",
+    lossy: bool = False,
 ) -> Serde[Any]:
     """Return a serde of Avro messages with a schema registry (Confluent's KafkaAvroSerializer).
 
     Messages are dicts, or objects that `to_dict` and `from_dict` convert, or instances of the
-    dataclass `type`.
+    dataclass `type`, which may be a union of dataclasses or a dict of them by the full names of
+    their records.
 
     `schema` is an Avro schema as JSON text, as dicts and lists, or confluent-kafka's `Schema` where
     it refers to others. It is the schema that is written, and that messages of an older or a newer
     schema are read as. Without one messages are read as they were written, and written only with
     the setting `use.latest.version` of the serializer. `serializer` and `deserializer` are
-    confluent-kafka's settings of the two (`auto.register.schemas`, ...). Raises ImportError without
-    the extra `registry`, ValueError for a schema or a setting that can't be used.
+    confluent-kafka's settings of the two (`auto.register.schemas`, ...).
+
+    A record of a union of several is a pair, `("shop.Created", {...})`; with `record_names=False`
+    it is a dict, and one that fits several records is refused when it is written. Times that Python
+    has none for are refused, or are their numbers with `beyond_python="number"`. `lossy` leaves
+    messages to confluent-kafka and fastavro alone, which round, cut and choose branches as they do.
+
+    Raises ImportError without the extra `registry`, ValueError for a schema or a setting that can't
+    be used, TypeError for a type or settings that don't go together.
     """
     try:
         from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+
+        from streams.serdes.avro_serializers import ExactAvroDeserializer, ExactAvroSerializer
+        from streams.serdes.avro_unions import AvroOptions
     except ImportError as error:
         raise create_missing_extra_error("avro", error) from error
+    if lossy and (not record_names or beyond_python != "refuse"):
+        raise TypeError("lossy=True leaves messages to fastavro: give it without other settings")
+    if beyond_python not in ("refuse", "number"):
+        raise ValueError(f'beyond_python takes "refuse" or "number", got {beyond_python!r}')
     connect, schema_text = prepare_connection(registry), convert_schema_to_text(schema)
     conf = complete_settings(serializer)
     writes = schema_text is not None or uses_registered_schema(conf)
-    to_dict, from_dict = select_conversions(type, to_dict, from_dict, to_plain_objects)
+    if lossy or type is None:
+        to_dict, from_dict = select_conversions(type, to_dict, from_dict, to_plain_objects)
+    elif to_dict is not None or from_dict is not None:
+        raise TypeError("give type=, or to_dict= and from_dict=, not both")
+    else:
+        to_dict, from_dict = create_conversions(type)
+    options = AvroOptions(record_names, beyond_python == "number", type is not None)
+    create_serializer = AvroSerializer if lossy else partial(ExactAvroSerializer, options)
+    create_deserializer = AvroDeserializer if lossy else partial(ExactAvroDeserializer, options)
+    read_conf = complete_settings(deserializer)
 
     def create_serializers(client: Any) -> tuple[Serializer, Deserializer]:
         return (
-            AvroSerializer(client, schema_text, accept_context(to_dict), conf)
+            create_serializer(client, schema_text, accept_context(to_dict), conf)
             if writes
             else refuse_to_write,
-            AvroDeserializer(
-                client,
-                schema_text,
-                accept_context(from_dict),
-                conf=complete_settings(deserializer),
-            ),
+            create_deserializer(client, schema_text, accept_context(from_dict), conf=read_conf),
         )
 
-    return create_unbound_serde(
-        f"avro({name_schema(schema_text, type, 'name')})", connect, create_serializers
-    )
+    name = name_schema(schema_text, None, "name") if type is None else describe_declared(type)
+    return create_unbound_serde(f"avro({name})", connect, create_serializers)

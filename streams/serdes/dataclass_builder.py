@@ -28,7 +28,11 @@ from streams.serdes.declared_types import (
     resolve_field_types,
     strip_type_hint,
 )
-from streams.serdes.message_schemas import DataclassMismatch, create_message_schema
+from streams.serdes.message_schemas import (
+    CreateUnionBuilder,
+    DataclassMismatch,
+    create_message_schema,
+)
 from streams.serdes.unknown_fields import Unknown
 
 __all__ = [
@@ -60,17 +64,21 @@ def to_plain_objects(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-def create_builder(type_hint: Any, unknown: Unknown = "refuse") -> Convert | None:
+def create_builder(
+    type_hint: Any, unknown: Unknown = "refuse", build_unions: CreateUnionBuilder | None = None
+) -> Convert | None:
     """Return the function that builds a dataclass, or a value of another type, from a message.
 
     None for a type that messages have themselves, as int and dict[str, int]. `unknown` says what
-    becomes of fields that a dataclass does not have. The function raises DataclassMismatch, naming
-    the fields that do not fit. This one raises TypeError for a field whose type a message can't
-    tell.
+    becomes of fields that a dataclass does not have, and `build_unions` creates the builders of
+    unions of dataclasses, where messages tell which they have. The function raises
+    DataclassMismatch, naming the fields that do not fit. This one raises TypeError for a field
+    whose type a message can't tell.
     """
     if not needs_building(type_hint):
         return None
-    validate = SchemaValidator(create_message_schema(type_hint, unknown)).validate_python
+    schema = create_message_schema(type_hint, unknown, build_unions)
+    validate = SchemaValidator(schema).validate_python
 
     def build(message: Any) -> Any:
         try:
@@ -114,7 +122,7 @@ def _describe_error(type_hint: Any, error: Any) -> DataclassMismatch:
     elif kind == "extra_forbidden":
         reason = f"{describe_type(parent)} has no such field"
     elif isinstance(refusal := error.get("ctx", {}).get("error"), DataclassMismatch):
-        mismatch = DataclassMismatch(refusal.reason, path)
+        mismatch = DataclassMismatch(refusal.reason, path + refusal.path)
         mismatch.__cause__ = refusal.__cause__
         return mismatch
     else:

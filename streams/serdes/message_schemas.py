@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from enum import Enum
@@ -40,6 +40,9 @@ from streams.serdes.unknown_fields import (
 )
 
 Convert = Callable[[Any], Any]
+CreateUnionBuilder = Callable[[Sequence[Any]], Convert]
+"""Creates the function that builds a value of some types, of which a message tells the one it has.
+"""
 
 
 class DataclassMismatch(ValueError):
@@ -50,12 +53,14 @@ class DataclassMismatch(ValueError):
         self.reason, self.path = reason, path
 
 
-def create_message_schema(type_hint: Any, unknown: Unknown) -> CoreSchema:
+def create_message_schema(
+    type_hint: Any, unknown: Unknown, build_unions: CreateUnionBuilder | None = None
+) -> CoreSchema:
     """Return the schema that checks a decoded message and builds a value of a type.
 
     Raises TypeError for a field whose type a message can't tell.
     """
-    composer = _SchemaComposer(unknown)
+    composer = _SchemaComposer(unknown, build_unions)
     schema = composer.compose(type_hint)
     if not composer.definitions:
         return schema
@@ -65,8 +70,9 @@ def create_message_schema(type_hint: Any, unknown: Unknown) -> CoreSchema:
 class _SchemaComposer:
     """Composes the schema of a type; `definitions` has the dataclasses that hold themselves."""
 
-    def __init__(self, unknown: Unknown) -> None:
+    def __init__(self, unknown: Unknown, build_unions: CreateUnionBuilder | None) -> None:
         self.definitions: dict[str, CoreSchema] = {}
+        self._build_unions = build_unions
         self._unknown = unknown
         self._open: dict[type[Any], str] = {}
         self._recursive: set[str] = set()
@@ -101,6 +107,9 @@ class _SchemaComposer:
         """Return the schema of a union, or raise TypeError if a message can't tell its types."""
         others = [each for each in type_hints if each is not type(None)]
         if len(others) > 1 and any(map(needs_building, others)):
+            if self._build_unions is not None:
+                build = self._build_unions(type_hints)
+                return core_schema.no_info_plain_validator_function(build)
             names = " | ".join(getattr(hint, "__name__", str(hint)) for hint in others)
             raise TypeError(f"a message does not tell which of {names} it has")
         schema = self.compose(others[0])

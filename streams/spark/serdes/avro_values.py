@@ -44,6 +44,7 @@ _LOGICAL_TYPES: Mapping[tuple[str, str], types.DataType] = {
     ("long", "local-timestamp-millis"): types.TimestampNTZType(),
     ("long", "local-timestamp-micros"): types.TimestampNTZType(),
 }
+_SPARK_TIMES_MS = (2**63 - 1) // 1_000
 _WIDENED_UNIONS = ({"int", "long"}, {"float", "double"})
 
 
@@ -78,7 +79,9 @@ def create_avro_serde(
 ) -> Serde[Any]:
     """Return an Avro serde for the keys or values of a topic. Raises ConfigError."""
     try:
-        return serdes.avro(registry=registry.read_settings(), schema=schema).for_topic(topic, field)
+        return serdes.avro(
+            registry=registry.read_settings(), schema=schema, beyond_python="number"
+        ).for_topic(topic, field)
     except (ValueError, ImportError) as error:
         raise ConfigError(f"option {field}=avro: {error}") from error
 
@@ -179,7 +182,7 @@ def _resolve_union(
         return spark_type, lambda value: None if value is None else convert(value)
     for wider in _WIDENED_UNIONS:
         if all(isinstance(each, str) for each in some) and set(some) == wider:
-            return types.LongType() if "long" in wider else types.DoubleType(), None
+            return types.LongType() if "long" in wider else types.DoubleType(), _strip_branch_name
     raise ValueError(f"a union of {len(some)} types: give value=bytes")
 
 
@@ -213,6 +216,11 @@ def _map_type(of_value: AvroType) -> AvroType:
     return found, lambda value: [(name, convert(each)) for name, each in value.items()]
 
 
+def _strip_branch_name(value: Any) -> Any:
+    """Return a number of a union of two number types without the name of its branch."""
+    return value[1] if type(value) is tuple else value
+
+
 def _uuid_to_text(value: Any) -> str:
     """Return a UUID as text, and anything else as it is."""
     return str(value) if isinstance(value, UUID) else value
@@ -229,7 +237,21 @@ def _time_to_number(value: Any, unit_us: int) -> Any:
     return (seconds * 1_000_000 + value.microsecond) // unit_us
 
 
+def _to_spark_time(value: Any) -> Any:
+    """Return a time of milliseconds as Arrow takes it; beyond Python's years it is a number of µs.
+
+    Raises ValueError for a time that Spark has no TIMESTAMP for.
+    """
+    if type(value) is not int:
+        return value
+    if not -_SPARK_TIMES_MS <= value <= _SPARK_TIMES_MS:
+        raise ValueError(f"Spark has no TIMESTAMP for {value} ms, which is after the year 294247")
+    return value * 1_000
+
+
 _LOGICAL_CONVERTERS: Mapping[str, Converter] = {
+    "timestamp-millis": _to_spark_time,
+    "local-timestamp-millis": _to_spark_time,
     "uuid": _uuid_to_text,
     "time-millis": partial(_time_to_number, unit_us=1_000),
     "time-micros": partial(_time_to_number, unit_us=1),

@@ -179,3 +179,52 @@ def test_the_latest_schema_is_the_registrys_when_the_read_is_planned(
 def test_a_topic_of_which_the_registry_knows_nothing_is_told(registry: RegistryAccess) -> None:
     with pytest.raises(ConfigError, match=r"no schema of subject 'orders-key'.*key_schema"):
         fetch_latest_schema(registry, TOPIC, "key")
+
+
+YEAR_294247_MS = 9_223_372_036_854_775
+
+
+@pytest.mark.parametrize(("unit", "factor"), [("millis", 1), ("micros", 1_000)])
+@pytest.mark.parametrize("zone", ["", "local-"])
+def test_times_after_the_year_9999_are_sparks_timestamps(
+    registry: RegistryAccess, zone: str, unit: str, factor: int
+) -> None:
+    schema = {"type": "long", "logicalType": f"{zone}timestamp-{unit}"}
+    written = serde_of(registry, "long").serialize(YEAR_294247_MS * factor)
+    array, causes = decode_column(create_column_decoder(column(registry, schema)), [written])
+    assert causes == {}
+    assert array.cast(pa.int64()).to_pylist() == [YEAR_294247_MS * 1_000]
+
+
+def test_a_time_beyond_sparks_is_told(registry: RegistryAccess) -> None:
+    schema = {"type": "long", "logicalType": "timestamp-millis"}
+    written = serde_of(registry, "long").serialize(YEAR_294247_MS + 1)
+    array, causes = decode_column(create_column_decoder(column(registry, schema)), [written])
+    assert array.to_pylist() == [None]
+    assert "Spark has no TIMESTAMP for 9223372036854776 ms" in str(causes[0])
+
+
+def test_numbers_of_any_branch_of_a_union_are_read(registry: RegistryAccess) -> None:
+    schema = {
+        "type": "record",
+        "name": "N",
+        "fields": [
+            {"name": "n", "type": ["null", "int", "long"]},
+            {"name": "x", "type": ["float", "double"]},
+        ],
+    }
+    values = [
+        {"n": 5, "x": 1.5},
+        {"n": ("long", 5), "x": ("float", 1.5)},
+        {"n": 2**40, "x": 0.1},
+        {"n": None, "x": 0.5},
+    ]
+    written = [serde_of(registry, schema).serialize(each) for each in values]
+    array, causes = decode_column(create_column_decoder(column(registry, schema)), written)
+    assert causes == {}
+    assert array.to_pylist() == [
+        {"n": 5, "x": 1.5},
+        {"n": 5, "x": 1.5},
+        {"n": 2**40, "x": 0.1},
+        {"n": None, "x": 0.5},
+    ]

@@ -1,0 +1,118 @@
+"""Write and read the bytes of Avro messages exactly, with fastavro.
+
+fastavro codes the bytes, in C, by wire schemas (`avro_schema`). What it would change is done here:
+branches of unions, logical types, the reader's schema, and types of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+
+import fastavro
+
+# A message of a type that contains itself may be so deep that the reader in C ends the process.
+from fastavro._read_py import schemaless_reader as read_in_python
+
+from state.shown_values import quote_value
+from streams.serdes.avro_mismatch import AvroMismatch
+from streams.serdes.avro_resolution import create_resolver
+from streams.serdes.avro_schema import (
+    contains_itself,
+    create_wire_schema,
+    read_schema,
+)
+from streams.serdes.avro_unions import AvroOptions
+from streams.serdes.avro_writing import create_preparer
+
+_SAFE_SIZE_BYTES = 500
+"""The size of messages that can't be nested so deeply that reading in C overruns the stack: each
+level takes a byte at least."""
+_TOO_DEEP = "it is nested too deeply for Python"
+
+
+class AvroSchema:
+    """Represents a schema as fastavro has parsed it, with what reads and writes its bytes."""
+
+    def __init__(self, parsed: Any) -> None:
+        self.parsed = parsed
+        self.type = read_schema(parsed)
+        self._wire = fastavro.parse_schema(create_wire_schema(self.type))
+        self._is_bounded = not contains_itself(self.type)
+
+    def write_prepared(self, prepared: Any) -> bytes:
+        """Return the bytes of a message that the function of `create_preparer` has prepared."""
+        if self.type.kind == "bytes":  # as Java's serialiser: the message is the bytes
+            return bytes(prepared)
+        out = BytesIO()
+        fastavro.schemaless_writer(out, self._wire, prepared)
+        return out.getvalue()
+
+    def read_raw(self, data: bytes) -> Any:
+        """Return a message as fastavro reads it by the wire schema."""
+        if self.type.kind == "bytes":
+            return data
+        read: Callable[..., Any] = fastavro.schemaless_reader
+        if not self._is_bounded and len(data) > _SAFE_SIZE_BYTES:
+            read = read_in_python
+        return read(
+            BytesIO(data),
+            self._wire,
+            None,
+            return_record_name=True,
+            return_record_name_override=True,
+        )
+
+
+def create_writer(schema: AvroSchema, options: AvroOptions) -> Callable[[Any], bytes]:
+    """Return the function that writes messages of a schema, or raises AvroMismatch."""
+    prepare = create_preparer(schema.type, options)
+
+    def write_message(value: Any) -> bytes:
+        try:
+            return schema.write_prepared(prepare(value))
+        except RecursionError:
+            raise AvroMismatch(_TOO_DEEP) from None
+        except UnicodeEncodeError as error:
+            raise _find_surrogate(value) or error from None
+
+    return write_message
+
+
+def create_reader(
+    writer: AvroSchema, reader: AvroSchema, options: AvroOptions
+) -> Callable[[bytes], Any]:
+    """Return the function that reads messages of a writer's schema as those of the reader's.
+
+    It raises AvroMismatch where one does not fit the other.
+    """
+    resolve = create_resolver(writer.type, reader.type, options)
+
+    def read_message(data: bytes) -> Any:
+        try:
+            return resolve(writer.read_raw(data))
+        except RecursionError:
+            raise AvroMismatch(_TOO_DEEP) from None
+
+    return read_message
+
+
+def _find_surrogate(value: Any, path: str = "") -> AvroMismatch | None:
+    """Return the error of the first text of a value that UTF-8 does not have."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return AvroMismatch(f"UTF-8 has no lone surrogates, got {quote_value(value)}", path)
+        return None
+    if isinstance(value, dict):
+        parts = [(f".{key}", each) for key, each in value.items()]
+        parts += [(f"[{key!r}]", key) for key in value]
+    elif isinstance(value, list | tuple):
+        parts = [(f"[{index}]", each) for index, each in enumerate(value)]
+    else:
+        return None
+    return next(
+        (found for step, each in parts if (found := _find_surrogate(each, path + step))), None
+    )
