@@ -187,7 +187,7 @@ def _count_tasks(member: MemberReport) -> str:
         "warm-up": member.warmup,
         "revoking": member.revoked,
     }
-    return ", ".join(f"{len(tasks)} {role}" for role, tasks in counts.items() if tasks) or "none"
+    return " ".join(f"{len(tasks)} {role}" for role, tasks in counts.items() if tasks) or "none"
 
 
 def _build_tasks_table(report: GroupReport, names: Mapping[str, str]) -> Table:

@@ -74,4 +74,4 @@ def test_the_tables_of_a_group_fit_a_hundred_columns_and_are_plain_where_piped()
     assert all(line.isascii() or "≤" in line for line in lines), "no lines are drawn"
     (member,) = [line.split() for line in lines if line.startswith("00000001-0")]
     assert member[:4] == ["00000001-0", "192.168.100.100", "00000065", "rack=eu-west-1a"]
-    assert " 1 active, 1 standby, 1 revoking " in written.getvalue()
+    assert " 1 active 1 standby 1 revoking " in written.getvalue()

@@ -21,6 +21,7 @@ class StartingTask:
     def __init__(self, name: str, partitions: list[Partition]) -> None:
         self.name, self.partitions, self.state = name, partitions, TaskState.CREATED
         self.positions: dict[Partition, int] = {}
+        self.keyed_topics: frozenset[str] = frozenset()
 
     def start_processing(self, *dependencies: Any) -> None:
         self.state = TaskState.RUNNING
@@ -81,6 +82,8 @@ def test_tasks_that_start_one_after_the_other_are_logged_once_when_all_run(
     states: list[ThreadState] = []
     dependencies: Any = SimpleNamespace(
         name="thread 0",
+        group="a",
+        admin=SimpleNamespace(fetch_partition_counts=dict),
         consumer=None,
         producers=PreparedProducers(),
         host=SimpleNamespace(monotonic_s=lambda: 1.0, now_ms=lambda: 0),
