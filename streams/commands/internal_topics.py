@@ -7,7 +7,8 @@ Names alone don't tell: "billing-monthly-totals-changelog" is of the store "mont
     its topology               its changelogs, repartition topics and foreign-key joins' topics
     its committed offsets      repartition topics among them; changelogs of the stores that the
                                metadata name
-    its application id         names in which no other id fits: nothing after the id has a hyphen
+    its application id         names in which no other id fits: nothing after the id has a hyphen,
+                               or all of it is a name that steps without one get
 
 Others whose names fit are left over from an earlier version of the topology, or are another's.
 """
@@ -15,8 +16,7 @@ Others whose names fit are left over from an earlier version of the topology, or
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
@@ -65,17 +65,13 @@ def find_internal_topics(
     them is none of this application, though its name begins so. With a `topology` only its topics
     are the application's own; without it, those that its id and its `committed` offsets prove.
     """
-    named = {t: n for t in topics if (n := _name_after_id(application_id, t)) is not None}
+    named = {t: n for t in topics if (n := name_after_id(application_id, t)) is not None}
     prefix = f"{application_id}-"
     others = tuple(f"{group}-" for group in groups if group.startswith(prefix))
     if topology is not None:
         own = list_topology_topics(topology) & named.keys()
     else:
-        own = frozenset(
-            topic
-            for topic, name in named.items()
-            if "-" not in name or _is_proven(topic, name, committed or {})
-        )
+        own = frozenset(find_own_names(application_id, named, committed or {}))
     fitting = {topic for topic in named.keys() - own if not topic.startswith(others)}
     # Changelogs are first: an application that starts in between misses them.
     return InternalTopics(
@@ -83,23 +79,21 @@ def find_internal_topics(
     )
 
 
-def find_foreign_looking(application_id: str, topics: Collection[str]) -> dict[str, str]:
-    """Return topics that may be of an application with a longer id, each with that id.
-
-    Several names that go on with the same part look like it: "billing-monthly-totals-changelog" and
-    "billing-monthly-by-customer-repartition".
-    """
-    names = {t: _name_after_id(application_id, t) or "" for t in topics}
-    names = {t: n for t, n in names.items() if "-" in n and not _GENERATED_NAME.fullmatch(n)}
-    counts = Counter(name.partition("-")[0] for name in set(names.values()))
+def find_own_names(
+    application_id: str,
+    topics: Iterable[str],
+    committed: Mapping[Partition, OffsetAndMetadata],
+) -> set[str]:
+    """Return the topics that the id, or the committed offsets, prove to be the application's."""
+    named = {t: n for t in topics if (n := name_after_id(application_id, t)) is not None}
     return {
-        topic: f"{application_id}-{first}"
-        for topic, name in names.items()
-        if counts[first := name.partition("-")[0]] > 1
+        topic
+        for topic, name in named.items()
+        if "-" not in name or _GENERATED_NAME.fullmatch(name) or _is_proven(topic, name, committed)
     }
 
 
-def _name_after_id(application_id: str, topic: str) -> str | None:
+def name_after_id(application_id: str, topic: str) -> str | None:
     """Return the name of the store or step in an internal topic's name; None for another topic."""
     prefix = f"{application_id}-"
     if not topic.startswith(prefix):

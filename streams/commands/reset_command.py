@@ -48,9 +48,9 @@ from streams.commands.cluster_clients import (
 )
 from streams.commands.internal_topics import (
     InternalTopics,
-    find_foreign_looking,
     find_internal_topics,
 )
+from streams.commands.leftover_topics import find_own_leftovers, list_undecided_lines
 from streams.commands.offset_positions import LogPosition, fetch_offsets, parse_position
 from streams.commands.output import print_message, print_rows
 from streams.commands.topics_command import confirm
@@ -106,8 +106,8 @@ def reset(
         bool,
         typer.Option(
             "--leftovers",
-            help="Delete also internal topics that the topology does not have (any more). Their "
-            "names fit; topics of other groups and state directories are left out.",
+            help="Delete also internal topics that the topology does not have any more, and that "
+            "were certainly the application's. Others that may be are listed.",
         ),
     ] = False,
     yes: Yes = False,
@@ -137,15 +137,18 @@ def reset(
         path = settings.state_dir / application_id
         locks: AbstractContextManager[None] = nullcontext() if dry_run else lock_application(path)
         with locks:
-            found_topics = _find_topics(clients, application_id, found, leftovers=leftovers)
+            found_topics = _find_topics(
+                clients, application_id, found, path, leftovers=leftovers, is_locked=not dry_run
+            )
             plan = _plan_reset(clients, application_id, found, position, path, found_topics.own)
             rows = plan.list_rows()
             print_rows(("change", "what", "now", "then"), rows, as_json=json)
             if found_topics.undecided:
-                problem = _describe_undecided(found_topics.undecided, is_known=found is not None)
+                undecided = found_topics.undecided
                 if found is None and not dry_run:
-                    raise ConfigError(problem)
-                print_message(problem)
+                    raise ConfigError(_describe_undecided(undecided))
+                for line in list_undecided_lines(undecided, is_decided=leftovers):
+                    print_message(line)
             if dry_run:
                 print_message("nothing was changed: --dry-run")
                 return
@@ -259,13 +262,19 @@ def _carry_out(clients: ClusterClients, plan: ResetPlan) -> None:
 
 
 def _find_topics(
-    clients: ClusterClients, application_id: str, app: App | None, *, leftovers: bool
+    clients: ClusterClients,
+    application_id: str,
+    app: App | None,
+    state_path: Path,
+    *,
+    leftovers: bool,
+    is_locked: bool,
 ) -> InternalTopics:
     """Find the internal topics to delete, and those that may be another application's.
 
-    With `leftovers` the first include all others whose names fit, unless another group, a state
-    directory or several names with a longer beginning claim them. Raises ConfigError without the
-    application's topology, AuthorizationError where not all groups would be listed.
+    With `leftovers` the first include all others that were certainly this one's, and that no other
+    group or state directory claims. Raises ConfigError without the application's topology,
+    AuthorizationError where not all groups would be listed.
     """
     counts = clients.partition_counts
     if not leftovers:
@@ -283,23 +292,19 @@ def _find_topics(
     state_dir = clients.config.state_dir
     others |= {path.name for path in state_dir.iterdir()} if state_dir.is_dir() else set()
     found = find_internal_topics(application_id, counts, others, topology=app.topology())
-    foreign = find_foreign_looking(application_id, found.undecided)
-    left = [topic for topic in found.undecided if topic not in foreign]
-    return InternalTopics([*found.own, *left], sorted(foreign))
+    committed = _fetch_committed(clients, application_id)
+    left = find_own_leftovers(
+        clients, application_id, found.undecided, committed, state_path, is_locked=is_locked
+    )
+    undecided = [topic for topic in found.undecided if topic not in left]
+    return InternalTopics([*found.own, *left], undecided)
 
 
-def _describe_undecided(topics: list[str], *, is_known: bool) -> str:
-    """Return the message about topics that may be this application's or another's."""
-    names = ", ".join(topics)
-    if is_known:
-        return (
-            f"not deleted, since the topology does not have them, and they may be another "
-            f"application's: {names} (--leftovers deletes what no other group or state directory "
-            f"claims; {format_command('topics delete', *topics)} those that you know)"
-        )
+def _describe_undecided(topics: list[str]) -> str:
+    """Return the message about topics that may be this application's or another's, by its id."""
     return (
-        f"the application id alone does not tell whose these topics are: {names}. Give the "
-        "application as MODULE:APP, which deletes the topics of its topology, and no others"
+        f"the application id alone does not tell whose these topics are: {', '.join(topics)}. Give "
+        "the application as MODULE:APP, which deletes the topics of its topology, and no others"
     )
 
 

@@ -12,7 +12,10 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
+from state.rocksdb import RocksDisk
+from state.store import StoreCheckpoint
 from streams import StreamsError
+from streams.commands.cluster_clients import connect_clients, load_command_config
 from streams.commands.root import cli
 from streams.errors import OutcomeUnknown
 from streams.runtime.clients.cluster_admin import ClusterAdmin
@@ -101,18 +104,31 @@ def test_leftovers_are_deleted_unless_another_application_may_have_them(
     own, former = f"{name}-counts-changelog", f"{name}-former-changelog"
     alike = [f"{name}-monthly-a-changelog", f"{name}-monthly-b-repartition"]
     grouped, kept_on_disk = f"{name}-daily-n-changelog", f"{name}-weekly-n-changelog"
-    topics.create(own, former, *alike, grouped, kept_on_disk)
+    longer, kept = f"{name}-counts-counts-changelog", f"{name}-two-words-changelog"
+    topics.create(own, former, *alike, grouped, kept_on_disk, longer, kept)
     consumer = Consumer({"bootstrap.servers": topics.servers, "group.id": f"{name}-daily"})
     consumer.commit(offsets=[TopicPartition(topics.source, 0, 0)], asynchronous=False)
     consumer.close()
+
+    said: list[str] = []
 
     def list_deleted(*options: str) -> list[str]:
         servers = ["--bootstrap-servers", topics.servers, "--state-dir", str(state)]
         arguments = ["group", "reset", f"{module}:app", "--json", "--dry-run", *servers, *options]
         done = CliRunner().invoke(cli, arguments)
         assert done.exit_code == 0, done.output
+        said.append(done.stderr)
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         return [row["what"] for row in rows if row["change"] == "delete topic"]
 
     assert list_deleted() == [own]
     assert list_deleted("--leftovers") == [own, former]
+    assert f"may belong to another application, and stays: {longer} (" in said[-1]
+    assert f"millrace topics delete {longer} --bootstrap-servers {topics.servers}" in said[-1]
+    # A store of this application's that was kept in this very topic proves that it is its own.
+    admin = connect_clients(load_command_config(bootstrap_servers=topics.servers)).admin
+    for topic, expected in ((longer, [own, former]), (kept, [own, former, kept])):
+        disk = RocksDisk(state / name / "0_0" / "two-words")
+        disk.write_changes({}, StoreCheckpoint(1, admin.fetch_topic_ids([topic])[topic], 1))
+        disk.close()
+        assert list_deleted("--leftovers") == expected

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from streams import App, serdes
 from streams.commands.internal_topics import (
-    find_foreign_looking,
     find_internal_topics,
+    find_own_names,
     list_topology_topics,
 )
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
@@ -57,10 +57,13 @@ def test_a_topology_names_its_topics_exactly_changelogs_first() -> None:
     assert found.undecided == [COUNTS, BY_CUSTOMER]
 
 
-def test_several_names_that_go_on_alike_look_like_an_application() -> None:
-    generated = [f"billing-KSTREAM-AGGREGATE-STATE-STORE-000000000{n}-changelog" for n in (1, 2)]
-    pair = ["billing-by-city-changelog", "billing-by-city-repartition"]
-    assert find_foreign_looking("billing", [TOTALS, BY_CUSTOMER, COUNTS, *generated, *pair]) == {
-        TOTALS: "billing-monthly",
-        BY_CUSTOMER: "billing-monthly",
-    }
+def test_a_name_that_a_longer_id_fits_is_anothers_unless_a_committed_offset_proves_it() -> None:
+    generated = "billing-KSTREAM-AGGREGATE-STATE-STORE-0000000001-changelog"
+    of_steps_of_another = "billing-monthly-KSTREAM-AGGREGATE-STATE-STORE-0000000001-changelog"
+    alone = (
+        "billing-counts-counts-changelog"  # of "billing-counts", or of the store "counts-counts"
+    )
+    topics = [TOTALS, BY_CUSTOMER, COUNTS, generated, of_steps_of_another, alone]
+    assert find_own_names("billing", topics, {}) == {COUNTS, generated}
+    committed = {Partition("in", 0): OffsetAndMetadata(3, encode_metadata({"counts-counts": 4}))}
+    assert find_own_names("billing", topics, committed) == {COUNTS, generated, alone}
