@@ -39,6 +39,7 @@ from streams.serdes.registry_serde import (
 )
 from streams.serdes.serde import Serde
 from streams.serdes.unknown_fields import Unknown, check_unknown
+from streams.serdes.writer_schemas import WriterSchemas
 
 T = TypeVar("T")
 
@@ -109,11 +110,13 @@ def json_schema(
         write = JSONSerializer(
             schema_text, client, accept_context(convert), conf, json_encode=encode
         )
+        reading = complete_settings(deserializer)
+        WriterSchemas(client, "JSON", reading)  # refuses messages of Avro and Protobuf
         read = JSONDeserializer(
             schema_text,
             accept_context(build),
             client,
-            complete_settings(deserializer),
+            reading,
             json_decode=deserialize_exactly,
         )
         return _name_refusals(write) if writes else refuse_to_write, _name_refusals(read)

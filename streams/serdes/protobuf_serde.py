@@ -25,6 +25,7 @@ from streams.serdes.registry_serde import (
     uses_registered_schema,
 )
 from streams.serdes.serde import Serde
+from streams.serdes.writer_schemas import WriterSchemas
 
 T = TypeVar("T")
 
@@ -69,8 +70,8 @@ def protobuf(
 
     def create_serializers(client: Any) -> tuple[Serializer, Deserializer]:
         reading = complete_settings(deserializer)
-        comparisons = WriterComparisons(client, descriptor, former_names)
-        comparisons.observe_ids(reading)
+        schemas = WriterSchemas(client, "PROTOBUF", reading)
+        comparisons = WriterComparisons(client, schemas, descriptor, former_names)
         read = ProtobufDeserializer(message_type, reading, client)
         write = ProtobufSerializer(message_type, client, writing)
         return _write_exactly(write, message_type), _read_exactly(read, comparisons, descriptor)
@@ -128,7 +129,7 @@ def _read_exactly(
 
     def read_exactly(data: bytes, context: Any) -> Any:
         message = read(data, context)
-        comparisons.check(context)
+        comparisons.check()
         if has_required and not message.IsInitialized():
             names = ", ".join(message.FindInitializationErrors())
             raise ProtobufMismatch(f"{descriptor.full_name} requires {names}, which is missing")

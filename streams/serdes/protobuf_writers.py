@@ -1,76 +1,52 @@
 """Compare Protobuf messages with the schemas that they were written with, which a registry has.
 
-A message names its schema by the id that it begins with. confluent-kafka takes the id from it, but
-parses the rest as the reader's class whatever the schema says. So ids are observed, and for each
-new one the writer's descriptor is built from the registry and compared with the reader's.
+confluent-kafka parses a message as the reader's class whatever its schema says. So for each new
+schema (`writer_schemas`) the writer's descriptor is built from the registry, and compared with the
+reader's.
 """
 
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Collection, Iterable, Sequence
-from threading import local
 from typing import Any
 
 from streams.serdes.protobuf_evolution import Compare, ProtobufMismatch, create_comparison
+from streams.serdes.writer_schemas import WriterSchemas
 
 _SERIALIZED = "serialized"
 """The registry's format of a schema: the bytes of its FileDescriptorProto, in base64."""
-_SUBJECT_STRATEGY, _TOPIC = "subject.name.strategy.type", "TOPIC"
-_ID_DESERIALIZER = "schema.id.deserializer"
 
 
 class WriterComparisons:
-    """Compares each message with the schema that it was written with.
+    """Compares each message with the schema that it was written with."""
 
-    confluent-kafka takes ids from messages on the thread that reads, so the last one is kept for
-    each thread.
-    """
-
-    def __init__(self, client: Any, descriptor: Any, former_names: Collection[str]) -> None:
+    def __init__(
+        self, client: Any, schemas: WriterSchemas, descriptor: Any, former_names: Collection[str]
+    ) -> None:
         """`descriptor` is that of the reader's class, which may have had `former_names`."""
-        self._client, self._descriptor = client, descriptor
+        self._client, self._schemas, self._descriptor = client, schemas, descriptor
         self._former_names = frozenset(former_names)
         self._comparisons: dict[Any, Compare | None] = {}
-        self._last = local()
-        self._has_subject_of_topic = False
 
-    def observe_ids(self, settings: dict[str, Any]) -> None:
-        """Change the settings of a deserializer so that ids are observed where they are taken."""
-        from confluent_kafka.schema_registry import dual_schema_id_deserializer
+    def check(self) -> None:
+        """Refuse the message that this thread read last if its class would change it.
 
-        take_id = settings.get(_ID_DESERIALIZER, dual_schema_id_deserializer)
-        self._has_subject_of_topic = settings.get(_SUBJECT_STRATEGY) == _TOPIC
-        if not callable(take_id):
-            return  # confluent-kafka refuses it by name
-        last = self._last
-
-        def take_observed(data: bytes, context: Any, schema_id: Any) -> io.BytesIO:
-            content: io.BytesIO = take_id(data, context, schema_id)
-            last.schema_id, last.content, last.start = schema_id, content, content.tell()
-            return content
-
-        settings[_ID_DESERIALIZER] = take_observed
-
-    def check(self, context: Any) -> None:
-        """Refuse the message whose id this thread took last if its class would change it.
-
-        Raises ProtobufMismatch, and confluent-kafka's errors if the registry has no such schema.
+        Raises ProtobufMismatch, and confluent-kafka's errors if the registry lacks an import.
         """
-        last = self._last
-        schema_id = last.schema_id
+        message = self._schemas.last
+        schema_id = message.schema_id
         key = (schema_id.id, schema_id.guid, *schema_id.message_indexes)
         try:
             compare = self._comparisons[key]
         except KeyError:
-            compare = self._comparisons[key] = self._create_comparison(schema_id, context)
+            compare = self._create_comparison(message.schema, schema_id.message_indexes)
+            self._comparisons[key] = compare
         if compare is not None:
-            compare(last.content.getvalue()[last.start :])
+            compare(message.read())
 
-    def _create_comparison(self, schema_id: Any, context: Any) -> Compare | None:
-        schema = self._fetch_schema(schema_id, context)
-        writer = _find_descriptor(self._client, schema, schema_id.message_indexes)
+    def _create_comparison(self, schema: Any, indexes: Sequence[int]) -> Compare | None:
+        writer = _find_descriptor(self._client, schema, indexes)
         if _get_local_name(writer) != _get_local_name(self._descriptor) and (
             writer.full_name not in self._former_names
         ):
@@ -80,13 +56,6 @@ class WriterComparisons:
             )
         # Rules of a schema change and encrypt messages: what is in the bytes is not what is read.
         return None if schema.rule_set else create_comparison(writer, self._descriptor)
-
-    def _fetch_schema(self, schema_id: Any, context: Any) -> Any:
-        """Return a schema that confluent-kafka has fetched already, by the same words."""
-        if schema_id.id is None:
-            return self._client.get_schema_by_guid(str(schema_id.guid), _SERIALIZED)
-        subject = f"{context.topic}-{context.field}" if self._has_subject_of_topic else None
-        return self._client.get_schema(schema_id.id, subject, _SERIALIZED)
 
 
 def _get_local_name(descriptor: Any) -> str:

@@ -107,6 +107,11 @@ def test_a_refusal_shows_no_more_of_a_value_than_the_application_allows() -> Non
         serde.deserialize(data)
 
 
+def test_ten_megabytes_come_back() -> None:
+    value = {"text": "ä" * 5_000_000, "numbers": list(range(2**63 - 5, 2**63 + 5))}
+    assert ANY_JSON.deserialize(ANY_JSON.serialize(value)) == value
+
+
 @pytest.mark.parametrize("depth", [250, 254, 255, 2000])
 def test_deep_values_come_back_or_are_refused(depth: int) -> None:
     value: Any = {"x": WEI}

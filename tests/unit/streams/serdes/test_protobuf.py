@@ -216,6 +216,11 @@ def test_unknown_fields_of_parts_are_written_again() -> None:
     assert found == CLASSES["Order"](id=1, lines=[{"item": "mint tea", "tax": {"rate": 0.5}}])
 
 
+def test_ten_megabytes_come_back() -> None:
+    order = Order(note="ä" * 5_000_000, seal=b"\0" * 10, numbers=range(-5, 5))
+    assert OF_ORDER.deserialize(OF_ORDER.serialize(order)) == order
+
+
 @pytest.mark.parametrize("depth", [99, 100, 101, 2000])
 def test_deep_messages_come_back_or_are_refused(depth: int) -> None:
     order = inner = Order(id=1)
