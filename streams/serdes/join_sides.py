@@ -11,6 +11,7 @@ clients with entries of variable size.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from streams.serdes.serde import Field, Serde
@@ -37,6 +38,25 @@ _VARIABLE_SIZE = 1
 _LENGTH = struct.Struct(">i")
 
 
+def _split_entries(data: bytes) -> Iterator[tuple[bool, bytes]]:
+    """Yield side and bytes of each value of a list. Raises ValueError for what is no such list."""
+    if len(data) < _LIST.size:
+        raise ValueError(f"needs a list of values, got {data!r}")
+    kind, count = _LIST.unpack_from(data)
+    if kind != _VARIABLE_SIZE or count < 0:
+        raise ValueError(f"needs a list of entries of variable size, got kind {kind} of {count}")
+    at, end = _LIST.size, len(data)
+    for _ in range(count):
+        begin = at + _LENGTH.size + 1
+        length = _LENGTH.unpack_from(data, at)[0] if begin <= end else 0
+        at += _LENGTH.size + length
+        if length < 1 or at > end or data[begin - 1] > 1:
+            raise ValueError(f"an entry of {length} bytes can't end at {at} of {end} bytes")
+        yield data[begin - 1] == 1, data[begin:at]
+    if at != end:
+        raise ValueError(f"a list of {count} values ends at {at} of {end} bytes")
+
+
 def timestamped_key_serde(inner: Serde[Any]) -> Serde[TimestampedKeyAndJoinSide]:
     """Return the serde of TimestampedKeyAndJoinSide, with `inner` for the key itself."""
     serialize_key, deserialize_key = inner.serialize, inner.deserialize
@@ -47,6 +67,8 @@ def timestamped_key_serde(inner: Serde[Any]) -> Serde[TimestampedKeyAndJoinSide]
         return pack(timestamp_ms, is_left) + serialize_key(key)
 
     def deserialize_sided_key(data: bytes) -> TimestampedKeyAndJoinSide:
+        if len(data) < size or data[size - 1] > 1:
+            raise ValueError(f"needs a time, a side and a key, got {data[:20]!r}")
         timestamp_ms, is_left = unpack_from(data)
         return TimestampedKeyAndJoinSide(timestamp_ms, is_left, deserialize_key(data[size:]))
 
@@ -77,18 +99,10 @@ def left_or_right_values_serde(
         return b"".join(parts)
 
     def deserialize_values(data: bytes) -> list[LeftOrRightValue]:
-        kind, count = _LIST.unpack_from(data)
-        if kind != _VARIABLE_SIZE:
-            raise ValueError(f"needs a list of entries of variable size, got kind {kind}")
-        values, at = [], _LIST.size
-        for _ in range(count):
-            (length,) = _LENGTH.unpack_from(data, at)
-            begin, at = at + _LENGTH.size + 1, at + _LENGTH.size + length
-            is_left = data[begin - 1] == 1
-            one = data[begin:at]
-            value = deserialize_left(one) if is_left else deserialize_right(one)
-            values.append(LeftOrRightValue(is_left, value))
-        return values
+        return [
+            LeftOrRightValue(is_left, deserialize_left(one) if is_left else deserialize_right(one))
+            for is_left, one in _split_entries(data)
+        ]
 
     def bind_to_topic(topic: str, field: Field) -> Serde[Any]:
         return left_or_right_values_serde(

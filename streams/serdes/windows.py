@@ -34,9 +34,11 @@ _TIME_BYTES = 8
 def windowed(inner: Serde[K], size_ms: Duration | None = None) -> Serde[Windowed[K]]:
     """Return the serde of keys in time windows of `size_ms`, with `inner` for the key itself.
 
-    The size may be a timedelta. The end of a window is not written: it is computed from the size.
-    Without one it is 2**63 - 1. Raises ValueError for a size that is none or is not above 0.
+    The size may be a timedelta. The end of a window is not written: it is computed from the size,
+    and a window of another size is not written. Without a size the end is read as 2**63 - 1. Raises
+    ValueError for a size that is none or is not above 0.
     """
+    has_size = size_ms is not None
     size = TIME_MAX if size_ms is None else duration_to_ms(size_ms, "size_ms")
     if size == 0:
         raise ValueError("serdes.windowed needs a window's size above 0 ms")
@@ -46,6 +48,10 @@ def windowed(inner: Serde[K], size_ms: Duration | None = None) -> Serde[Windowed
         if type(key) is Windowed:
             inner_key, start_ms = key.key, key.start_ms
             if inner_key is not None and 0 <= start_ms <= TIME_MAX:
+                if has_size and key.end_ms != min(start_ms + size, TIME_MAX):
+                    raise ValueError(
+                        f"needs windows of {size} ms, since their end is not written, got {key}"
+                    )
                 return serialize_key(inner_key) + pack_time(start_ms)
         raise _invalid_key_error(key)
 

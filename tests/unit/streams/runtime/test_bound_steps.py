@@ -114,7 +114,7 @@ def test_only_rows_are_hashed_of_a_slice_that_has_responses_too(
     monkeypatch.setattr(murmur3, "compute_hashes", note_rows)
     rows = create_rows()
     response = response_serde(serdes.string).serialize(
-        SubscriptionResponseWrapper(b"-" * 16, "", 0)
+        SubscriptionResponseWrapper(b"-" * 16, None, 0)
     )
     made.process({LEFT: list(rows), RESPONSES: [response + row for row in rows]})
     assert sorted(hashed) == sorted(rows)

@@ -55,7 +55,18 @@ def test_without_a_size_a_window_ends_at_the_end_of_time() -> None:
 def test_a_size_may_be_a_timedelta() -> None:
     serde = serdes.windowed(serdes.string, timedelta(minutes=1))
     assert serde.name == "windowed(string, 60000)"
-    assert serde.deserialize(serde.serialize(Windowed("k", 0, 9))).end_ms == 60_000
+    assert serde.deserialize(serde.serialize(Windowed("k", 0, 60_000))).end_ms == 60_000
+
+
+def test_a_window_of_another_size_is_refused_since_its_end_is_not_written() -> None:
+    serde = serdes.windowed(serdes.string, 10)
+    for end_ms in (9, 11, TIME_MAX):
+        with pytest.raises(ValueError, match=r"needs windows of 10 ms.*got \[k@0/"):
+            serde.serialize(Windowed("k", 0, end_ms))
+    last = Windowed("k", TIME_MAX - 5, TIME_MAX)
+    assert serde.deserialize(serde.serialize(last)) == last
+    with pytest.raises(ValueError, match="needs windows of 10 ms"):
+        serde.serialize(Windowed("k", TIME_MAX - 5, TIME_MAX - 1))
 
 
 @pytest.mark.parametrize("size_ms", [0, -1, 1.5, True, "60000"])
