@@ -24,7 +24,7 @@ from streams.topology.description import (
     description_from_json,
     description_to_json,
 )
-from streams.topology.store_compatibility import StateEffect, StateOutcome
+from streams.topology.state_effects import StateEffect, StateOutcome
 
 _STYLES = {
     StateOutcome.NEW: "green",
@@ -149,6 +149,16 @@ def _summary_lines(plan: UpgradePlan) -> Iterator[str]:
         yield (
             f"nothing changes for state: {plan.unchanged_count} stores and internal topics are "
             "as before"
+        )
+    if plan.undeclared:
+        yield (
+            f"the types of values in {_join_names(plan.undeclared)} were not compared: no serde, "
+            "or not that of the saved version, declares them (serdes.json(Type) does)"
+        )
+    if plan.inputs_as_saved and not plan.inputs_without_counts:
+        yield (
+            f"partitions of {_join_names(plan.inputs_as_saved)} are those of the saved "
+            "description: name a broker with --bootstrap-servers to compare with those of now"
         )
     if plan.inputs_without_counts:
         yield (

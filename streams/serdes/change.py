@@ -59,7 +59,13 @@ def changed(inner: Serde[V]) -> Serde[Change[V]]:
         return changed(inner.for_topic(topic, field))
 
     binder = None if inner.binder is None else bind_to_topic
-    return Serde(f"changed({inner.name})", serialize_change, deserialize_change, binder)
+    return Serde(
+        f"changed({inner.name})",
+        serialize_change,
+        deserialize_change,
+        binder,
+        message_type=inner.message_type,
+    )
 
 
 def _split_change(data: bytes) -> tuple[bytes | None, bytes | None, bool]:

@@ -91,7 +91,10 @@ def subscription_serde(row_key_serde: Serde[Any]) -> Serde[SubscriptionWrapper]:
         )
 
     return Serde(
-        f"subscription({row_key_serde.name})", serialize_subscription, deserialize_subscription
+        f"subscription({row_key_serde.name})",
+        serialize_subscription,
+        deserialize_subscription,
+        message_type=row_key_serde.message_type,
     )
 
 
@@ -124,7 +127,13 @@ def response_serde(value_serde: Serde[Any]) -> Serde[SubscriptionResponseWrapper
         return response_serde(value_serde.for_topic(topic, field))
 
     binder = None if value_serde.binder is None else bind_to_topic
-    return Serde(f"answer({value_serde.name})", serialize_response, deserialize_response, binder)
+    return Serde(
+        f"answer({value_serde.name})",
+        serialize_response,
+        deserialize_response,
+        binder,
+        message_type=value_serde.message_type,
+    )
 
 
 def _read_version_and_hash(

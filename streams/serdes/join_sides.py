@@ -14,6 +14,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from streams.serdes.described_types import combine_types
 from streams.serdes.serde import Field, Serde
 
 
@@ -81,6 +82,7 @@ def timestamped_key_serde(inner: Serde[Any]) -> Serde[TimestampedKeyAndJoinSide]
         serialize_sided_key,
         deserialize_sided_key,
         binder,
+        message_type=inner.message_type,
     )
 
 
@@ -111,5 +113,9 @@ def left_or_right_values_serde(
 
     binder = None if left.binder is None and right.binder is None else bind_to_topic
     return Serde(
-        f"left_or_right({left.name}, {right.name})", serialize_values, deserialize_values, binder
+        f"left_or_right({left.name}, {right.name})",
+        serialize_values,
+        deserialize_values,
+        binder,
+        message_type=combine_types(left.message_type, right.message_type),
     )

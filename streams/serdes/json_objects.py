@@ -7,6 +7,7 @@ from typing import Any, TypeVar, overload
 import orjson
 
 from streams.serdes.dataclass_builder import create_builder, describe_type
+from streams.serdes.described_types import describe_declared_type
 from streams.serdes.json_exactness import (
     MAX_DEPTH,
     NotExact,
@@ -81,7 +82,12 @@ class JsonSerde(Serde[Any]):
             except RecursionError:
                 raise ValueError("it is nested too deeply for Python") from None
 
-        return Serde(f"json({describe_type(type)})", serialize_declared, deserialize_declared)
+        return Serde(
+            f"json({describe_type(type)})",
+            serialize_declared,
+            deserialize_declared,
+            message_type=describe_declared_type(type, unknown),
+        )
 
 
 json = JsonSerde("json", serialize_exactly, deserialize_exactly)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
+from streams.serdes.described_types import DescribedType
+
 T = TypeVar("T")
 
 Field = Literal["key", "value"]
@@ -31,6 +33,8 @@ class Serde(Generic[T]):
     binder: Callable[[str, Field], Serde[T]] | None = dataclasses.field(default=None, repr=False)
     inner: Serde[Any] | None = dataclasses.field(default=None, repr=False)
     """The serde of the key itself, for keys in windows: their partition is chosen by it."""
+    message_type: DescribedType | None = dataclasses.field(default=None, repr=False, compare=False)
+    """The type of the messages, if it is declared: `millrace plan` compares those of versions."""
 
     def for_topic(self, topic: str, field: Field) -> Serde[T]:
         """Return the serde for the keys or the values of `topic`, or itself without a `binder`.

@@ -111,7 +111,7 @@ def _create_windowed_serde(
         return wrap_serde(inner.for_topic(topic, field))
 
     binder = None if inner.binder is None else bind_to_topic
-    return Serde(name, serialize, deserialize, binder, inner)
+    return Serde(name, serialize, deserialize, binder, inner, inner.message_type)
 
 
 def _window_suffix(data: bytes, length: int) -> bytes:

@@ -20,18 +20,30 @@ by the steps that lead to it: another step may have got its number, and with it 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from enum import StrEnum
 
 from state.subtopologies import number_directories
 from streams.topology.compatibility import find_conflicts
 from streams.topology.declared import declare_topology
 from streams.topology.description import DescribedStore, TopologyDescription
-from streams.topology.name_origin import is_generated_name, strip_step_number
-from streams.topology.store_compatibility import StateEffect, StateOutcome, find_store_effects
-from streams.topology.version_index import VersionIndex, find_directory_contents, index_version
+from streams.topology.name_origin import is_generated_name
+from streams.topology.renamed_state import match_renamed
+from streams.topology.state_effects import StateEffect, StateOutcome
+from streams.topology.store_compatibility import find_store_effects
+from streams.topology.value_compatibility import (
+    compare_keys,
+    compare_values,
+    differ_in_type_alone,
+    has_undeclared_type,
+)
+from streams.topology.version_index import (
+    RepartitionSerdes,
+    VersionIndex,
+    find_directory_contents,
+    index_version,
+)
 
 
 class StateKind(StrEnum):
@@ -61,7 +73,10 @@ class UpgradePlan:
     """Represents the result of a comparison: all changes, stores first.
 
     `unchanged_count`: how many stores and internal topics are as they were.
+    `inputs_as_saved`: inputs of which nothing later is known than what the old description has.
     `inputs_without_counts`: inputs whose partition counts would be needed to compare all counts.
+    `undeclared`: stores and repartition topics whose values were not compared, since a serde does
+    not declare their types.
     `conflicts`: why workers of the two versions may not run side by side in one group; empty if
     they may.
     """
@@ -69,7 +84,9 @@ class UpgradePlan:
     changes: tuple[StateChange, ...]
     unchanged_count: int = 0
     inputs_without_counts: tuple[str, ...] = ()
+    inputs_as_saved: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
+    undeclared: tuple[str, ...] = ()
 
     @property
     def loses_state(self) -> bool:
@@ -92,7 +109,7 @@ def compare_topologies(
     before = index_version(
         old, {**now, **old.partitions}, {n: n for n in find_directory_contents(old)}
     )
-    after = index_version(new, now, numbers)
+    after = index_version(new, {**old.partitions, **now}, numbers)
     existing = {t: now[t] for t in now.keys() & (before.topics.keys() | before.changelogs.keys())}
     before.partition_counts.update(existing)
     changes = (
@@ -111,8 +128,24 @@ def compare_topologies(
         declare_topology(old), declare_topology(new), ("the old version", "the new one")
     )
     return UpgradePlan(
-        changes, same, _find_inputs_without_counts(before, after, new), tuple(conflicts)
+        changes,
+        same,
+        _find_inputs_without_counts(before, after, new),
+        tuple(t for t in new.input_topics if t in old.partitions and t not in now),
+        tuple(conflicts),
+        tuple(_find_undeclared(before, after)),
     )
+
+
+def _find_undeclared(before: VersionIndex, after: VersionIndex) -> Iterator[str]:
+    """Yield the stores and repartition topics whose values can't be compared."""
+    for old, new in ((before.stores, after.stores), (before.topics, after.topics)):
+        for name in sorted(old.keys() & new.keys()):
+            a, b = old[name], new[name]
+            if isinstance(a, DescribedStore) and a.source_is_changelog:
+                continue
+            if a.value == b.value and has_undeclared_type(a.value, a.value_type, b.value_type):
+                yield name
 
 
 def _find_inputs_without_counts(
@@ -138,7 +171,7 @@ def _compare_stores(before: VersionIndex, after: VersionIndex) -> Iterator[State
         old, new = before.stores[a], after.stores[b]
         return (old.kind, old.key, old.value) == (new.kind, new.key, new.value)
 
-    moved = _match_renamed(
+    moved = match_renamed(
         list(before.stores), list(after.stores), before, after, have_equal_formats
     )
     for name, old in before.stores.items():
@@ -213,9 +246,7 @@ def _compare_repartition_topics(before: VersionIndex, after: VersionIndex) -> It
     def have_equal_serdes(a: str, b: str) -> bool:
         return before.topics[a] == after.topics[b]
 
-    moved = _match_renamed(
-        list(before.topics), list(after.topics), before, after, have_equal_serdes
-    )
+    moved = match_renamed(list(before.topics), list(after.topics), before, after, have_equal_serdes)
     for name, old in before.topics.items():
         new, now = after.topics.get(name), moved.get(name)
         if new is None:
@@ -226,16 +257,7 @@ def _compare_repartition_topics(before: VersionIndex, after: VersionIndex) -> It
             yield StateChange(StateKind.REPARTITION, name, (lost,))
             continue
         effects = [*_compare_lineages(name, before, after, now, _keep_topic_remedy(name))]
-        effects += [
-            StateEffect(
-                f"{what} serde: {a} -> {b}",
-                StateOutcome.LOST,
-                f"records in it are {a}",
-                _DRAIN_REMEDY,
-            )
-            for what, a, b in zip(("key", "value"), old, new, strict=True)
-            if a != b
-        ]
+        effects += _compare_topic_formats(old, new)
         effects += _compare_partition_counts(name, name, before, after)
         if effects:
             yield StateChange(StateKind.REPARTITION, name, tuple(effects))
@@ -244,6 +266,20 @@ def _compare_repartition_topics(before: VersionIndex, after: VersionIndex) -> It
             appears = f"appears{_partitions_suffix(after.partition_counts.get(name))}"
             made = StateEffect(appears, StateOutcome.NEW, "it is made at the next start")
             yield StateChange(StateKind.REPARTITION, name, (made,))
+
+
+def _compare_topic_formats(old: RepartitionSerdes, new: RepartitionSerdes) -> Iterator[StateEffect]:
+    """Yield the effects of other serdes or types on the records in a repartition topic."""
+    yield from compare_keys(old.key_type, new.key_type, _DRAIN_REMEDY)
+    yield from compare_values(old.value_type, new.value_type, _DRAIN_REMEDY, is_store=False)
+    for what, a, b in (("key", old.key, new.key), ("value", old.value, new.value)):
+        if a != b and not differ_in_type_alone(a, b):
+            yield StateEffect(
+                f"{what} serde: {a} -> {b}",
+                StateOutcome.LOST,
+                f"records in it are {a}",
+                _DRAIN_REMEDY,
+            )
 
 
 _UNREAD_REASON = "records in it that the old version has not processed are never read"
@@ -328,58 +364,3 @@ def _compare_lineages(
         yield StateEffect(
             f"inputs: {differences}", StateOutcome.KEPT, "it goes on with what it has"
         )
-
-
-def _match_renamed(
-    old: list[str],
-    new: list[str],
-    before: VersionIndex,
-    after: VersionIndex,
-    is_compatible: Callable[[str, str], bool],
-) -> dict[str, str]:
-    """Return the likely new name of each store or topic that was renamed, by its old name.
-
-    The same steps must lead to both, or the names differ in their number alone, or the inputs are
-    the same and one of the names was given. Where several fit, it is the one whose given name is
-    nearest, and then the first in the topology.
-    """
-
-    def keeps_name(name: str) -> bool:
-        has_same_steps = before.lineages.get(name) == after.lineages.get(name)
-        return name in old and name in new and (has_same_steps or not is_generated_name(name))
-
-    def same_steps(a: str, b: str) -> bool:
-        return before.lineages[a] == after.lineages[b]
-
-    def same_name(a: str, b: str) -> bool:
-        return a not in new and b not in old and strip_step_number(a) == strip_step_number(b)
-
-    def same_inputs(a: str, b: str) -> bool:
-        is_named = not is_generated_name(a) or not is_generated_name(b)
-        return (
-            is_named
-            and a not in new
-            and b not in old
-            and before.lineages[a].inputs == after.lineages[b].inputs
-        )
-
-    renamed: dict[str, str] = {}
-    for fits in (same_steps, same_name, same_inputs):
-        pairs = [
-            (a, b)
-            for a in old
-            for b in new
-            if b != a and not keeps_name(a) and not keeps_name(b)
-            if is_compatible(a, b) and fits(a, b)
-        ]
-        for a, b in sorted(pairs, key=_name_distance):  # equal ones stay in their order
-            if a not in renamed and b not in renamed.values():
-                renamed[a] = b
-    return renamed
-
-
-def _name_distance(pair: tuple[str, str]) -> float:
-    """Return from 0 to 1 how far apart two names are; 0 for names that were both generated."""
-    if all(map(is_generated_name, pair)):
-        return 0.0
-    return 1.0 - SequenceMatcher(None, *pair).ratio()

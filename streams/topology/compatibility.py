@@ -19,6 +19,10 @@ They may, too, if every sub-topology of one is the same in the other, or shares 
                                                            extends the other)
     a store, or a           the same, kept as other kind,  no: one can't read what the other writes
       repartition topic     serdes or window size
+    a store                 the same of values of which    no: it would fail, or the fields that one
+                            one can't read those of the    does not have would be gone
+                            other, or leaves out fields
+    a repartition topic     the same of such values        no, if one can't read them
     a store                 the same for other sources     no: two tasks would write one changelog
     a repartition topic     the same with other declared   no: equal keys would be in different
                             partitions                     partitions
@@ -32,6 +36,11 @@ from collections.abc import Iterable, Iterator
 
 from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
 from streams.topology.name_origin import is_generated_name
+from streams.topology.type_compatibility import (
+    compare_types,
+    describe_difference,
+    have_equal_bytes,
+)
 
 
 def find_conflicts(
@@ -67,6 +76,7 @@ def find_conflicts(
                 f"{version_names[0]}, and "
                 f"from {list_names(fed[1])} in {version_names[1]}: name the step that makes it"
             )
+    conflicts += _find_type_conflicts(one, other, version_names)
     for (mine, theirs), name in (
         ((one, other), version_names[1]),
         ((other, one), version_names[0]),
@@ -146,6 +156,42 @@ def _find_subtopology_conflicts(
             f"{version_names[0]}, and "
             f"from {list_names(b.sources)} in {version_names[1]}"
         )
+
+
+def _find_type_conflicts(
+    one: DeclaredTopology, other: DeclaredTopology, version_names: tuple[str, str]
+) -> Iterator[str]:
+    """Yield what one version could not read of the other's stores and repartition topics.
+
+    What is left out of a value counts for stores, where the value is written again without it.
+    """
+    types = [
+        {name: each for sub in version.subtopologies.values() for name, each in sub.types.items()}
+        for version in (one, other)
+    ]
+    for name in sorted(types[0].keys() & types[1].keys()):
+        mine, theirs = types[0][name], types[1][name]
+        if mine == theirs:
+            continue
+        if mine.key and theirs.key and not have_equal_bytes(mine.key, theirs.key):
+            yield f"the keys of {name!r} are of other fields or types in {version_names[1]}"
+        if mine.value and theirs.value:
+            found = compare_types(mine.value, theirs.value)
+            is_store = name not in one.repartition_topics
+            for differences, reader, writer in (
+                (found.backward, version_names[1], version_names[0]),
+                (found.forward, *version_names),
+            ):
+                refused = [each for each in differences if each.is_refused]
+                gone = [each for each in differences if not (each.is_refused or each.keeps_value)]
+                if refused:
+                    reasons = "; ".join(map(describe_difference, refused))
+                    yield f"{reader} can't read what {writer} writes into {name!r}: {reasons}"
+                elif gone and is_store:
+                    yield (
+                        f"{reader} leaves out {', '.join(each.path for each in gone)} of what "
+                        f"{writer} has written into {name!r} when it writes it again"
+                    )
 
 
 def _find_reached_store_conflicts(

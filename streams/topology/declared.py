@@ -13,10 +13,11 @@ import hashlib
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
+from streams.serdes.described_types import DescribedType, type_from_plain, type_to_plain
 from streams.topology.description import (
     DescribedStore,
     DescribedSubtopology,
@@ -30,18 +31,27 @@ _UNLOGGED, _RESTORED_FROM = ", without a changelog", ", restored from "
 """How the format of a store ends that can't be restored, or is restored from an input."""
 
 
+class MessageTypes(NamedTuple):
+    """Holds the types of the keys and the values of a store or a repartition topic."""
+
+    key: DescribedType | None
+    value: DescribedType | None
+
+
 @dataclass(frozen=True, slots=True)
 class DeclaredSubtopology:
     """Identifies a sub-topology by its source topics and stores.
 
     `sinks` are the repartition topics that it writes. `formats` say of each store and each
-    repartition topic that it reads how its records are written.
+    repartition topic that it reads how its records are written, and `types` what their keys and
+    values are, where serdes declare it.
     """
 
     sources: frozenset[str]
     stores: frozenset[str] = frozenset()
     sinks: frozenset[str] = frozenset()
     formats: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, MessageTypes] = field(default_factory=dict)
 
     def is_same_as(self, other: DeclaredSubtopology) -> bool:
         """Return whether both sub-topologies have the same tasks.
@@ -149,6 +159,7 @@ def declare_topology(description: TopologyDescription) -> DeclaredTopology:
                 frozenset(store.name for store in sub.stores),
                 frozenset(sub.internal_sinks),
                 _state_formats_by_name(sub),
+                _message_types_by_name(sub),
             )
             for sub in subs
         },
@@ -165,6 +176,25 @@ def _state_formats_by_name(sub: DescribedSubtopology) -> dict[str, str]:
         for step in sub.steps
         if step.kind == "source" and step.internal and step.topic
     }
+
+
+def _message_types_by_name(sub: DescribedSubtopology) -> dict[str, MessageTypes]:
+    """Return the types of what the application writes into stores and repartition topics."""
+    stores = {
+        store.name: MessageTypes(store.key_type, store.value_type)
+        for store in sub.stores
+        if not store.source_is_changelog
+    }
+    topics = {
+        step.topic: MessageTypes(step.key_type, step.value_type)
+        for step in sub.steps
+        if step.kind == "source" and step.internal and step.topic
+    }
+    return {name: types for name, types in (stores | topics).items() if any(types)}
+
+
+def _types_to_plain(types: Mapping[str, MessageTypes]) -> dict[str, Any]:
+    return {name: [type_to_plain(each) for each in both] for name, both in types.items()}
 
 
 def _store_format(store: DescribedStore) -> str:
@@ -195,6 +225,9 @@ def _compute_fingerprint(description: TopologyDescription) -> str:
     ]
     fields.append([[topic.name, topic.partitions] for topic in description.repartition_topics])
     fields.append(description.copartitioned)
+    types = [_types_to_plain(_message_types_by_name(sub)) for sub in description.subtopologies]
+    if any(types):
+        fields.append(types)
     return hashlib.sha256(orjson.dumps(fields)).hexdigest()[:_FINGERPRINT_CHARS]
 
 
@@ -212,6 +245,7 @@ def encode_topology(declared: DeclaredTopology) -> str:
                 "stores": sorted(sub.stores),
                 "sinks": sorted(sub.sinks),
                 "formats": dict(sub.formats),
+                "types": _types_to_plain(sub.types),
             }
             for number, sub in declared.subtopologies.items()
         ],
@@ -236,6 +270,10 @@ def decode_topology(text: str) -> DeclaredTopology:
                     frozenset(sub["stores"]),
                     frozenset(sub["sinks"]),
                     sub["formats"],
+                    {
+                        name: MessageTypes(*map(type_from_plain, both))
+                        for name, both in sub.get("types", {}).items()
+                    },
                 )
                 for sub in fields["subtopologies"]
             },

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PlainSerializer, TypeAdapter, ValidationError
 
 from streams.command_lines import format_command
 from streams.errors import ConfigError
@@ -23,10 +23,14 @@ from streams.graph.nodes import (
     SourceNode,
     StoreSpec,
 )
+from streams.serdes.described_types import DescribedType, type_to_plain
 from streams.topology.build import Subtopology, Topology
 
 FORMAT = 1
 """The version of the JSON. A change that an earlier reader would misunderstand adds one."""
+
+PlainType = Annotated[DescribedType | None, PlainSerializer(type_to_plain)]
+"""The type of messages, where a serde declares one, without its defaults in JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +38,8 @@ class DescribedStep:
     """Describes one step, with those directly before and behind it.
 
     A source or a sink has a topic with its serdes; `chosen` names the function that chooses a
-    sink's topic for each record. `operator` is Kafka Streams' word for what a processor does,
+    sink's topic for each record. Those of internal topics have the types of their messages, too, so
+    far as the serdes declare them. `operator` is Kafka Streams' word for what a processor does,
     whatever its name.
     """
 
@@ -49,6 +54,8 @@ class DescribedStep:
     internal: bool = False
     key: str | None = None
     value: str | None = None
+    key_type: PlainType = None
+    value_type: PlainType = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +81,8 @@ class DescribedStore:
     retain_duplicates: bool = False
     history_ms: int | None = None
     ttl_ms: int | None = None
+    key_type: PlainType = None
+    value_type: PlainType = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +230,8 @@ def _describe_steps(sub: Subtopology) -> Iterator[DescribedStep]:
                     internal=node.internal,
                     key=node.key.name,
                     value=node.value.name,
+                    key_type=node.key.message_type if node.internal else None,
+                    value_type=node.value.message_type if node.internal else None,
                 )
             case ProcessorNode():
                 yield DescribedStep(
@@ -254,6 +265,8 @@ def _describe_store(spec: StoreSpec, topology: Topology) -> DescribedStore:
         retain_duplicates=spec.retain_duplicates,
         history_ms=spec.history_ms,
         ttl_ms=spec.ttl_ms,
+        key_type=spec.key.message_type,
+        value_type=spec.value.message_type,
     )
 
 

@@ -2,6 +2,8 @@
 
     what differs                     what becomes of it
     kind, key serde, value serde     lost: its bytes are of another kind
+    fields and types of keys         lost: equal keys have other bytes
+    fields and types of values       kept, or lost where the new version can't read them
     window size                      lost, unless it is a join's, which finds entries by time
     retention, history, ttl          kept
     segments on disk, by retention   rebuilt: from the changelog, or lost
@@ -19,29 +21,17 @@ Each of these is how the runtime behaves (`streams.runtime.changelog`, `state.di
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
-from typing import NamedTuple
 
 from state.keys import choose_segment_ms
 from streams.topology.description import DescribedStore
+from streams.topology.state_effects import StateEffect, StateOutcome
+from streams.topology.value_compatibility import (
+    compare_keys,
+    compare_values,
+    differ_in_type_alone,
+)
 
-
-class StateOutcome(StrEnum):
-    """Names what becomes of a store's or a topic's content, from best to worst."""
-
-    NEW = "new"
-    KEPT = "kept"
-    RESTORED = "restored"
-    LOST = "lost"
-
-
-class StateEffect(NamedTuple):
-    """Represents one difference, what becomes of the state by it, why, and what to do about it."""
-
-    difference: str
-    outcome: StateOutcome
-    reason: str = ""
-    remedy: str = ""
+_RENAME_REMEDY = "give the new one another name, store='...', and it begins empty; or leave it"
 
 
 def find_store_effects(
@@ -88,17 +78,19 @@ def find_store_effects(
 
 def _compare_formats(old: DescribedStore, new: DescribedStore) -> Iterator[StateEffect]:
     """Yield the effects of differing kinds, serdes and window sizes, which change stored bytes."""
+    yield from compare_keys(old.key_type, new.key_type, _RENAME_REMEDY)
+    yield from compare_values(old.value_type, new.value_type, _RENAME_REMEDY, is_store=True)
     for what, a, b in (
         ("kind", old.kind, new.kind),
         ("key serde", old.key, new.key),
         ("value serde", old.value, new.value),
     ):
-        if a != b:
+        if a != b and not (what != "kind" and differ_in_type_alone(a, b)):
             yield StateEffect(
                 f"{what}: {a} -> {b}",
                 StateOutcome.LOST,
                 f"what it has was written as {a}",
-                "give the new one another name, store='...', and it begins empty; or leave it",
+                _RENAME_REMEDY,
             )
     if old.kind == new.kind and old.window_size_ms != new.window_size_ms:
         difference = (

@@ -10,16 +10,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from state.subtopologies import SubtopologyContents
+from streams.serdes.described_types import DescribedType
 from streams.topology.description import DescribedStore, TopologyDescription
 from streams.topology.name_origin import Lineage, find_lineages
 from streams.topology.partitions import TopicFlow, derive_partition_counts
 
 
-class _TopicSerdes(NamedTuple):
+class RepartitionSerdes(NamedTuple):
     """Holds the serdes with which a repartition topic is read."""
 
     key: str
     value: str
+    key_type: DescribedType | None = None
+    value_type: DescribedType | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class VersionIndex:
     stores: Mapping[str, DescribedStore]
     directories: Mapping[str, int | None]
     """The number that the directories of each store's tasks have; None for a global store."""
-    topics: Mapping[str, _TopicSerdes]
+    topics: Mapping[str, RepartitionSerdes]
     lineages: Mapping[str, Lineage]
     partition_counts: dict[str, int]
 
@@ -58,7 +61,9 @@ def index_version(
         stores={store.name: store for sub in subs for store in sub.stores},
         directories={s.name: directory_numbers.get(sub.number) for sub in subs for s in sub.stores},
         topics={
-            step.topic: _TopicSerdes(step.key or "", step.value or "")
+            step.topic: RepartitionSerdes(
+                step.key or "", step.value or "", step.key_type, step.value_type
+            )
             for sub in subs
             for step in sub.steps
             if step.kind == "source" and step.topic in internal

@@ -24,7 +24,7 @@ from streams.topology.description import (
     description_from_json,
     description_to_json,
 )
-from streams.topology.store_compatibility import StateEffect, StateOutcome
+from streams.topology.state_effects import StateEffect, StateOutcome
 
 TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 
@@ -561,3 +561,20 @@ def test_plan_says_whether_the_versions_may_run_side_by_side(
     assert "side by side: no" in result.output
     assert "'more' is read together with 'others' in the old version, and alone in" in result.output
     assert "remedy: end all workers of the old version" in result.output
+
+
+def test_partition_counts_are_compared_as_they_were_when_the_old_version_was_saved() -> None:
+    def repartitioned(partitions: int | None) -> TopologyDescription:
+        return version(
+            lambda app: (
+                words(app).repartition(name="again", partitions=partitions).group_by_key().count()
+            )
+        )
+
+    old = replace(repartitioned(None), partitions={"lines": 4})
+    plan = compare_topologies(old, repartitioned(8))
+    effect = the_effect(plan, "a-again-repartition", "repartition topic")
+    assert effect.difference == "partitions: 4 -> 8"
+    assert plan.inputs_without_counts == ()
+    assert plan.inputs_as_saved == ("lines",)
+    assert compare_topologies(old, repartitioned(None), {"lines": 4}).inputs_as_saved == ()

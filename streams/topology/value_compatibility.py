@@ -1,0 +1,125 @@
+"""Decide what becomes of stored keys and values whose declared types differ in a new version.
+
+    what the new version makes of a stored value      what becomes of it
+    it can't read it                                  lost
+    it reads it, and leaves out fields                kept; these fields are gone when it is written
+    it reads it                                       kept
+
+Keys are found by their bytes: if these differ, what is stored is lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from streams.serdes.described_types import DescribedType
+from streams.topology.state_effects import StateEffect, StateOutcome
+from streams.topology.type_compatibility import (
+    TypeCompatibility,
+    compare_types,
+    describe_difference,
+    have_equal_bytes,
+)
+
+_TYPED_SERDE = re.compile(r"(json|avro|json_schema|protobuf)\(([^()]*)\)")
+
+
+_PLAIN_SERDES = frozenset({"string", "bytes", "int32", "int64", "float64", "none"})
+_WRAPPERS = frozenset(
+    {"windowed", "session_windowed", "changed", "subscription", "answer", "left_or_right"}
+)
+
+
+def has_undeclared_type(serde: str, old: DescribedType | None, new: DescribedType | None) -> bool:
+    """Return whether a serde may write values of any type, and says nothing about it."""
+    if old is not None and new is not None:
+        return False
+    names = re.findall(r"[A-Za-z_]\w*", serde)
+    return not _PLAIN_SERDES.union(_WRAPPERS).issuperset(names)
+
+
+def differ_in_type_alone(old: str, new: str) -> bool:
+    """Return whether the names of two serdes differ in the names of their declared types alone."""
+    one, other = _TYPED_SERDE.fullmatch(old), _TYPED_SERDE.fullmatch(new)
+    return (
+        one is not None
+        and other is not None
+        and one[1] == other[1]
+        and "lossy=True" not in (one[2], other[2])
+    )
+
+
+def compare_keys(
+    old: DescribedType | None, new: DescribedType | None, remedy: str
+) -> Iterator[StateEffect]:
+    """Yield the effect of keys whose types differ; nothing is known of types that are None."""
+    if old is None or new is None or have_equal_bytes(old, new):
+        return
+    changes = ", ".join(compare_types(old, new).changes) or "the order of fields"
+    yield StateEffect(
+        f"type of keys: {changes}",
+        StateOutcome.LOST,
+        "equal keys have other bytes, by which nothing is found",
+        remedy,
+    )
+
+
+def compare_values(
+    old: DescribedType | None, new: DescribedType | None, remedy: str, *, is_store: bool
+) -> Iterator[StateEffect]:
+    """Yield the effect of values whose types differ; nothing is known of types that are None.
+
+    `remedy` is what to do if they can't be read and are to go.
+    """
+    if old is None or new is None:
+        return
+    found = compare_types(old, new)
+    if not found.changes:
+        return
+    difference = f"type of values: {', '.join(found.changes)}; {found}"
+    refused = [each for each in found.backward if each.is_refused]
+    if refused:
+        yield StateEffect(
+            difference,
+            StateOutcome.LOST,
+            "what it has can't be read: " + "; ".join(map(describe_difference, refused)),
+            f"{_find_remedy(found)}; or {remedy}",
+        )
+        return
+    reason = "what it has is read, and fields that it lacks take their defaults"
+    if gone := [each.path for each in found.backward if not each.keeps_value]:
+        reason = f"what it has is read without {', '.join(gone)}, and written again without"
+    if is_store and (way_back := _describe_way_back(found)):
+        reason = f"{reason}; {way_back}"
+    yield StateEffect(difference, StateOutcome.KEPT, reason)
+
+
+def _find_remedy(found: TypeCompatibility) -> str:
+    """Return how the new type can read what the old one wrote."""
+    refused = [each for each in found.backward if each.is_refused]
+    missing = [each.path for each in refused if f"+{each.path}" in found.changes]
+    if len(missing) == len(refused):
+        return f"give {', '.join(missing)} a default"
+    return (
+        "leave these fields as they were, and add others with defaults for what is new"
+        if not missing
+        else f"give {', '.join(missing)} a default, and leave the other fields as they were"
+    )
+
+
+def _describe_way_back(found: TypeCompatibility) -> str:
+    """Return what the old version makes of what the new one writes, if it is started again."""
+    refused = [each for each in found.forward if each.is_refused]
+    if refused:
+        reasons = "; ".join(map(describe_difference, refused))
+        return (
+            f"there is no way back: the old version can't read what the new one writes ({reasons})"
+        )
+    if gone := [each.path for each in found.forward if not each.keeps_value]:
+        names = ", ".join(gone)
+        return (
+            f"if the old version is started again, it leaves out {names} of the values that it "
+            "writes again"
+        )
+    return ""
