@@ -25,6 +25,7 @@ from streams.command_options import (
     exit_on_user_error,
 )
 from streams.commands import plan_command
+from streams.commands.plan_inputs import InputReview, review_inputs
 from streams.commands.plan_topics import (
     TopicOutcome,
     TopicReview,
@@ -234,9 +235,10 @@ def plan(
 ) -> None:
     """Tell what a new version of an application means for the state that the old one has left.
 
-    With --bootstrap-servers also what a start does with internal topics that exist. Ends with
-    status 1 if state would be lost, 2 if the comparison can't be made, and 4 if a start would be
-    refused for the settings of an internal topic; with --rolling also with 3 if no state would be
+    With --bootstrap-servers also what a start does with internal topics that exist, and which of
+    its topics are missing. Ends with status 1 if state would be lost, 2 if the comparison can't be
+    made, and 4 if a start would be refused for the settings of an internal topic, or since inputs
+    that meet by key have other partition counts; with --rolling also with 3 if no state would be
     lost, but the two versions may not run side by side.
     """
     with exit_on_user_error():
@@ -258,25 +260,28 @@ def plan(
         inputs = [*new.input_topics, *(old.input_topics if old else ())]
         counts: dict[str, int] = {}
         reviews: list[TopicReview] = []
+        servers: str | None = None
         if bootstrap_servers is not None:
-            counts, reviews = _look_at_cluster(topology, found.config)
+            servers, counts, reviews = _look_at_cluster(topology, found.config)
         counts |= plan_command.parse_partitions(partitions or [], inputs)
+        dead_letter_topics = found.config.handlers.dead_letter_topics()
+        of_inputs = review_inputs(topology, counts, dead_letter_topics, servers)
         result = None if old is None else compare_topologies(old, new, counts)
         if result is not None:
             plan_command.print_plan(result, Console())
-        for line in list_review_lines(reviews):
+        for line in (*of_inputs.list_lines(), *list_review_lines(reviews)):
             typer.echo(line)
         if save is not None:
             plan_command.save_description(save, new, counts)
-    status = _choose_plan_status(result, reviews, is_rolling=rolling)
+    status = _choose_plan_status(result, reviews, of_inputs, is_rolling=rolling)
     if status:
         raise typer.Exit(status)
 
 
 def _look_at_cluster(
     topology: Topology, config: StreamsConfig
-) -> tuple[dict[str, int], list[TopicReview]]:
-    """Return every topic's number of partitions, and what a start does with internal topics.
+) -> tuple[str, dict[str, int], list[TopicReview]]:
+    """Return the addresses, each topic's number of partitions, and reviews of internal topics.
 
     Raises ConfigError if no broker answers.
     """
@@ -285,15 +290,19 @@ def _look_at_cluster(
     servers = cluster.bootstrap_servers
     admin = KafkaClientSupplier("millrace", config, servers, cluster.security).create_admin()
     counts = admin.fetch_partition_counts_at_start(_BROKER_WAIT_S)
-    return counts, review_internal_topics(topology, config, admin, servers, counts)
+    return servers, counts, review_internal_topics(topology, config, admin, servers, counts)
 
 
 def _choose_plan_status(
-    result: UpgradePlan | None, reviews: Iterable[TopicReview], *, is_rolling: bool
+    result: UpgradePlan | None,
+    reviews: Iterable[TopicReview],
+    of_inputs: InputReview,
+    *,
+    is_rolling: bool,
 ) -> int:
     """Return the exit status of `millrace plan` where the comparison could be made."""
     if result is not None and result.loses_state:
         return 1
-    if any(each.outcome is TopicOutcome.REFUSED for each in reviews):
+    if of_inputs.conflict or any(each.outcome is TopicOutcome.REFUSED for each in reviews):
         return 4
     return 3 if result is not None and is_rolling and result.conflicts else 0

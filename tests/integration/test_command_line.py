@@ -235,7 +235,7 @@ def test_plan_asks_the_broker_what_the_old_version_has_made(tmp_path: Path) -> N
             timeout=HANG_LIMIT_S,
         )
 
-    topics = {"planned-in": 2, "planned-counts-changelog": 2}
+    topics = {"planned-in": 2, "planned-out": 1, "planned-counts-changelog": 2}
     with EmbeddedBroker(topics=topics) as broker:
         servers = ("--bootstrap-servers", broker.bootstrap_servers)
         assert plan("--save", "saved.json", *servers).returncode == 0

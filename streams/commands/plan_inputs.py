@@ -1,0 +1,57 @@
+"""Tell for `millrace plan` what a start would make of the inputs and outputs as they are.
+
+what is found                                         what a start does
+inputs that meet by key have other partition counts   it is refused, until one is made like the
+                                                      other, or repartitioned
+an input, output or dead-letter topic is missing      it is refused, until the topic is created
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from streams.errors import ConfigError, TopologyError
+from streams.runtime.assignment import check_topics
+from streams.topology.build import Topology
+
+
+class InputReview(NamedTuple):
+    """Says why a start would be refused for its inputs; empty where it would not be.
+
+    `missing` may be mended by creating a topic; `conflict` needs a change of the topology.
+    """
+
+    conflict: str = ""
+    missing: str = ""
+
+    def list_lines(self) -> list[str]:
+        """Return the lines that say so."""
+        return [f"refused: a start ends with this: {each}" for each in self if each]
+
+
+def review_inputs(
+    topology: Topology,
+    counts: Mapping[str, int],
+    dead_letter_topics: Iterable[str] = (),
+    bootstrap_servers: str | None = None,
+) -> InputReview:
+    """Return what a start makes of the topics of an application, whose `counts` are known.
+
+    `bootstrap_servers` are the brokers that have told the counts; without them nothing is said of
+    topics that are not among these. Counts are compared once those of all inputs are known.
+    """
+    conflict = missing = ""
+    if counts.keys() >= {*topology.input_topics}:
+        try:
+            topology.derive_partition_counts({t: counts[t] for t in topology.input_topics})
+        except TopologyError as error:
+            conflict = str(error)
+    if bootstrap_servers is not None:
+        try:
+            check_topics(topology, counts, bootstrap_servers, dead_letter_topics)
+        except ConfigError as error:
+            missing = str(error)
+        except TopologyError as error:
+            conflict = str(error)
+    return InputReview(conflict, missing)
