@@ -77,7 +77,7 @@ clients: $(VENV)/installed  ## clients in other languages at work, the embedded 
 tools: $(VENV)/installed  ## Kafka's own command-line tools against both brokers
 	$(BIN)/pytest -q tests/tools
 
-registry: $(VENV)/installed  ## serdes with a real schema registry, killed, and Protobuf beside Java's library
+registry: $(VENV)/installed  ## serdes with a real schema registry, killed, and Avro and Protobuf beside Java's libraries
 	$(BIN)/pytest -q tests/registry
 
 liveness: $(VENV)/installed  ## workers that hang, lose their broker, are told to stop once and twice, on both brokers

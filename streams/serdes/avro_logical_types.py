@@ -110,7 +110,7 @@ def _create_reader(schema: AvroType) -> Convert:
         case "uuid":
             return UUID
     scale = schema.properties.get("scale", 0)
-    return lambda data: _to_decimal(int.from_bytes(data, "big", signed=True), scale)
+    return lambda data: _to_decimal(data, scale)
 
 
 def _to_time(microseconds: int) -> time:
@@ -119,7 +119,10 @@ def _to_time(microseconds: int) -> time:
     return (_LOCAL_EPOCH + timedelta(microseconds=microseconds)).time()
 
 
-def _to_decimal(unscaled: int, scale: int) -> Decimal:
+def _to_decimal(data: bytes, scale: int) -> Decimal:
+    if not data:
+        raise ValueError(data)
+    unscaled = int.from_bytes(data, "big", signed=True)
     digits = tuple(map(int, str(abs(unscaled))))
     return Decimal((int(unscaled < 0), digits, -scale))
 

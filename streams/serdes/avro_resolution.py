@@ -121,21 +121,10 @@ class _Resolver:
         return give_name if convert is None else lambda raw: give_name(convert(raw))
 
     def _find_branch(self, writer: AvroType, branches: Sequence[AvroType]) -> int | None:
-        """Return the branch of a reader's union for a type: the same one, or one it promotes to.
-
-        Records are found by their full names or aliases, then by their names without namespaces.
-        One of another name is taken only if it is the only record, unlike in Java, which takes the
-        first whose fields fit: a record must not become another one that has the same fields.
-        """
+        """Return the branch of a reader's union for a type: the same one, or one it promotes to."""
         same_kind = [i for i, each in enumerate(branches) if each.kind == writer.kind]
         if writer.kind in NAMED:
-            for is_name in (_has_full_name, _has_simple_name):
-                for index in same_kind:
-                    if is_name(writer, branches[index]):
-                        return index
-            if writer.kind in RECORDS and len(same_kind) == 1:
-                return same_kind[0]
-            return None
+            return _find_named_branch(writer, branches, same_kind)
         if same_kind:
             return same_kind[0]
         for index, each in enumerate(branches):
@@ -157,8 +146,11 @@ class _Resolver:
         steps: list[tuple[str, str, Convert | None]] = []
         defaults: list[tuple[str, Callable[[], Any]]] = []
         by_name = {each.name: each for each in writer.fields}
+        takes_aliases = _has_full_name(writer, reader)
         for each in reader.fields:
-            written = _find_field(each, by_name)
+            written = by_name.get(each.name)
+            if written is None and takes_aliases:
+                written = next((by_name[a] for a in each.aliases if a in by_name), None)
             if written is not None:
                 convert = self.resolve(written.type, each.type)
                 steps.append((written.name, each.name, convert))
@@ -178,11 +170,22 @@ class _Resolver:
         return _Resolver(self._options).resolve(schema, schema)
 
 
-def _find_field(wanted: AvroField, written: dict[str, AvroField]) -> AvroField | None:
-    for name in (wanted.name, *wanted.aliases):
-        if name in written:
-            return written[name]
-    return None
+def _find_named_branch(
+    writer: AvroType, branches: Sequence[AvroType], same_kind: Sequence[int]
+) -> int | None:
+    """Return the branch of a named type: by its full name or an alias.
+
+    A record is found by its name without the namespace too. One of another name is taken only if
+    it is the only record, unlike in Java, which takes the first whose fields fit: a record must not
+    become another one that has the same fields.
+    """
+    for is_name in (_has_full_name, _has_simple_name):
+        for index in same_kind:
+            if is_name(writer, branches[index]):
+                return index
+        if writer.kind not in RECORDS:
+            return None
+    return same_kind[0] if len(same_kind) == 1 else None
 
 
 def _chain_default(make: Callable[[], Any], finish: Convert | None) -> Callable[[], Any]:

@@ -28,6 +28,9 @@ from fastavro.schema import expand_schema
 from streams.serdes.avro_codec import AvroSchema, create_reader, create_writer
 from streams.serdes.avro_unions import AvroOptions
 
+_KIND = "AVRO"
+"""The registry's name of this kind of schema; a schema without one is of this kind too."""
+
 
 class ExactAvroSerializer(AvroSerializer):  # type: ignore[misc]  # its stubs are partial
     """Writes messages by `avro_codec`; everything else is AvroSerializer's."""
@@ -49,7 +52,7 @@ class ExactAvroSerializer(AvroSerializer):  # type: ignore[misc]  # its stubs ar
         subject = _find_subject(self, ctx, self._schema_name)
         latest = self._get_reader_schema(subject) if subject else None
         if latest is not None:
-            schema_id = SchemaId("AVRO", latest.schema_id, latest.guid)
+            schema_id = SchemaId(_KIND, latest.schema_id, latest.guid)
         else:
             schema_id = self._find_schema_id(subject)
         value = obj if self._to_dict is None else self._to_dict(obj, ctx)
@@ -85,7 +88,7 @@ class ExactAvroSerializer(AvroSerializer):  # type: ignore[misc]  # its stubs ar
                     else self._registry.lookup_schema
                 )
                 found = find(subject, self._schema, normalize_schemas=self._normalize_schemas)
-                self._schema_id = SchemaId("AVRO", found.schema_id, found.guid)
+                self._schema_id = SchemaId(_KIND, found.schema_id, found.guid)
                 self._known_subjects.add(subject)
         return self._schema_id
 
@@ -144,7 +147,7 @@ class ExactAvroDeserializer(AvroDeserializer):  # type: ignore[misc]  # its stub
     def _open(self, data: bytes, ctx: Any) -> Any:
         """Find the schema of a message and read it."""
         subject = _find_subject(self, ctx, None)
-        schema_id = SchemaId("AVRO")
+        schema_id = SchemaId(_KIND)
         try:
             payload = self._schema_id_deserializer(data, ctx, schema_id)
         except struct.error:
@@ -153,6 +156,11 @@ class ExactAvroDeserializer(AvroDeserializer):  # type: ignore[misc]  # its stub
                 "serialisers write first"
             ) from None
         written = self._get_writer_schema(schema_id, subject)
+        if written.schema_type not in (None, _KIND):
+            raise SerializationError(
+                f"the message's schema {schema_id.id or schema_id.guid} is of "
+                f"{written.schema_type}, and this serde reads {_KIND}"
+            )
         writer = self._find_schema(self._get_parsed_schema(written))
         if subject is None and isinstance(writer.parsed, dict):
             subject = _find_subject(self, ctx, writer.parsed.get("name"))

@@ -242,6 +242,12 @@ def test_bytes_that_are_no_message_are_refused(url: str, data: bytes, message: s
         serde.deserialize(data)
 
 
+def test_a_message_of_a_schema_of_another_kind_is_refused(url: str) -> None:
+    data = bind(serdes.json_schema(registry=url, schema={"title": "T"}), "json").serialize(1)
+    with pytest.raises(ValueError, match="schema 1 is of JSON, and this serde reads AVRO"):
+        bind(serdes.avro(registry=url)).deserialize(data)
+
+
 @pytest.mark.parametrize(
     ("schema", "value"),
     [('"bytes"', b""), ({"type": "record", "name": "Empty", "fields": []}, {})],

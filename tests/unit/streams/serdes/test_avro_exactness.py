@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, time
+from decimal import Context, Decimal
 from io import BytesIO
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -21,6 +24,7 @@ from tests.unit.properties import examples  # noqa: E402
 from tests.unit.streams.serdes import avro_cases as cases  # noqa: E402
 
 EXACT = AvroOptions()
+WIDE = Context(prec=60)
 ANY = ["null", "boolean", "int", "long", "float", "double", "string", "bytes"]
 
 
@@ -178,6 +182,49 @@ def test_what_would_come_back_changed_is_refused_with_its_place(
 ) -> None:
     with pytest.raises(AvroMismatch, match=message):
         write(schema, value)
+
+
+NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("logical", "value", "message"),
+    [
+        ("timestamp-millis", NOON.replace(microsecond=1), "would be cut"),
+        ("timestamp-micros", NOON.replace(tzinfo=None), "give it a zone"),
+        (
+            "timestamp-micros",
+            NOON.astimezone(ZoneInfo("Europe/Berlin")),
+            r"give it as \.astimezone",
+        ),
+        ("timestamp-micros", NOON.date(), "needs datetime, got date"),
+        ("local-timestamp-millis", NOON, "without zone"),
+        ("local-timestamp-micros", NOON.replace(tzinfo=None, fold=1), "without zone and fold"),
+        ("date", NOON, "needs date, got datetime"),
+        ("date", "2026-07-01", "needs date, got str"),
+        ("time-millis", time(1, 2, 3, 4), "would be cut"),
+        ("time-micros", time(1, tzinfo=UTC), "has no zone"),
+        ("uuid", "00000000-0000-0000-0000-000000000001", "needs UUID, got str"),
+        ("decimal", Decimal("1.5"), r"scale 2.*\.quantize\(Decimal\('0\.01'\)\)"),
+        ("decimal", Decimal("-0.00"), "another Decimal"),
+        ("decimal", Decimal("NaN"), "another Decimal"),
+        ("decimal", Decimal(10**40).quantize(Decimal("0.01"), context=WIDE), "precision 40"),
+        ("decimal", 1, "needs Decimal, got int"),
+    ],
+)
+def test_a_logical_type_refuses_what_would_come_back_changed(
+    logical: str, value: Any, message: str
+) -> None:
+    with pytest.raises(AvroMismatch, match=message):
+        write(cases.LOGICAL[logical][0], value)
+
+
+def test_a_decimal_of_no_bytes_is_refused_and_one_of_a_fixed_size_comes_back() -> None:
+    with pytest.raises(AvroMismatch, match="is no decimal"):
+        read({"type": "array", "items": cases.LOGICAL["decimal"][0]}, b"\x02\x00\x00")
+    money = {"type": "fixed", "name": "M", "size": 2, "logicalType": "decimal", "precision": 4}
+    for amount in (Decimal(0), Decimal(-128), Decimal(9999), Decimal(-9999)):
+        assert edges.are_same(read(money, write(money, amount)), amount)
 
 
 def test_a_dict_without_a_name_is_the_only_record_that_it_fits() -> None:

@@ -1,0 +1,1 @@
+"""Compare Avro serdes with Avro's own library for Java."""
