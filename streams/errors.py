@@ -14,6 +14,8 @@
                                              group's
     PositionRefused  a running thread        as StreamsError, if no other member has committed the
                                              task since; else as TaskMigrated
+    InvalidTopic     the production handler  the record is failed, skipped or made a dead letter
+    UnknownTopic     the production handler  the record is failed, skipped or made a dead letter
     TaskMigrated     the runtime             tasks are closed without a commit, the member rejoins
     GenerationOver   the runtime             while the member joins: roll back and go on with the
                                              tasks; else as TaskMigrated
@@ -101,6 +103,20 @@ class AuthorizationError(ConfigError, StreamsError):
 
     def __reduce__(self) -> tuple[type[AuthorizationError], tuple[str, str, str]]:
         return type(self), (self.operation, self.resource, self.name)
+
+
+class InvalidTopic(ValueError):
+    """Signals that a record is to be written to a topic whose name is none that Kafka allows.
+
+    The production handler decides about that record. Kafka's InvalidTopicException.
+    """
+
+
+class UnknownTopic(LookupError):
+    """Signals that a record is to be written to a topic that does not exist, or can't be used.
+
+    The production handler decides about that record. Kafka's UnknownTopicOrPartitionException.
+    """
 
 
 class NotClosed(StreamsError):

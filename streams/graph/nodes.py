@@ -64,10 +64,11 @@ class InternalProcessorContext(Protocol):
         ...
 
     def partition_count(self, topic: str) -> int:
-        """Return how many partitions a topic has, as first fetched by the task.
+        """Return how many partitions a topic has, as first fetched. Raises UnknownTopic."""
+        ...
 
-        Raises StreamsError if there is no such topic.
-        """
+    def require_topic(self, topic: str) -> None:
+        """Raise UnknownTopic if a topic that a function has chosen does not exist."""
         ...
 
     message: Any
@@ -114,10 +115,7 @@ class InternalProcessorContext(Protocol):
         ...
 
     def find_global_store(self, name: str) -> Any | None:
-        """Return the read-only replica of a global table by its store's name.
-
-        None if there is no such table.
-        """
+        """Return a global table's read-only replica by its store's name; None if there is none."""
         ...
 
     def get_step_stream_time(self, step: str) -> StepStreamTime:

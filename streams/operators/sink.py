@@ -8,8 +8,9 @@ from typing import Any
 
 from state.errors import describe_refusal
 from state.shown_values import hide_values, quote_value
+from streams.common.names import explain_illegal_name
 from streams.common.partitioning import partition_for_key
-from streams.errors import SerdeError
+from streams.errors import InvalidTopic, SerdeError, StreamsError, UnknownTopic
 from streams.graph.nodes import (
     ForwardRecord,
     InternalProcessorContext,
@@ -31,9 +32,10 @@ _FIRST_MS = 1
 def create_topic_writer(node: SinkNode, context: InternalProcessorContext) -> ForwardRecord:
     """Return a function that serialises each record once and hands it to the producer.
 
-    What the serdes or the producer refuse at once (too large, no such topic) is for the production
-    handler, and so is what a function raises that chooses topic or partition. What the broker
-    refuses later fails the transaction, and with it all of it.
+    What the serdes or the producer refuse at once (too large) is for the production handler, and so
+    is what a function raises that chooses topic or partition, and a topic that it chose which has
+    no legal name or does not exist. What the broker refuses later fails the transaction, and with
+    it all of it.
     """
     topic = node.topic
     if isinstance(topic, str):
@@ -129,7 +131,8 @@ def _create_dynamic_writer(
 
     A function of the record chooses it, and a partitioner, or else the key, the partition.
     """
-    topic_of = _create_topic_chooser(choose_topic, context)
+    found_topics: set[str] = set()
+    require_topic = _create_topic_check(found_topics, context)
     partition_of = _create_partition_chooser(node, context)
     serializers = _create_serializer_lookup(node)
     produce = context.produce
@@ -137,12 +140,14 @@ def _create_dynamic_writer(
     by_key = node.partitioner is None
 
     def send_record(key: Any, value: Any, timestamp_ms: int) -> None:
-        topic = "(chosen)"
+        topic: Any = None
         try:
-            topic = topic_of(key, value, timestamp_ms)
+            topic = choose_topic(Record.from_message(key, value, timestamp_ms, context.message))
+            if not isinstance(topic, str) or topic not in found_topics:
+                require_topic(topic)
             partition = _BY_KEY if by_key else partition_of(key, value, topic)
         except Exception as error:
-            handle_refusal(error, key, value, topic)
+            handle_refusal(error, key, value, topic if isinstance(topic, str) else "(chosen)")
             return
         try:
             serialize_key, serialize_value = serializers(topic)
@@ -174,16 +179,24 @@ def _create_dynamic_writer(
     return send_record
 
 
-def _create_topic_chooser(
-    choose_topic: TopicNameExtractor, context: InternalProcessorContext
-) -> Callable[[Any, Any, int], str]:
-    def topic_of(key: Any, value: Any, timestamp_ms: int) -> str:
-        topic = choose_topic(Record.from_message(key, value, timestamp_ms, context.message))
-        if not isinstance(topic, str) or not topic:
-            raise ValueError(f"the function chose {topic!r}, which is no topic's name")
-        return topic
+def _create_topic_check(
+    found_topics: set[str], context: InternalProcessorContext
+) -> Callable[[Any], None]:
+    """Return a function that adds a topic to `found_topics` if records can be written to it.
 
-    return topic_of
+    It raises InvalidTopic for what can't be a topic's name, and UnknownTopic if there is no such
+    topic: a producer would wait for it, and with it all that is written in one transaction.
+    """
+
+    def require_topic(topic: Any) -> None:
+        if (fault := explain_illegal_name(topic)) is not None:
+            raise InvalidTopic(
+                f"the function chose {topic!r:.300}, which is no topic's name: {fault}"
+            )
+        context.require_topic(topic)
+        found_topics.add(topic)
+
+    return require_topic
 
 
 def _create_partition_chooser(
@@ -226,8 +239,12 @@ def _create_refusal_handler(
     def handle_refusal(
         error: Exception, key: Any, value: Any, topic: str, *, unreadable: bool = False
     ) -> None:
-        refusal = None
-        if unreadable:
+        refusal: StreamsError | None = None
+        if isinstance(error, InvalidTopic | UnknownTopic):
+            origin = context.describe_record_origin()
+            reason = hide_values(str(error), error, key, value)
+            refusal = StreamsError(f"step {node.name!r} can't write {origin}: {reason}")
+        elif unreadable:
             refusal = SerdeError(
                 f"step {node.name!r} can't write to topic {topic!r} with serdes "
                 f"key={node.key.name} value={node.value.name}: "

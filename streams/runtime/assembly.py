@@ -32,6 +32,7 @@ from streams.runtime.assignment import StreamsPartitionAssignor, name_task_by_to
 from streams.runtime.changelog_follower import ChangelogFollower
 from streams.runtime.changelog_purge import ChangelogPurger, PurgeTiming
 from streams.runtime.changelog_reader import StoreChangelogReader
+from streams.runtime.chosen_topics import ChosenTopics
 from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier
 from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
@@ -218,6 +219,7 @@ def _create_task_creator(
             counters=counters,
             monotonic_s=worker.host.monotonic_s,
             list_topics=lambda: admin.fetch_partition_counts().keys(),
+            chosen_topics=ChosenTopics(config.metadata_max_age_ms, worker.host, worker.stop.wait),
         ),
     )
 

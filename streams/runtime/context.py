@@ -171,6 +171,9 @@ class TaskContext:
             count = self._partition_counts[topic] = self._fetch_partition_count(topic)
         return count
 
+    def require_topic(self, topic: str) -> None:
+        self._failures.require_topic(topic, self._fetch_partition_count)
+
     def get_store(self, name: str) -> Any:
         return self._stores[name]
 

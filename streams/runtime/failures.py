@@ -25,6 +25,7 @@ from streams.errors import (
     ValueRefused,
 )
 from streams.processor.record import MessageWithHeaders
+from streams.runtime.chosen_topics import ChosenTopics
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.dead_letters import create_dead_letter
@@ -74,6 +75,7 @@ class FailureHandler:
     """Applies the application's exception handlers to the failures of one thread.
 
     `list_topics` returns the topics that exist, to check the topic of a dead letter.
+    `chosen_topics` looks up the topics that functions choose; None takes all for existing ones.
     `logs_skipped`: whether skipped records are logged, which a replay of what the application has
     logged already does not do again. Kafka Streams' counterparts are
     DeserializationExceptionHandler, ProcessingExceptionHandler and ProductionExceptionHandler.
@@ -86,8 +88,10 @@ class FailureHandler:
         counters: ThreadCounters,
         monotonic_s: Callable[[], float],
         list_topics: Callable[[], Collection[str]],
+        chosen_topics: ChosenTopics | None = None,
         logs_skipped: bool = True,
     ) -> None:
+        self._chosen_topics = chosen_topics
         self._handlers = handlers
         self._logs_skipped = logs_skipped
         self._counters = counters
@@ -100,6 +104,11 @@ class FailureHandler:
     def skips_processing(self) -> bool:
         """Return whether processing may go on after a user's function has raised."""
         return self._handlers.processing != "fail"
+
+    def require_topic(self, topic: str, fetch_partition_count: Callable[[str], int]) -> None:
+        """Raise UnknownTopic if a topic that a function has chosen does not exist."""
+        if self._chosen_topics is not None:
+            self._chosen_topics.require_topic(topic, fetch_partition_count)
 
     def handle_failure(
         self,
@@ -121,7 +130,7 @@ class FailureHandler:
         """
         if isinstance(error, RECOVERY_ERRORS) or _is_store_failure(error):
             raise error
-        # With `refusal` it is a serde's failure, without it the producer's.
+        # With `refusal` a serde has failed, or there is no such topic; without it the producer has.
         if stage is Stage.PRODUCTION and refusal is None:
             action = (
                 f"step {step!r} can't write {context.describe_record_origin()} to topic "

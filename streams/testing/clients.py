@@ -9,7 +9,7 @@ from typing import Any
 
 from streams.common.partitioning import partition_for_key
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.errors import TaskMigrated
+from streams.errors import TaskMigrated, UnknownTopic
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
 from streams.runtime.replication import Replication
@@ -219,7 +219,12 @@ class InMemoryProducer:
         return self._cluster.partition_counts[topic]
 
     def _ensure_topic(self, topic: str) -> None:
-        """Create a topic, whose name a record gave, unless it exists."""
+        """Create a topic, whose name a record gave, unless it exists.
+
+        Raises UnknownTopic where the cluster creates none.
+        """
+        if not self._cluster.creates_topics and topic not in self._cluster.partition_counts:
+            raise UnknownTopic(f"topic {topic!r} does not exist: create it, or correct its name")
         self._cluster.create_topic(topic, 1)
 
     def _choose_partition(self, topic: str, key: bytes | None) -> int:

@@ -153,6 +153,9 @@ class InMemoryCluster:
     """Holds topics, the transactions on them, and the committed offsets of one group."""
 
     def __init__(self) -> None:
+        self.creates_topics = True
+        """Whether a topic is created when a record is written to it
+        (`auto.create.topics.enable`)."""
         self.logs: dict[Partition, InMemoryLog] = {}
         self.committed_offsets: dict[Partition, OffsetAndMetadata] = {}
         self.producer_epochs: dict[str, int] = {}

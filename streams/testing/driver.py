@@ -13,7 +13,7 @@ that commit, and the order of records between topics (`streams.testing.record_or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
 from random import Random
@@ -24,6 +24,7 @@ from state.rocksdb import MemoryBudget
 from streams import serdes
 from streams.app import App
 from streams.common.durations import duration_to_ms
+from streams.common.names import explain_illegal_name
 from streams.dsl.kafka_streams_names import missing_attribute
 from streams.errors import ConfigError
 from streams.ledger import ledger_topic
@@ -58,12 +59,15 @@ class TopologyTestDriver:
     """Runs `app` as it stands, with its settings; a context manager that closes at its end.
 
     `partitions` says how many partitions topics have that are not to have one: inputs and outputs
-    (repartition and changelog topics follow from them); a topic that only a record names is made
-    when it is first written. With a `seed` the tasks take turns in an order drawn from it, and
-    records without a key find partitions by it. `start_ms` is the wall clock at the beginning, in
-    ms since 1970. With `commit="manual"` nothing is committed, and so nothing is to be read, before
-    `commit()`: as between two commits of a running application. `stores="memory"` keeps all stores
-    in memory, for tests that make hundreds of drivers.
+    (repartition and changelog topics follow from them). A topic that only a record names is made
+    when it is first written, unless `topics` says which topics exist beside those of the topology:
+    then a record for any other is refused, as by a broker with `auto.create.topics.enable=false`.
+
+    With a `seed` the tasks take turns in an order drawn from it, and records without a key find
+    partitions by it. `start_ms` is the wall clock at the beginning, in ms since 1970. With
+    `commit="manual"` nothing is committed, and so nothing is to be read, before `commit()`: as
+    between two commits of a running application. `stores="memory"` keeps all stores in memory, for
+    tests that make hundreds of drivers.
 
     Raises TopologyError for a topology that can't be built, ConfigError for topics that it doesn't
     have.
@@ -74,6 +78,7 @@ class TopologyTestDriver:
         app: App,
         *,
         partitions: Mapping[str, int] | None = None,
+        topics: Iterable[str] | None = None,
         seed: int | None = None,
         start_ms: int = 0,
         commit: Literal["each_record", "manual"] = "each_record",
@@ -89,14 +94,15 @@ class TopologyTestDriver:
         if stores == "memory":
             topology = _with_memory_stores(topology)
         self._topic_serdes = TopicSerdes(topology)
-        self._accepts_new_topics = self._topic_serdes.has_dynamic_topics or any(
-            map(callable, app.config.handlers)
+        self._accepts_new_topics = topics is None and (
+            self._topic_serdes.has_dynamic_topics or any(map(callable, app.config.handlers))
         )
         """Whether records may go to topics that are not known before."""
         self._specs = {spec.name: spec for sub in topology.subtopologies for spec in sub.stores}
         self._globals = {table.store.name for table in topology.global_tables}
         self._cluster = InMemoryCluster()
-        self._create_topics(topology, app.config, dict(partitions or {}))
+        self._cluster.creates_topics = topics is None
+        self._create_topics(topology, app.config, dict(partitions or {}), tuple(topics or ()))
         self._late_record_collector = _LateRecordCollector()
         self._environment = DriverEnvironment(
             topology=topology,
@@ -317,9 +323,13 @@ class TopologyTestDriver:
             self._supervisor.process_until_idle()
 
     def _create_topics(
-        self, topology: Topology, config: StreamsConfig, partitions: dict[str, int]
+        self,
+        topology: Topology,
+        config: StreamsConfig,
+        partitions: dict[str, int],
+        topics: Sequence[str],
     ) -> None:
-        """Create the topics that the application reads and writes, with their partitions.
+        """Create `topics` and those that the application reads and writes, with their partitions.
 
         Raises ConfigError for a topic that the topology doesn't have.
         """
@@ -329,6 +339,10 @@ class TopologyTestDriver:
         mine += config.handlers.dead_letter_topics()
         if config.ledger:
             mine.append(ledger_topic(topology.application_id))
+        for topic in topics:
+            if (fault := explain_illegal_name(topic)) is not None:
+                raise ConfigError(f"topics: {topic!r} can't be a topic's name: {fault}")
+            mine.append(topic)
         for topic, count in partitions.items():
             if count < 1:
                 raise ValueError(f"topic {topic!r} can't have {count} partitions")

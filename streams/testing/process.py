@@ -24,6 +24,7 @@ from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.assignment import StreamsPartitionAssignor
 from streams.runtime.changelog_follower import ChangelogFollower
 from streams.runtime.changelog_reader import StoreChangelogReader
+from streams.runtime.chosen_topics import ChosenTopics
 from streams.runtime.commit import CommitStep
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.counters import ThreadCounters
@@ -177,7 +178,12 @@ class SimulatedProcess:
                 config.handlers,
                 counters=world.counters,
                 monotonic_s=world.host.monotonic_s,
-                list_topics=_AnyTopic,
+                list_topics=(
+                    _AnyTopic
+                    if world.cluster.creates_topics
+                    else world.cluster.partition_counts.keys
+                ),
+                chosen_topics=ChosenTopics(0, world.host, _wait_for_nobody),
             ),
         )
 
@@ -354,6 +360,10 @@ class _AnyTopic(Collection[str]):
 
     def __len__(self) -> int:
         return 0
+
+
+def _wait_for_nobody(seconds: float) -> None:
+    """Return at once: a cluster in memory finds a topic at once, or not at all."""
 
 
 def _refuse_identity_lookup(transactional_id: str) -> ProducerIdentity:

@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError, TaskMigrated
+from streams.errors import (
+    AuthorizationError,
+    OutcomeUnknown,
+    StreamsError,
+    TaskMigrated,
+    UnknownTopic,
+)
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
 from streams.runtime.clients.errors import (
+    RETRIABLE_ERRORS,
     LibrdkafkaLogger,
+    NotReady,
     check_authorized,
     create_client,
     log,
@@ -138,12 +146,17 @@ class StreamsProducer:
     def fetch_partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has.
 
-        Raises: StreamsError if there is no topic of that name.
+        Raises: UnknownTopic if there is no topic of that name; NotReady if that can't be told yet.
         """
         metadata = self._call_producer("list_topics", topic, self._timeout_s).topics[topic]
         if metadata.error is not None:
             check_authorized(metadata.error, "Write", topic)
-            raise StreamsError(f"topic {topic!r}: {metadata.error.str()}")
+            if metadata.error.code() in RETRIABLE_ERRORS:
+                raise NotReady(f"topic {topic!r}: {metadata.error.str()}")
+            raise UnknownTopic(
+                f"topic {topic!r} does not exist ({metadata.error.name()}): create it, or correct "
+                "its name"
+            )
         return len(metadata.partitions)
 
     def begin_transaction(self) -> None:

@@ -13,6 +13,7 @@ from state.memory import MemoryDisk
 from state.store import StoreCheckpoint
 from streams import App, StreamsError
 from streams.common.topic_partitions import Partition
+from streams.errors import UnknownTopic
 from streams.graph.nodes import StepStreamTime, TaskObserver
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
@@ -47,6 +48,10 @@ class BoundTask:
         """Topics that exist beside those of the application."""
         self.refused: dict[str, Exception] = {}
         """The error that producing to a topic raises."""
+        self.missing: set[str] = set()
+        """The topics that do not exist."""
+        self.looked_up: list[str] = []
+        """The topics that were looked up and found."""
         self.produced: list[tuple[Any, ...]] = []
         self.globals: dict[str, Any] = {}
         self.partitions: dict[str, int] = {}
@@ -95,6 +100,11 @@ class BoundTask:
 
     def partition_count(self, topic: str) -> int:
         return self.partitions[topic]
+
+    def require_topic(self, topic: str) -> None:
+        if topic in self.missing:
+            raise UnknownTopic(f"topic {topic!r} does not exist")
+        self.looked_up.append(topic)
 
     def wait_for_queue_room(self) -> None:
         self.made_room += 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from streams import App, Record, StreamsError, TopologyError, Windowed, serdes
 from streams.common.partitioning import partition_for_key
+from streams.errors import InvalidTopic
+from streams.settings.exception_handlers import ErrorContext, dead_letter
 from tests.unit.streams.bound import BoundTask
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
@@ -80,15 +82,79 @@ def test_a_function_chooses_the_topic_of_each_record() -> None:
     assert "by_origin" in app.describe()
 
 
-def test_a_topic_that_is_none_is_for_the_production_handler() -> None:
+NO_TOPICS: dict[str, Any] = {
+    "empty": "",
+    "none": None,
+    "a number": 7,
+    "a list": ["out"],
+    "a blank": "credit card",
+    "a slash": "a/b",
+    "an umlaut": "\u00fc",
+    "a line feed": "out\n",
+    "dot": ".",
+    "dots": "..",
+    "too long": "x" * 250,
+}
+
+
+@pytest.mark.parametrize("chosen", NO_TOPICS.values(), ids=list(NO_TOPICS))
+def test_what_is_no_name_of_a_topic_is_for_the_production_handler(chosen: Any) -> None:
     app = App("a")
-    app.stream("in", **TEXT).to(lambda record: "", name="nowhere")
+    app.stream("in", **TEXT).to(lambda record: chosen, name="nowhere")
     task = BoundTask(app)
-    with pytest.raises(StreamsError, match=r"'nowhere'.*chose ''"):
+    with pytest.raises(StreamsError, match=r"'nowhere' can't write in\[0\]@7: the") as it:
         task.pipe("k", "x")
-    skipping = BoundTask(app, production="skip")
+    assert repr(chosen) in str(it.value)
+    assert "production_handler= decides about such records" in str(it.value)
+    failed: list[ErrorContext] = []
+
+    def note(error: ErrorContext) -> Literal["skip"]:
+        failed.append(error)
+        return "skip"
+
+    skipping = BoundTask(app, production=note)
     skipping.pipe("k", "x")
     assert skipping.produced == []
+    [seen] = failed
+    assert seen.target == (chosen if isinstance(chosen, str) else "(chosen)")
+    assert (seen.stage, seen.step, seen.key, seen.value) == ("production", "nowhere", "k", "x")
+    assert type(seen.error) is InvalidTopic
+
+
+def test_a_name_of_249_characters_is_one() -> None:
+    app = App("a")
+    app.stream("in", **TEXT).to(lambda record: "x" * 249)
+    task = BoundTask(app)
+    task.pipe("k", "x")
+    assert [topic for topic, *_ in task.produced] == ["x" * 249]
+
+
+def test_a_chosen_topic_that_does_not_exist_is_for_the_production_handler() -> None:
+    app = App("a")
+    app.stream("in", **TEXT).to(lambda record: record.value, name="route")
+    task = BoundTask(app, production=dead_letter("dead"))
+    task.missing = {"gone"}
+    for value in ("out", "gone", "out"):
+        task.pipe("k", value)
+    assert [(topic, value) for topic, _, value, *_ in task.produced] == [
+        ("out", b"out"),
+        ("dead", b"gone"),
+        ("out", b"out"),
+    ]
+    failing = BoundTask(app)
+    failing.missing = {"gone"}
+    failing.pipe("k", "out")
+    with pytest.raises(StreamsError, match=r"'route' can't write in\[0\]@7: topic 'gone' does not"):
+        failing.pipe("k", "gone")
+
+
+def test_a_chosen_topic_is_looked_up_once() -> None:
+    app = App("a")
+    app.stream("in", **TEXT).to(lambda record: record.value)
+    task = BoundTask(app)
+    for value in ("one", "two", "one", "one"):
+        task.pipe("k", value)
+    assert task.looked_up == ["one", "two"]
 
 
 def test_a_partitioner_chooses_the_partition_or_leaves_it_to_the_key() -> None:

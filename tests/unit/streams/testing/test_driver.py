@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -35,6 +35,45 @@ def test_the_word_count_of_the_interface() -> None:
         assert driver.topic("counts-by-word").read_table() == counts
         assert driver.store("counts").get("to") == 2
         assert dict(driver.store("counts").all()) == counts
+
+
+def build_router(**settings: Any) -> App:
+    app = App("router", **settings)
+    app.stream("in", key=serdes.string, value=serdes.string).to(lambda record: record.value)
+    return app
+
+
+def test_a_chosen_topic_without_a_legal_name_is_refused() -> None:
+    with TopologyTestDriver(build_router(production_handler="skip"), stores="memory") as driver:
+        driver.topic("in").pipe_many([("k", "out"), ("k", "credit card"), ("k", "x" * 250)])
+        assert driver.dropped == 2
+        assert "credit card" not in driver.topics
+        assert driver.topic("out").read_all()
+
+
+def test_with_topics_given_a_chosen_one_that_is_not_among_them_is_refused() -> None:
+    app = build_router(production_handler=dead_letter("lost"))
+    with TopologyTestDriver(app, stores="memory", topics=["out"]) as driver:
+        driver.topic("in").pipe_many([("k", "out"), ("k", "gone"), ("k", "out")])
+        assert [letter.value for letter in driver.dead_letters("lost")] == [b"gone"]
+        assert len(driver.topic("out").read_all()) == 2
+        with pytest.raises(ConfigError, match="no topic 'gone'"):
+            driver.topic("gone")
+    refused = r"can't write in\[0\]@0: topic 'gone' does not exist"
+    with (
+        TopologyTestDriver(build_router(), stores="memory", topics=["out"]) as driver,
+        pytest.raises(StreamsError, match=refused),
+    ):
+        driver.topic("in").pipe("k", "gone")
+
+
+def test_with_topics_given_a_handler_may_name_no_other() -> None:
+    app = build_router(production_handler=lambda failed: dead_letter("lost"))
+    with (
+        TopologyTestDriver(app, stores="memory", topics=[]) as driver,
+        pytest.raises(StreamsError, match=r"dead-letter topic 'lost'.*does not exist"),
+    ):
+        driver.topic("in").pipe("k", "a b")
 
 
 def test_records_go_through_the_internal_topics_of_a_broker() -> None:
