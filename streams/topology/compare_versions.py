@@ -19,7 +19,6 @@ by the steps that lead to it: another step may have got its number, and with it 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -29,6 +28,12 @@ from streams.topology.compatibility import find_conflicts
 from streams.topology.declared import declare_topology
 from streams.topology.description import DescribedStore, TopologyDescription
 from streams.topology.name_origin import is_generated_name
+from streams.topology.name_remedies import (
+    DRAIN_REMEDY,
+    describe_store_remedy,
+    describe_topic_remedy,
+    find_store_naming,
+)
 from streams.topology.renamed_state import match_renamed
 from streams.topology.state_effects import StateEffect, StateOutcome
 from streams.topology.store_compatibility import find_store_effects
@@ -177,7 +182,7 @@ def _compare_stores(before: VersionIndex, after: VersionIndex) -> Iterator[State
     for name, old in before.stores.items():
         if name not in after.stores:
             yield StateChange(
-                StateKind.STORE, name, (_vanished_store_effect(old, moved.get(name)),)
+                StateKind.STORE, name, (_vanished_store_effect(old, moved.get(name), before),)
             )
             continue
         new = after.stores[name]
@@ -186,7 +191,7 @@ def _compare_stores(before: VersionIndex, after: VersionIndex) -> Iterator[State
         )
         if not (old.source_is_changelog and new.source_is_changelog):
             effects += _compare_lineages(
-                name, before, after, moved.get(name), _keep_store_remedy(name)
+                name, before, after, moved.get(name), describe_store_remedy(name, before)
             )
             effects += _compare_partition_counts(old.changelog, new.changelog, before, after)
         if effects:
@@ -197,7 +202,9 @@ def _compare_stores(before: VersionIndex, after: VersionIndex) -> Iterator[State
             yield StateChange(StateKind.STORE, name, (effect,))
 
 
-def _vanished_store_effect(old: DescribedStore, likely_new_name: str | None) -> StateEffect:
+def _vanished_store_effect(
+    old: DescribedStore, likely_new_name: str | None, before: VersionIndex
+) -> StateEffect:
     """Return the effect of a store that vanishes, or that looks renamed to `likely_new_name`."""
     if not old.logged and not old.persistent:
         return StateEffect(
@@ -213,31 +220,15 @@ def _vanished_store_effect(old: DescribedStore, likely_new_name: str | None) -> 
             "vanishes",
             StateOutcome.LOST,
             f"nobody reads {where} any more",
-            f"if it was renamed, give it its old name: store={old.name!r}; if it is meant to go, "
-            "save the new description",
+            f"if it was renamed, {find_store_naming(old.name, before)}; "
+            "if it is meant to go, save the new description",
         )
     return StateEffect(
         f"vanishes; it looks renamed to {likely_new_name!r}",
         StateOutcome.LOST,
         f"{likely_new_name!r} begins empty, and nobody reads {where} any more",
-        _keep_store_remedy(old.name),
+        describe_store_remedy(old.name, before),
     )
-
-
-def _keep_store_remedy(name: str) -> str:
-    """Return the advice on how to keep the name of a store."""
-    if not is_generated_name(name):
-        return f"to keep what there is, say store={name!r}"
-    if not _TABLE_STORE_NAME.search(name):  # the store of a join or of suppress
-        return f"name the step with name='...': {_SHIFT_NOTE}; until then add steps below it only"
-    return (
-        f"name the store with store='...': {_SHIFT_NOTE}; to keep what there is, say store={name!r}"
-    )
-
-
-_TABLE_STORE_NAME = re.compile(r"^(KSTREAM|KTABLE)-(?!FK-JOIN|SUPPRESS).*STATE-STORE")
-"""Matches generated names of stores that `store=` can name."""
-_SHIFT_NOTE = "generated names shift when a step is added above"
 
 
 def _compare_repartition_topics(before: VersionIndex, after: VersionIndex) -> Iterator[StateChange]:
@@ -252,11 +243,16 @@ def _compare_repartition_topics(before: VersionIndex, after: VersionIndex) -> It
         if new is None:
             looks = f"; it looks renamed to {now!r}" if now else ""
             lost = StateEffect(
-                "vanishes" + looks, StateOutcome.LOST, _UNREAD_REASON, _keep_topic_remedy(name)
+                "vanishes" + looks,
+                StateOutcome.LOST,
+                _UNREAD_REASON,
+                describe_topic_remedy(name, before),
             )
             yield StateChange(StateKind.REPARTITION, name, (lost,))
             continue
-        effects = [*_compare_lineages(name, before, after, now, _keep_topic_remedy(name))]
+        effects = [
+            *_compare_lineages(name, before, after, now, describe_topic_remedy(name, before))
+        ]
         effects += _compare_topic_formats(old, new)
         effects += _compare_partition_counts(name, name, before, after)
         if effects:
@@ -270,33 +266,19 @@ def _compare_repartition_topics(before: VersionIndex, after: VersionIndex) -> It
 
 def _compare_topic_formats(old: RepartitionSerdes, new: RepartitionSerdes) -> Iterator[StateEffect]:
     """Yield the effects of other serdes or types on the records in a repartition topic."""
-    yield from compare_keys(old.key_type, new.key_type, _DRAIN_REMEDY)
-    yield from compare_values(old.value_type, new.value_type, _DRAIN_REMEDY, is_store=False)
+    yield from compare_keys(old.key_type, new.key_type, DRAIN_REMEDY)
+    yield from compare_values(old.value_type, new.value_type, DRAIN_REMEDY, is_store=False)
     for what, a, b in (("key", old.key, new.key), ("value", old.value, new.value)):
         if a != b and not differ_in_type_alone(a, b):
             yield StateEffect(
                 f"{what} serde: {a} -> {b}",
                 StateOutcome.LOST,
                 f"records in it are {a}",
-                _DRAIN_REMEDY,
+                DRAIN_REMEDY,
             )
 
 
 _UNREAD_REASON = "records in it that the old version has not processed are never read"
-_DRAIN_REMEDY = (
-    "let the old version process it first: stop what writes the inputs, and stop the old version "
-    "when its group has no lag"
-)
-
-
-def _keep_topic_remedy(name: str) -> str:
-    """Return the advice on how to keep the name of a repartition topic."""
-    if not is_generated_name(name):
-        return _DRAIN_REMEDY
-    return (
-        f"name the step with name='...', or the store that it is named after with store='...': "
-        f"{_SHIFT_NOTE}; else {_DRAIN_REMEDY}"
-    )
 
 
 def _compare_changelogs(before: VersionIndex, after: VersionIndex) -> Iterator[StateChange]:

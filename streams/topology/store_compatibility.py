@@ -31,7 +31,10 @@ from streams.topology.value_compatibility import (
     differ_in_type_alone,
 )
 
-_RENAME_REMEDY = "give the new one another name, store='...', and it begins empty; or leave it"
+_RENAME_REMEDY = (
+    "leave it as it was; or give up what it has: give the new one another name, store='...', and "
+    "it begins empty"
+)
 
 
 def find_store_effects(
@@ -104,7 +107,7 @@ def _compare_formats(old: DescribedStore, new: DescribedStore) -> Iterator[State
                 difference,
                 StateOutcome.LOST,
                 "windows that it has would be taken for windows of the new size",
-                "give the new one another name, store='...', and it begins empty",
+                _RENAME_REMEDY,
             )
 
 
@@ -188,7 +191,7 @@ def _compare_changelog(old: DescribedStore, new: DescribedStore) -> Iterator[Sta
             difference,
             StateOutcome.LOST,
             "a store is what its changelog says, and the new one is empty",
-            "give the new one another name, store='...', and it begins empty; or leave it",
+            _RENAME_REMEDY,
         )
     elif old.persistent and new.persistent:
         yield StateEffect(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from state.subtopologies import SubtopologyContents
 from streams.serdes.described_types import DescribedType
-from streams.topology.description import DescribedStore, TopologyDescription
+from streams.topology.description import DescribedStep, DescribedStore, TopologyDescription
 from streams.topology.name_origin import Lineage, find_lineages
 from streams.topology.partitions import TopicFlow, derive_partition_counts
 
@@ -35,6 +35,8 @@ class VersionIndex:
     topics: Mapping[str, RepartitionSerdes]
     lineages: Mapping[str, Lineage]
     partition_counts: dict[str, int]
+    steps: tuple[DescribedStep, ...]
+    application_id: str
 
     @property
     def changelogs(self) -> dict[str, str]:
@@ -70,6 +72,8 @@ def index_version(
         },
         lineages=find_lineages(description),
         partition_counts=_derive_all_counts(description, input_counts),
+        steps=tuple(step for sub in subs for step in sub.steps),
+        application_id=description.application_id,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from copy import copy
 from dataclasses import dataclass, field, make_dataclass
 from datetime import date
@@ -248,6 +249,25 @@ def test_a_field_without_a_default_more_loses_the_store_and_what_is_in_a_topic()
         assert "biggest: Total needs it, and no message has it" in effect.reason
         assert effect.remedy.startswith("give biggest a default; or ")
     assert any("can't read what the old version writes" in each for each in plan.conflicts)
+
+
+@examples(100)
+@given(FIELDS, st.dictionaries(st.sampled_from("abcd"), st.tuples(TYPES, st.booleans())))
+def test_values_are_kept_if_the_advice_about_fields_is_followed(old: Fields, new: Fields) -> None:
+    lost = [
+        effect
+        for effect in effects_on(compare_topologies(totals(old), totals(new)), "totals")
+        if effect.outcome is StateOutcome.LOST
+    ]
+    for effect in lost:
+        missing = re.search(r"give ([\w., ]+) a default", effect.remedy)
+        advised = dict(new)
+        for path in missing[1].split(", ") if missing else []:
+            advised[path] = (new[path][0], True)
+        if "as they were" in effect.remedy:
+            advised.update({name: field for name, field in old.items() if name in new})
+        found = effects_on(compare_topologies(totals(old), totals(advised)), "totals")
+        assert all(each.outcome is StateOutcome.KEPT for each in found)
 
 
 def test_a_field_less_is_gone_when_the_value_is_written_again() -> None:
