@@ -14,9 +14,11 @@ MODULE:VARIABLE              JSON, else text           what the serde of that na
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -59,7 +61,7 @@ def find_serde(name: str, option: str, topic: str, field: Field) -> NamedSerde:
         case "float64":
             return NamedSerde(
                 name,
-                lambda text: serdes.float64.serialize(float(text)),
+                lambda text: serdes.float64.serialize(_parse_float(text)),
                 serdes.float64.deserialize,
             )
         case "json":
@@ -152,6 +154,20 @@ def _parse_int(text: str) -> int:
         return int(text)
     except ValueError:
         raise ValueError(f"{text!r} is no whole number") from None
+
+
+def _parse_float(text: str) -> float | int:
+    """Return the number of a text; a whole number that no float equals as an int.
+
+    Raises ValueError for a number that is larger than any float.
+    """
+    found = float(text)
+    with suppress(ValueError):
+        if (whole := int(text)) != found:
+            return whole
+    if math.isinf(found) and any(map(str.isdigit, text)):
+        raise ValueError(f"{text} is larger than any float64: infinity is typed as inf")
+    return found
 
 
 def _parse_json(text: str) -> bytes:

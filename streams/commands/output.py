@@ -60,7 +60,7 @@ def print_rows(columns: Sequence[str], rows: Iterable[Row], *, as_json: bool) ->
 
 def print_json_line(row: Row) -> None:
     """Print a row as one line of JSON."""
-    typer.echo(json.dumps(row, default=to_json_value, ensure_ascii=False))
+    typer.echo(_dump_json(row))
 
 
 def print_message(text: str) -> None:
@@ -84,14 +84,45 @@ def show_value(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, str):
-        return value
+        return value.encode(errors="backslashreplace").decode()  # of what UTF-8 doesn't have
     if isinstance(value, bytes):
         return show_bytes(value)
     if isinstance(value, Windowed | WindowStart):
         return show_window(value.key, value.start_ms, value.end_ms)
     if isinstance(value, dict | list | tuple | bool) or dataclasses.is_dataclass(value):
-        return json.dumps(value, default=to_json_value, ensure_ascii=False)
+        return _dump_json(value)
     return str(value)
+
+
+def _dump_json(value: Any) -> str:
+    """Return a value as one line of JSON, with texts for what JSON doesn't have.
+
+    Lone surrogates, which can't be printed, are escapes.
+    """
+    try:
+        text = json.dumps(value, default=to_json_value, ensure_ascii=False)
+    except TypeError:  # a dict with a key such as a tuple
+        value = _with_text_keys(value)
+        text = json.dumps(value, default=to_json_value, ensure_ascii=False)
+    return text if _is_utf8(text) else json.dumps(value, default=to_json_value)
+
+
+def _with_text_keys(value: Any) -> Any:
+    """Return a value in which all keys of dicts are texts."""
+    if isinstance(value, dict):
+        return {show_value(key): _with_text_keys(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_text_keys(each) for each in value]
+    return value
+
+
+def _is_utf8(text: str) -> bool:
+    """Return whether a text can be written as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def show_window(key: Any, start_ms: int, end_ms: int | None) -> str:
@@ -110,13 +141,15 @@ def show_bytes(data: bytes) -> str:
 def decode_bytes(data: bytes) -> str:
     """Return bytes as text where they are printable UTF-8, and else as 0x and hexadecimal.
 
-    Line ends and tabs count as printable, since JSON escapes them.
+    Line ends and tabs count as printable, since JSON escapes them. A text that begins with 0x is
+    hexadecimal, too: typed as it is, it would be other bytes.
     """
     try:
         text = data.decode()
     except UnicodeDecodeError:
         return f"0x{data.hex()}"
-    return text if text.translate(_ESCAPES).isprintable() else f"0x{data.hex()}"
+    is_shown = not text.startswith("0x") and text.translate(_ESCAPES).isprintable()
+    return text if is_shown else f"0x{data.hex()}"
 
 
 def to_json_value(value: Any) -> Any:
