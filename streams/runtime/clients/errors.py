@@ -15,6 +15,7 @@ A client that can't authenticate is among the others: a provider of tokens may b
 Whether brokers refuse the credentials is found out by a connection of our own
 (`streams.processes.security_watch`), which ends the thread then.
 
+What each code is about is in `streams.runtime.clients.error_codes`.
 librdkafka has retried before what it can retry (kafka-rules, section 1). A transaction with an
 error that it calls abortable is not aborted: the producer is replaced, and the new epoch aborts it.
 Source: RecordCollectorImpl and StreamsProducer of Kafka Streams, which take time-outs for corrupted
@@ -39,6 +40,7 @@ from streams.errors import (
     TaskMigrated,
 )
 from streams.membership.authorization import REFUSED_RESOURCES
+from streams.runtime.clients.error_codes import KAFKA_ERRORS, LIBRDKAFKA_ERRORS, ErrorKind
 
 log = logging.getLogger("streams.runtime.clients")
 librdkafka_log = logging.getLogger("streams.runtime.clients.librdkafka")
@@ -76,39 +78,20 @@ _REFUSED_RESOURCES: Mapping[int, str] = {
     **REFUSED_RESOURCES,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: "cluster",
 }
-PERMANENT_ERRORS = {
-    *_REFUSED_RESOURCES,
-    KafkaError.INVALID_TRANSACTION_TIMEOUT,
-    KafkaError.OFFSET_METADATA_TOO_LARGE,
-    KafkaError.MSG_SIZE_TOO_LARGE,
-    KafkaError.INVALID_REPLICATION_FACTOR,
-    KafkaError.INVALID_PARTITIONS,
-    KafkaError.INVALID_CONFIG,
-    KafkaError.POLICY_VIOLATION,
-    KafkaError.TOPIC_EXCEPTION,
-    *UNKNOWN_TOPIC_ERRORS,
-}
-
-
-RETRIABLE_ERRORS = {
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.FENCED_LEADER_EPOCH,
-    KafkaError.UNKNOWN_LEADER_EPOCH,
-    KafkaError.UNKNOWN_TOPIC_ID,
-    KafkaError.OFFSET_NOT_AVAILABLE,
-    KafkaError.REPLICA_NOT_AVAILABLE,
-    KafkaError.KAFKA_STORAGE_ERROR,
-    KafkaError.NOT_CONTROLLER,
-    KafkaError.THROTTLING_QUOTA_EXCEEDED,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.REQUEST_TIMED_OUT,
-    KafkaError.NETWORK_EXCEPTION,
-    KafkaError._TRANSPORT,
-    KafkaError._TIMED_OUT,
-}
+PERMANENT_ERRORS = frozenset(
+    code
+    for code, (_, kind) in {**KAFKA_ERRORS, **LIBRDKAFKA_ERRORS}.items()
+    if kind in (ErrorKind.TOPIC, ErrorKind.FATAL)
+    or (kind is ErrorKind.RECORD and code in KAFKA_ERRORS and code != KafkaError.INVALID_MSG)
+)
+"""Errors that the same request meets again. A record that arrived damaged is fetched again."""
+RETRIABLE_ERRORS = frozenset(
+    {
+        *(code for code, (_, kind) in KAFKA_ERRORS.items() if kind is ErrorKind.RETRIABLE),
+        KafkaError._TRANSPORT,
+        KafkaError._TIMED_OUT,
+    }
+)
 """Errors that pass by themselves, as Kafka's RetriableException. `KafkaError.retriable()` can't be
 used: librdkafka 2.16 sets it for a producer's transactions only."""
 

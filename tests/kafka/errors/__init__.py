@@ -1,0 +1,1 @@
+"""Kafka 4.4's list of error codes, read from its jar."""
