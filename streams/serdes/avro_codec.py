@@ -7,6 +7,7 @@ branches of unions, logical types, the reader's schema, and types of values.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from io import BytesIO
 from typing import Any
 
@@ -17,6 +18,7 @@ from fastavro._read_py import schemaless_reader as read_in_python
 
 from state.shown_values import quote_value
 from streams.serdes.avro_mismatch import AvroMismatch
+from streams.serdes.avro_places import find_unreadable
 from streams.serdes.avro_resolution import create_resolver
 from streams.serdes.avro_schema import (
     contains_itself,
@@ -50,19 +52,41 @@ class AvroSchema:
         return out.getvalue()
 
     def read_raw(self, data: bytes) -> Any:
-        """Return a message as fastavro reads it by the wire schema."""
+        """Return a message as fastavro reads it by the wire schema.
+
+        Raises AvroMismatch for bytes that are no message of the schema, or more than one.
+        """
         if self.type.kind == "bytes":
             return data
         read: Callable[..., Any] = fastavro.schemaless_reader
         if not self._is_bounded and len(data) > _SAFE_SIZE_BYTES:
             read = read_in_python
-        return read(
-            BytesIO(data),
-            self._wire,
-            None,
-            return_record_name=True,
-            return_record_name_override=True,
-        )
+        stream = BytesIO(data)
+        try:
+            raw = read(
+                stream,
+                self._wire,
+                None,
+                return_record_name=True,
+                return_record_name_override=True,
+            )
+        except RecursionError:
+            raise AvroMismatch(_TOO_DEEP) from None
+        except Exception as error:
+            raise self._describe_failure(data, error) from error
+        if stream.tell() < len(data):
+            left = len(data) - stream.tell()
+            raise AvroMismatch(f"{left} bytes are left after a message of {self.type.name}")
+        return raw
+
+    def _describe_failure(self, data: bytes, error: Exception) -> AvroMismatch:
+        """Return the error of bytes that fastavro can't read, with their place."""
+        path = ""
+        if self._is_bounded:
+            with suppress(Exception):
+                path = find_unreadable(self.type, data)
+        reason = f"its bytes are no {self.type.name}" if not path else "its bytes can't be read"
+        return AvroMismatch(f"{reason}: {type(error).__name__}: {error}", path)
 
 
 def create_writer(schema: AvroSchema, options: AvroOptions) -> Callable[[Any], bytes]:

@@ -17,6 +17,7 @@ from streams.serdes.avro_schema import AvroType
 
 Convert = Callable[[Any], Any]
 
+_QUOTED_LENGTH_MAX = 200
 _FLOAT = struct.Struct("f")
 
 
@@ -116,13 +117,20 @@ _CHECKS: dict[str, Convert] = {
 }
 
 
+def _quote(value: Any) -> str:
+    """Return a value for messages; a long one, which a union may try here, is not written out."""
+    if isinstance(value, str | bytes) and len(value) > _QUOTED_LENGTH_MAX:
+        return f"{type(value).__name__} of length {len(value)}"
+    return quote_value(value)
+
+
 def _create_enum_check(schema: AvroType) -> Convert:
     symbols = frozenset(schema.properties["symbols"])
+    expected = ", ".join(sorted(symbols))
 
     def check_symbol(value: Any) -> Any:
         if type(value) is not str or value not in symbols:
-            expected = ", ".join(sorted(symbols))
-            raise AvroMismatch(f"enum {schema.name} has {expected:.200}, got {quote_value(value)}")
+            raise AvroMismatch(f"enum {schema.name} has {expected:.200}, got {_quote(value)}")
         return value
 
     return check_symbol
@@ -133,7 +141,7 @@ def _create_fixed_check(schema: AvroType) -> Convert:
 
     def check_fixed(value: Any) -> Any:
         if type(value) is not bytes or len(value) != size:
-            raise AvroMismatch(f"fixed {schema.name} needs {size} bytes, got {quote_value(value)}")
+            raise AvroMismatch(f"fixed {schema.name} needs {size} bytes, got {_quote(value)}")
         return value
 
     return check_fixed

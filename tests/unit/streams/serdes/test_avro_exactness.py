@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import UTC, datetime, time
 from decimal import Context, Decimal
 from io import BytesIO
@@ -13,7 +14,7 @@ import pytest
 
 fastavro = pytest.importorskip("fastavro", reason="pip install 'millrace[registry]'")
 
-from hypothesis import example, given  # noqa: E402
+from hypothesis import assume, example, given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from streams.serdes.avro_codec import AvroSchema, create_reader, create_writer  # noqa: E402
@@ -263,3 +264,37 @@ def test_large_values_come_back() -> None:
 def test_a_message_that_is_bytes_is_those_bytes_as_in_java() -> None:
     assert write("bytes", b"") == b""
     assert read("bytes", b"\x02a") == b"\x02a"
+
+
+@pytest.mark.parametrize(
+    ("schema", "data", "message"),
+    [
+        ("int", b"", "value: its bytes are no int: EOFError"),
+        ("int", b"\x02\x02", "value: 1 bytes are left after a message of int"),
+        (SHADES, b"\x08", r"value: its bytes are no shop\.Shade: IndexError"),
+        (EVENTS, b"\x08\x02", "value: its bytes are no union: IndexError"),
+        (PLACED, b"\x02\x02\x02a\x00", r"value\.lines\[0\]\['a'\]: its bytes can't be read: EOF"),
+        (PLACED, b"\x00\x02\xff", r"value\.event\.id: its bytes can't be read: IndexError"),
+        (PLACED, b"\x00\x08", r"value\.event: its bytes can't be read: IndexError"),
+        (PLACED, b"\x01\x00", r"value\.lines\[0\]: its bytes can't be read: EOFError"),
+        ({"type": "array", "items": "string"}, b"\x04\x02a\x02\xff\x00", r"value\[1\]: .*Unicode"),
+        ({"type": "array", "items": "string"}, b"\x03\x08\x02a\x02\xff\x00", r"value\[1\]: .*Unic"),
+    ],
+)
+def test_bytes_that_are_no_message_are_refused_with_their_place(
+    schema: Any, data: bytes, message: str
+) -> None:
+    with pytest.raises(AvroMismatch, match=message):
+        read(schema, data)
+
+
+@examples(300)
+@given(st.data())
+def test_hostile_bytes_are_read_or_refused_by_name(data: st.DataObject) -> None:
+    schema = data.draw(cases.schemas(depth=2))
+    text = json.dumps(schema)
+    # Some bytes may stand for billions of elements of no bytes each.
+    assume('"items": "null"' not in text and '"fields": []' not in text)
+    hostile = data.draw(st.binary(max_size=30))
+    with suppress(AvroMismatch):
+        read(schema, hostile, AvroOptions(passes_numbers=True))
