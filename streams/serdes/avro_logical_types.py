@@ -164,7 +164,7 @@ def _write_time(value: time) -> int:
 
 
 def _write_timestamp(value: datetime) -> int:
-    if str(value.tzinfo) != "UTC" or value.fold:
+    if str(value.tzinfo) != "UTC":
         raise AvroMismatch(
             f"a timestamp comes back in UTC, got {quote_value(value)}: give it "
             + ("a zone" if value.tzinfo is None else "as .astimezone(datetime.UTC)")

@@ -45,6 +45,7 @@ _LOGICAL_TYPES: Mapping[tuple[str, str], types.DataType] = {
     ("long", "local-timestamp-micros"): types.TimestampNTZType(),
 }
 _SPARK_TIMES_MS = (2**63 - 1) // 1_000
+_DECIMAL_DIGITS_MAX = 38
 _WIDENED_UNIONS = ({"int", "long"}, {"float", "double"})
 
 
@@ -143,6 +144,8 @@ def _resolve_object(
     found: AvroType
     match kind:
         case "bytes" | "fixed" if logical == "decimal":
+            if schema["precision"] > _DECIMAL_DIGITS_MAX:
+                raise ValueError(f"a decimal of {schema['precision']} digits: Spark has 38")
             found = types.DecimalType(schema["precision"], schema.get("scale", 0)), None
         case "record":
             inside = (*enclosing_records, _full_name(schema))

@@ -9,6 +9,7 @@ import pyarrow as pa
 from streams.errors import ConfigError, UserError
 from streams.spark.serdes.arrow_numbers import to_big_endian
 from streams.spark.serdes.avro_values import create_avro_serde
+from streams.spark.serdes.avro_writing import create_spark_converter
 from streams.spark.serdes.decoding import ColumnSerde
 from streams.spark.serdes.json_writing import encode_json_column
 from streams.spark.serdes.python_values import to_python_values
@@ -78,7 +79,8 @@ def _encode_avro(column: Any, serde: ColumnSerde) -> list[bytes | None]:
     avro = create_avro_serde(serde.schema or "", serde.registry, serde.topic, serde.field)
     values = to_python_values(column, serde.field, "avro")
     try:
-        return [None if each is None else avro.serialize(each) for each in values]
+        convert = create_spark_converter(serde.schema or "")
+        return [None if each is None else avro.serialize(convert(each)) for each in values]
     except ValueError as error:
         raise UserError(f"column {serde.field} can't be written as avro: {error}") from error
 

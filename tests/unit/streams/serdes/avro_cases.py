@@ -58,8 +58,8 @@ LOGICAL: dict[str, tuple[dict[str, Any], st.SearchStrategy[Any]]] = {
     ),
     "uuid": ({"type": "string", "logicalType": "uuid"}, edges.uuids | st.just(UUID(int=1))),
     "decimal": (
-        {"type": "bytes", "logicalType": "decimal", "precision": 40, "scale": 2},
-        st.integers(-(10**40) + 1, 10**40 - 1).map(lambda n: Decimal((n < 0, _digits(n), -2))),
+        {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2},
+        st.integers(-(10**38) + 1, 10**38 - 1).map(lambda n: Decimal((n < 0, _digits(n), -2))),
     ),
 }
 PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {

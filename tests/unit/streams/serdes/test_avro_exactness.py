@@ -209,7 +209,7 @@ NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
         ("decimal", Decimal("1.5"), r"scale 2.*\.quantize\(Decimal\('0\.01'\)\)"),
         ("decimal", Decimal("-0.00"), "another Decimal"),
         ("decimal", Decimal("NaN"), "another Decimal"),
-        ("decimal", Decimal(10**40).quantize(Decimal("0.01"), context=WIDE), "precision 40"),
+        ("decimal", Decimal(10**40).quantize(Decimal("0.01"), context=WIDE), "precision 38"),
         ("decimal", 1, "needs Decimal, got int"),
     ],
 )

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import zlib
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StructType
 
 from streams import serdes
@@ -25,6 +29,8 @@ from streams.spark.source.fetching import RawBatch
 from streams.spark.source.options import ParseMode, SerdeName, SerdeOptions
 from streams.spark.source.registry_access import RegistryAccess
 from tests import brokers
+from tests.unit.properties import examples
+from tests.unit.streams.serdes import avro_cases as cases
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("fastavro") is None and not brokers.in_ci(),
@@ -105,6 +111,7 @@ def test_types_are_those_of_sparks_own_source() -> None:
         ('{"type": "record", "name": "A", "fields": [{"name": "a", "type": "A"}]}', "itself"),
         ('"nope"', "nope is not known"),
         ('{"type": "array"}', "items"),
+        ('{"type": "bytes", "logicalType": "decimal", "precision": 39}', "Spark has 38"),
         ("{", "no Avro schema"),
     ],
 )
@@ -228,3 +235,81 @@ def test_numbers_of_any_branch_of_a_union_are_read(registry: RegistryAccess) -> 
         {"n": 2**40, "x": 0.1},
         {"n": None, "x": 0.5},
     ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "written_as"),
+    [
+        ({"type": "string", "logicalType": "uuid"}, str(UUID(int=7)), UUID(int=7)),
+        ({"type": "int", "logicalType": "time-millis"}, 3_723_004, time(1, 2, 3, 4000)),
+        ({"type": "long", "logicalType": "time-micros"}, 1, time(0, 0, 0, 1)),
+        ({"type": "int", "logicalType": "date"}, 0, date(1970, 1, 1)),
+        ({"type": "long", "logicalType": "timestamp-millis"}, 0, datetime(1970, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_texts_and_numbers_of_spark_are_written_as_logical_types(
+    registry: RegistryAccess, schema: Any, value: Any, written_as: Any
+) -> None:
+    parts = {"type": "array", "items": {"type": "map", "values": ["null", schema]}}
+    record = {"type": "record", "name": "R", "fields": [{"name": "p", "type": parts}]}
+    kind = pa.string() if isinstance(value, str) else pa.int64()
+    arrow = pa.struct([("p", pa.list_(pa.map_(pa.string(), kind)))])
+    array = pa.array([{"p": [[("a", value), ("b", None)]]}], arrow)
+    (written,) = encode_column(array, column(registry, record))
+    assert written is not None
+    assert serde_of(registry, record).deserialize(written) == {"p": [{"a": written_as, "b": None}]}
+
+
+def test_a_number_beyond_python_is_written_as_it_is(registry: RegistryAccess) -> None:
+    schema = {"type": "long", "logicalType": "timestamp-micros"}
+    array = pa.array([YEAR_294247_MS * 1_000], pa.int64())
+    (written,) = encode_column(array, column(registry, schema))
+    assert written is not None
+    assert serde_of(registry, "long").deserialize(written) == YEAR_294247_MS * 1_000
+
+
+def test_what_spark_would_round_or_cut_is_refused(registry: RegistryAccess) -> None:
+    for schema, array, message in (
+        ("float", pa.array([0.1]), "float has 32 bits"),
+        (
+            {"type": "long", "logicalType": "timestamp-millis"},
+            pa.array([1], pa.timestamp("us", "UTC")),
+            "would be cut",
+        ),
+        ({"type": "string", "logicalType": "uuid"}, pa.array(["x"]), "badly formed"),
+    ):
+        with pytest.raises(UserError, match=f"column value can't be written as avro: .*{message}"):
+            encode_column(array, column(registry, schema))
+
+
+@examples(200)
+@given(st.data())
+def test_what_spark_reads_is_written_again_with_the_same_bytes(data: st.DataObject) -> None:
+    access = RegistryAccess("mock://spark-round-trips")
+    schema = data.draw(cases.schemas(depth=2).filter(has_spark_type))
+    subject = f"t{zlib.crc32(json.dumps(schema).encode())}"
+    serde = serdes.avro(registry=access.url, schema=json.dumps(schema)).for_topic(subject, "value")
+    column = ColumnSerde(SerdeName.AVRO, "value", json.dumps(schema), access, subject)
+    values = [strip_names(data.draw(cases.explicit_values(schema)))]
+    assume(values != [None])
+    written = [serde.serialize(each) for each in values]
+    array, causes = decode_column(create_column_decoder(column), written)
+    assert causes == {}
+    assert encode_column(array, column) == written
+
+
+def has_spark_type(schema: Any) -> bool:
+    try:
+        avro_to_spark_type(json.dumps(schema))
+    except ConfigError:
+        return False
+    return '"fields": []' not in json.dumps(schema) and '["null"]' not in json.dumps(schema)
+
+
+def strip_names(value: Any) -> Any:
+    """Return a value without the names of branches, which unions that Spark reads don't need."""
+    if isinstance(value, tuple):
+        return strip_names(value[1])
+    if isinstance(value, dict):
+        return {name: strip_names(each) for name, each in value.items()}
+    return [strip_names(each) for each in value] if isinstance(value, list) else value
