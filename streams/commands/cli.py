@@ -1,8 +1,7 @@
-"""Define the commands that run an application or a broker, create topics, and plan a change."""
+"""Define the commands that run an application, create topics, and plan a change."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -34,9 +33,7 @@ from streams.commands.plan_topics import (
 )
 from streams.commands.root import cli, main
 from streams.errors import ConfigError
-from streams.processes.broker_start import broker_command
 from streams.processes.cluster import find_cluster
-from streams.processes.embedded import refuse_embedded_directory
 from streams.processes.logging_setup import configure_logging
 from streams.processes.reloading import run_with_reload
 from streams.runtime.clients import KafkaClientSupplier
@@ -52,7 +49,7 @@ from streams.topology.description import describe_topology
 
 _BROKER_WAIT_S = 10.0
 
-__all__ = ["broker", "cli", "create_topics", "main", "plan", "run"]
+__all__ = ["cli", "create_topics", "main", "plan", "run"]
 
 
 def run(
@@ -148,32 +145,6 @@ def _prepare_run(load: Callable[[], App], workers: int) -> Callable[[], None]:
         return partial(load().run, workers)
     except typer.Exit as end:
         sys.exit(end.exit_code)
-
-
-def broker(
-    data: Annotated[Path, typer.Option(help="The directory of topics; made if missing.")],
-    port: Annotated[int, typer.Option(help="The port to listen on; 0 picks a free one.")] = 9092,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    settings: SettingOptions = None,
-    metrics_port: Annotated[
-        int | None, typer.Option(help="Answer Prometheus on this port of this machine.")
-    ] = None,
-    faults: Annotated[
-        Path | None, typer.Option(help="Faults to inject, TOML or JSON; see docs/faults.md.")
-    ] = None,
-    log_level: Annotated[
-        str, typer.Option(help="debug, info (what happens to groups), warning or error.")
-    ] = "warning",
-) -> None:
-    """Run a broker that any Kafka client can use, until SIGTERM."""
-    with exit_on_user_error():
-        refuse_embedded_directory(data)
-    command = [*broker_command(data, port, host, settings or []), "--log-level", log_level]
-    if metrics_port is not None:
-        command += ["--metrics-port", str(metrics_port)]
-    if faults is not None:
-        command += ["--faults", str(faults)]
-    os.execv(command[0], command)
 
 
 def create_topics(

@@ -35,7 +35,7 @@ COMMANDS = {
         "Run an application until SIGTERM or SIGINT, then commit and leave.",
     ),
     "broker": LazyCommand(
-        "streams.commands.cli:broker",
+        "streams.commands.broker_command:broker",
         "Run a broker that any Kafka client can use, until SIGTERM.",
     ),
     "create-topics": LazyCommand(

@@ -23,6 +23,7 @@ import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from streams.command_lines import format_broker_command
 from streams.common.addresses import parse_address
@@ -157,13 +158,25 @@ def restart_embedded_broker(
         return pid
 
 
-def _read_address(directory: Path, *, warns: bool = True) -> str:
-    """Return the address in the file `process`; empty where it is none of this directory's broker.
+class Announcement(NamedTuple):
+    """Names where the embedded broker of a directory listens, and its process."""
+
+    address: str
+    process_id: int
+
+
+def broker_directory(state_dir: Path) -> Path:
+    """Return the embedded broker's directory in a state directory."""
+    return state_dir / _BROKER_DIRECTORY
+
+
+def read_announcement(directory: Path, *, warns: bool = True) -> Announcement | None:
+    """Return what the file `process` says; None where it is none of this directory's broker.
 
     A file without an inode is of an earlier release; an empty one is of a power cut.
     """
     try:
-        address, _, *inode = (directory / "process").read_text().split()
+        address, process_id, *inode = (directory / "process").read_text().split()
         parse_address(address)
         if inode and inode != [_identify_directory(directory / "data")]:
             if warns:
@@ -173,10 +186,16 @@ def _read_address(directory: Path, *, warns: bool = True) -> str:
                     directory,
                     address,
                 )
-            return ""
+            return None
+        return Announcement(address, int(process_id))
     except (OSError, ValueError):
-        return ""
-    return address
+        return None
+
+
+def _read_address(directory: Path, *, warns: bool = True) -> str:
+    """Return the address in the file `process`; empty where that is not known."""
+    announced = read_announcement(directory, warns=warns)
+    return "" if announced is None else announced.address
 
 
 def _identify_directory(path: Path) -> str:

@@ -41,7 +41,8 @@ class ThreadTasks:
             dependencies.counters,
             KeyPlacementCheck(
                 dependencies.group,
-                dependencies.admin.fetch_partition_counts,
+                # Not before there are samples: a thread without such inputs needs no admin client.
+                lambda: dependencies.admin.fetch_partition_counts(),
                 dependencies.counters,
             ),
         )
