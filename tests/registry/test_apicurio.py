@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -20,9 +20,8 @@ from confluent_kafka.schema_registry import (
 
 from streams import App, TopologyTestDriver, serdes
 from streams.serdes import Serde
-from tests import brokers
 from tests.proto_files import create_classes
-from tests.registry.server import JARS, ApicurioRegistry
+from tests.registry.server import ApicurioRegistry
 from tests.unit.streams.serdes.schema_registry import SchemaRegistry
 
 TOPICS = (f"orders-{number}" for number in itertools.count())
@@ -54,20 +53,6 @@ ORDERS: dict[str, Any] = {
     "protobuf": Messages["Order"](id=-(2**63), to={"city": "Zürich"}, line={"item": "tea"}),
 }
 KINDS = sorted(CREATE)
-
-
-@pytest.fixture(scope="module")
-def registry() -> Iterator[ApicurioRegistry]:
-    reason = JARS.missing()
-    if reason:
-        assert not brokers.in_ci(), reason
-        pytest.skip(reason)
-    server = ApicurioRegistry()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.close()
 
 
 def connect(registry: ApicurioRegistry, timeout_s: float = 10.0) -> dict[str, Any]:
@@ -171,6 +156,20 @@ def test_schemas_refer_to_others(registry: ApicurioRegistry) -> None:
     assert reader.deserialize(data) == value
     with pytest.raises(ValueError, match=r"value\.to\.city: 7 is not of type 'string'"):
         serde.serialize({"to": {"city": 7}})
+
+
+def test_avro_schemas_refer_to_others(registry: ApicurioRegistry) -> None:
+    topic = next(TOPICS)
+    address = {"type": "record", "name": "Address", "fields": [{"name": "city", "type": "string"}]}
+    with SchemaRegistryClient({"url": registry.url}) as client:
+        client.register_schema(f"{topic}-address", Schema(json.dumps(address), "AVRO"))
+    order = {**AVRO, "fields": [*AVRO["fields"], {"name": "to", "type": ["null", "Address"]}]}
+    references = [SchemaReference("Address", f"{topic}-address", 1)]
+    schema = Schema(json.dumps(order), "AVRO", references)
+    serde = CREATE["avro"](connect(registry), schema).for_topic(topic, "value")
+    data = serde.serialize({"id": 1, "to": {"city": "Bern"}})
+    reader = CREATE["avro"](connect_anew(registry), None).for_topic(topic, "value")
+    assert reader.deserialize(data)["to"] == {"city": "Bern"}
 
 
 @dataclass
