@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from streams.serdes.avro_dataclasses import create_conversions, describe_declared
 from streams.serdes.dataclass_builder import to_plain_objects
+from streams.serdes.described_schemas import describe_avro_schema
 from streams.serdes.registry_client import RegistrySettings, prepare_connection
 from streams.serdes.registry_serde import (
     Convert,
@@ -137,4 +138,5 @@ def avro(
         )
 
     name = name_schema(schema_text, None, "name") if type is None else describe_declared(type)
-    return create_unbound_serde(f"avro({name})", connect, create_serializers)
+    described = describe_avro_schema(schema_text)
+    return create_unbound_serde(f"avro({name})", connect, create_serializers, described)

@@ -50,7 +50,8 @@ class DescribedType:
 
     `fields` are a record's, by the names that messages have for them, and `unknown` says what
     becomes of others. `must_be_named` tells that messages are read by records of the same name
-    alone. `rules` is what else a message must match, as text to compare.
+    alone, or of one of the `former_names`. `rules` is what else a message must match, as text to
+    compare; `identity` what else its bytes depend on, as the schema whose id they begin with.
     """
 
     kind: Kind
@@ -60,7 +61,9 @@ class DescribedType:
     fields: dict[str, DescribedField] = field(default_factory=dict)
     unknown: Unknown = "ignore"
     must_be_named: bool = False
+    former_names: tuple[str, ...] = ()
     rules: str = ""
+    identity: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +109,14 @@ def combine_types(*described: DescribedType | None) -> DescribedType | None:
         return None
     items = tuple(each or DescribedType(kind="any") for each in described)
     return DescribedType(kind="tuple", items=items)
+
+
+def require_all(*described: DescribedType | None) -> DescribedType | None:
+    """Describe messages that match several types at once; None if no type is known."""
+    known = tuple(each for each in described if each is not None)
+    if len(known) < 2:
+        return known[0] if known else None
+    return DescribedType(kind="all", items=known)
 
 
 def _describe(type_hint: Any, unknown: Unknown, around: tuple[type[Any], ...]) -> DescribedType:

@@ -12,6 +12,8 @@ from typing import Any, TypeVar, overload
 
 from state.shown_values import quote_value
 from streams.serdes.dataclass_builder import create_builder, describe_type
+from streams.serdes.described_schemas import describe_json_schema
+from streams.serdes.described_types import describe_declared_type, require_all
 from streams.serdes.json_exactness import (
     MAX_DEPTH,
     NotExact,
@@ -122,7 +124,13 @@ def json_schema(
         return _name_refusals(write) if writes else refuse_to_write, _name_refusals(read)
 
     name = name_schema(schema_text, None, "title") if type is None else describe_type(type)
-    return create_unbound_serde(f"json_schema({name})", connect, create_serializers)
+    described = (
+        describe_json_schema(schema_text),
+        None if type is None else describe_declared_type(type, unknown),
+    )
+    return create_unbound_serde(
+        f"json_schema({name})", connect, create_serializers, require_all(*described)
+    )
 
 
 def _select_conversions(

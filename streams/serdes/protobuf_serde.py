@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, TypeVar
 
+from streams.serdes.described_schemas import describe_protobuf_message
 from streams.serdes.protobuf_evolution import ProtobufMismatch, find_messages
 from streams.serdes.protobuf_writers import WriterComparisons
 from streams.serdes.registry_client import RegistrySettings, prepare_connection
@@ -76,7 +77,12 @@ def protobuf(
         write = ProtobufSerializer(message_type, client, writing)
         return _write_exactly(write, message_type), _read_exactly(read, comparisons, descriptor)
 
-    return create_unbound_serde(f"protobuf({message_type.__name__})", connect, create_serializers)
+    return create_unbound_serde(
+        f"protobuf({message_type.__name__})",
+        connect,
+        create_serializers,
+        describe_protobuf_message(descriptor, former_names),
+    )
 
 
 def _write_exactly(write: Serializer, message_type: Any) -> Serializer:

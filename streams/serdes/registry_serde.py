@@ -22,6 +22,7 @@ import orjson
 
 from state.shown_values import describe_value
 from streams.serdes.dataclass_builder import create_builder
+from streams.serdes.described_types import DescribedType
 from streams.serdes.registry_client import RegistryConnection
 from streams.serdes.serde import Field, Serde
 
@@ -41,13 +42,17 @@ the registry for associations first (ASSOCIATED), which not every registry has."
 
 
 def create_unbound_serde(
-    name: str, connect: Callable[[], RegistryConnection], create_serializers: CreateSerializers
+    name: str,
+    connect: Callable[[], RegistryConnection],
+    create_serializers: CreateSerializers,
+    message_type: DescribedType | None = None,
 ) -> Serde[Any]:
     """Return a serde that is bound to no topic yet, or raise ValueError if it can't be created.
 
     `create_serializers` is tried at once, with an empty registry within the process: it refuses a
     schema or a setting that can't be used, and asks for nothing but the schemas that this one
-    refers to. So a schema with references is parsed at the first message.
+    refers to. So a schema with references is parsed at the first message. `message_type` describes
+    the messages, where their schema is at hand.
     """
     trial = RegistryConnection(_TRIAL_URL)
     try:
@@ -59,12 +64,13 @@ def create_unbound_serde(
 
     @cache
     def bind_to_topic(topic: str, field: Field) -> Serde[Any]:
-        return _create_bound_serde(name, connect, create_serializers, topic, field)
+        bound = _create_bound_serde(name, connect, create_serializers, topic, field)
+        return dataclasses.replace(bound, message_type=message_type)
 
     def raise_unbound(_: Any) -> Any:
         raise RuntimeError(f'{name} belongs to no topic yet: call for_topic("a-topic", "value")')
 
-    return Serde(name, raise_unbound, raise_unbound, bind_to_topic)
+    return Serde(name, raise_unbound, raise_unbound, bind_to_topic, message_type=message_type)
 
 
 def _create_bound_serde(

@@ -109,6 +109,7 @@ def _list_order(described: DescribedType) -> list[object]:
         [[name, _list_order(each.type)] for name, each in described.fields.items()],
         described.symbols,
         described.rules,
+        described.identity,
     ]
 
 
@@ -223,7 +224,7 @@ def _has_texts(described: DescribedType) -> bool:
 
 
 def _check_names(a: DescribedType, b: DescribedType, path: str) -> Iterator[TypeDifference]:
-    if b.must_be_named and a.name != b.name:
+    if b.must_be_named and a.name not in (b.name, *b.former_names):
         yield _refuse(path, f"{a.name} is not read as {b.name}, another name")
 
 

@@ -1,0 +1,264 @@
+"""Describe the schemas of Avro, JSON Schema and Protobuf as types that can be compared.
+
+What a schema says beyond that, as the pattern of a text, is kept as `rules`: two schemas with other
+rules are not called compatible. Messages start with the id of their schema, so that keys of another
+schema have other bytes, whatever it says (`DescribedType.identity`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from streams.serdes.described_types import DescribedField, DescribedType
+
+_AVRO_PRIMITIVES = frozenset(
+    {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
+)
+_AVRO_RULES = ("logicalType", "precision", "scale", "size")
+_NOTES = frozenset(
+    {"$schema", "$id", "id", "title", "description", "default", "examples", "$comment"}
+    | {"definitions", "$defs", "deprecated", "readOnly", "writeOnly"}
+)
+"""Keywords of JSON Schema by which no message is refused."""
+_OBJECT_RULES = frozenset({"type", "properties", "required", "additionalProperties"})
+
+
+def describe_avro_schema(schema_text: Any) -> DescribedType | None:
+    """Describe an Avro schema as JSON text; None for what is no such text."""
+    return _describe_text(schema_text, lambda schema: _AvroDescriber().describe(schema, "", ()))
+
+
+def describe_json_schema(schema_text: Any) -> DescribedType | None:
+    """Describe a JSON Schema as text; None for what is no such text."""
+    return _describe_text(schema_text, lambda schema: _JsonDescriber(schema).describe(schema, ()))
+
+
+def _describe_text(
+    schema_text: Any, describe: Callable[[Any], DescribedType]
+) -> DescribedType | None:
+    text = getattr(schema_text, "schema_str", schema_text)
+    if not isinstance(text, str):
+        return None
+    try:
+        schema = json.loads(text)
+    except ValueError:
+        schema = text  # the name of a primitive type of Avro, without quotes
+    return replace(describe(schema), identity=_write_sorted(schema))
+
+
+class _AvroDescriber:
+    """Describes Avro schemas; named ones are found again where they are referred to."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, tuple[Any, str]] = {}
+
+    def describe(self, schema: Any, namespace: str, around: tuple[str, ...]) -> DescribedType:
+        """Describe a schema within a namespace and the records `around` it, by full names."""
+        if isinstance(schema, list):
+            items = tuple(self.describe(each, namespace, around) for each in schema)
+            return DescribedType(kind="union", items=items)
+        if isinstance(schema, str):
+            return self._describe_name(schema, namespace, around)
+        kind = schema["type"]
+        if kind in ("record", "error"):
+            return self._describe_record(schema, namespace, around)
+        if kind == "array":
+            return DescribedType(
+                kind="list", items=(self.describe(schema["items"], namespace, around),)
+            )
+        if kind == "map":
+            value = self.describe(schema["values"], namespace, around)
+            return DescribedType(kind="map", items=(_scalar("string"), value))
+        if kind in ("enum", "fixed"):
+            return self._describe_named(schema, namespace)
+        found = self.describe(kind, namespace, around)
+        return replace(found, rules=_select_rules(schema, _AVRO_RULES))
+
+    def _describe_name(self, name: str, namespace: str, around: tuple[str, ...]) -> DescribedType:
+        if name in _AVRO_PRIMITIVES:
+            return _scalar(name)
+        full = _full_name(name, namespace)
+        if full in around:
+            return DescribedType(kind="reference", name=_short_name(full))
+        if full in self._named:
+            return self.describe(*self._named[full], around)
+        return DescribedType(kind="any", name=full)  # of another subject, which is not at hand
+
+    def _describe_named(self, schema: Mapping[str, Any], namespace: str) -> DescribedType:
+        """Describe an enumeration or bytes of a fixed size."""
+        full = _full_name(schema["name"], schema.get("namespace", namespace))
+        self._named[full] = (schema, namespace)
+        return DescribedType(
+            kind="enum" if schema["type"] == "enum" else "scalar",
+            name=_short_name(full),
+            symbols=tuple(schema.get("symbols", ())),
+            must_be_named=True,
+            former_names=_short_names(schema),
+            rules=_select_rules(schema, _AVRO_RULES),
+        )
+
+    def _describe_record(
+        self, schema: Mapping[str, Any], namespace: str, around: tuple[str, ...]
+    ) -> DescribedType:
+        full = _full_name(schema["name"], schema.get("namespace", namespace))
+        self._named[full] = (schema, namespace)
+        inner = full.rpartition(".")[0]
+        fields = {
+            each["name"]: DescribedField(
+                type=self.describe(each["type"], inner, (*around, full)),
+                has_default="default" in each,
+                aliases=tuple(each.get("aliases", ())),
+            )
+            for each in schema["fields"]
+        }
+        return DescribedType(
+            kind="record",
+            name=_short_name(full),
+            fields=fields,
+            must_be_named=True,
+            former_names=_short_names(schema),
+        )
+
+
+class _JsonDescriber:
+    """Describes JSON Schemas; `$ref` to a part of the same schema is followed."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+
+    def describe(self, schema: Any, around: tuple[str, ...], name: str = "") -> DescribedType:
+        """Describe a schema within the references `around` it."""
+        if schema is True or schema == {}:
+            return DescribedType(kind="any")
+        if not isinstance(schema, dict):
+            return _opaque(schema)
+        if "$ref" in schema:
+            return self._follow(schema["$ref"], around)
+        rules = schema.keys() - _NOTES
+        if "enum" in rules and rules <= {"enum", "type"}:
+            symbols = tuple(_write_sorted(each) for each in schema["enum"])
+            return DescribedType(kind="enum", name="enum", symbols=symbols)
+        kinds = schema.get("type", "object" if "properties" in schema else None)
+        if isinstance(kinds, list):
+            items = tuple(self.describe({**schema, "type": each}, around, name) for each in kinds)
+            return DescribedType(kind="union", items=items)
+        if kinds == "object" and rules <= _OBJECT_RULES:
+            return self._describe_object(schema, around, name)
+        if kinds == "array" and rules <= {"type", "items"}:
+            return DescribedType(
+                kind="list", items=(self.describe(schema.get("items", True), around),)
+            )
+        if isinstance(kinds, str) and kinds not in ("object", "array"):
+            return replace(_scalar(kinds), rules=_select_rules(schema, sorted(rules - {"type"})))
+        return _opaque({key: schema[key] for key in rules})
+
+    def _describe_object(
+        self, schema: Mapping[str, Any], around: tuple[str, ...], name: str
+    ) -> DescribedType:
+        more = schema.get("additionalProperties", True)
+        if not isinstance(more, bool):
+            return _opaque(schema)
+        required = schema.get("required", [])
+        fields = {
+            each: DescribedField(
+                type=self.describe(inner, around),
+                has_default=each not in required,
+                is_optional=each not in required,
+            )
+            for each, inner in schema.get("properties", {}).items()
+        }
+        title = name or str(schema.get("title", "object"))
+        return DescribedType(
+            kind="record", name=title, fields=fields, unknown="keep" if more else "refuse"
+        )
+
+    def _follow(self, reference: str, around: tuple[str, ...]) -> DescribedType:
+        if reference in around:
+            return DescribedType(kind="reference", name=reference)
+        part = self._root
+        for step in reference.removeprefix("#").split("/")[1:]:
+            part = part.get(step) if isinstance(part, dict) else None
+        if not reference.startswith("#") or part is None:
+            return DescribedType(kind="any", name=reference)  # of another subject
+        return self.describe(part, (*around, reference), reference)
+
+
+def describe_protobuf_message(descriptor: Any, former_names: Collection[str] = ()) -> DescribedType:
+    """Describe a Protobuf message by its descriptor; its fields are known by their numbers."""
+    found = _describe_message(descriptor, ())
+    return replace(
+        found,
+        must_be_named=True,
+        former_names=tuple(sorted(former_names)),
+        identity=descriptor.file.serialized_pb.hex(),
+    )
+
+
+def _describe_message(descriptor: Any, around: tuple[str, ...]) -> DescribedType:
+    if descriptor.full_name in around:
+        return DescribedType(kind="reference", name=descriptor.full_name)
+    inside = (*around, descriptor.full_name)
+    fields = {
+        str(each.number): DescribedField(
+            type=_describe_protobuf_field(each, inside),
+            has_default=not each.is_required,
+            label=each.name,
+        )
+        for each in descriptor.fields
+    }
+    # What a message has beside its fields stays in it.
+    return DescribedType(kind="record", name=descriptor.full_name, fields=fields, unknown="keep")
+
+
+def _describe_protobuf_field(field: Any, around: tuple[str, ...]) -> DescribedType:
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        entry = field.message_type.fields_by_name
+        items = tuple(_describe_protobuf_field(entry[each], around) for each in ("key", "value"))
+        return DescribedType(kind="map", items=items)
+    if field.message_type is not None:
+        found = _describe_message(field.message_type, around)
+    else:
+        found = _scalar(_PROTOBUF_TYPES[field.type])
+    return DescribedType(kind="list", items=(found,)) if field.is_repeated else found
+
+
+_PROTOBUF_TYPES = (
+    "none",
+    *("double", "float", "int64", "uint64", "int32", "fixed64", "fixed32", "bool", "string"),
+    *("group", "message", "bytes", "uint32", "enum", "sfixed32", "sfixed64", "sint32", "sint64"),
+)
+"""The names of the types of fields, by the numbers of FieldDescriptorProto.Type."""
+
+
+def _scalar(name: str) -> DescribedType:
+    return DescribedType(kind="scalar", name=name)
+
+
+def _opaque(schema: Any) -> DescribedType:
+    """Describe a schema that is compared as a whole."""
+    return DescribedType(kind="scalar", name="schema", rules=_write_sorted(schema))
+
+
+def _full_name(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def _short_name(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _short_names(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(_short_name(each) for each in schema.get("aliases", ()))
+
+
+def _select_rules(schema: Mapping[str, Any], names: Collection[str]) -> str:
+    """Return some keywords of a schema as text; empty if it has none."""
+    found = {name: schema[name] for name in names if name in schema}
+    return _write_sorted(found) if found else ""
+
+
+def _write_sorted(schema: Any) -> str:
+    return json.dumps(schema, sort_keys=True)
