@@ -31,6 +31,9 @@ from streams.serdes.avro_writing import create_preparer
 _SAFE_SIZE_BYTES = 500
 """The size of messages that can't be nested so deeply that reading in C overruns the stack: each
 level takes a byte at least."""
+_DEPTH_MAX = 200
+"""How deep messages of a type that contains itself are written: whether they can be read again must
+not depend on how much of Python's stack is left."""
 _TOO_DEEP = "it is nested too deeply for Python"
 
 
@@ -41,7 +44,7 @@ class AvroSchema:
         self.parsed = parsed
         self.type = read_schema(parsed)
         self._wire = fastavro.parse_schema(create_wire_schema(self.type))
-        self._is_bounded = not contains_itself(self.type)
+        self.is_bounded = not contains_itself(self.type)
 
     def write_prepared(self, prepared: Any) -> bytes:
         """Return the bytes of a message that the function of `create_preparer` has prepared."""
@@ -59,7 +62,7 @@ class AvroSchema:
         if self.type.kind == "bytes":
             return data
         read: Callable[..., Any] = fastavro.schemaless_reader
-        if not self._is_bounded and len(data) > _SAFE_SIZE_BYTES:
+        if not self.is_bounded and len(data) > _SAFE_SIZE_BYTES:
             read = read_in_python
         stream = BytesIO(data)
         try:
@@ -82,7 +85,7 @@ class AvroSchema:
     def _describe_failure(self, data: bytes, error: Exception) -> AvroMismatch:
         """Return the error of bytes that fastavro can't read, with their place."""
         path = ""
-        if self._is_bounded:
+        if self.is_bounded:
             with suppress(Exception):
                 path = find_unreadable(self.type, data)
         reason = f"its bytes are no {self.type.name}" if not path else "its bytes can't be read"
@@ -94,6 +97,8 @@ def create_writer(schema: AvroSchema, options: AvroOptions) -> Callable[[Any], b
     prepare = create_preparer(schema.type, options)
 
     def write_message(value: Any) -> bytes:
+        if not schema.is_bounded and _is_too_deep(value):
+            raise AvroMismatch(f"it is nested more than {_DEPTH_MAX} deep")
         try:
             return schema.write_prepared(prepare(value))
         except RecursionError:
@@ -120,6 +125,22 @@ def create_reader(
             raise AvroMismatch(_TOO_DEEP) from None
 
     return read_message
+
+
+def _is_too_deep(value: Any) -> bool:
+    """Return whether a value has dicts, lists and pairs in each other beyond the limit."""
+    level = [value]
+    for _ in range(_DEPTH_MAX):
+        below: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                below += each.values()
+            elif isinstance(each, list | tuple):
+                below += each
+        if not below:
+            return False
+        level = below
+    return any(isinstance(each, dict | list | tuple) for each in level)
 
 
 def _find_surrogate(value: Any, path: str = "") -> AvroMismatch | None:
