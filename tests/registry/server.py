@@ -57,7 +57,9 @@ def _unpack() -> Path:
         (archive,) = JARS.libs.glob("*.tar.gz")
         unfinished = JARS.libs / f"{_UNPACKED}.{os.getpid()}"
         with tarfile.open(archive) as packed:
-            packed.extractall(unfinished, filter="data")
+            # Debian 12's Python has no filters yet; later ones warn without.
+            packed.extraction_filter = getattr(tarfile, "data_filter", None)
+            packed.extractall(unfinished)
         try:
             unfinished.rename(directory)
         except OSError:
