@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from state.shown_values import hide_values, quote_value
+from state.shown_values import hide_values, quote_value, read_text
 
 _NOT_TEXT = re.compile(r"descriptor 'encode' for 'str' objects doesn't apply to an? '(.*)' object")
 """What `str.encode` says of an object that is no str: it is the string serde itself."""
@@ -41,12 +41,13 @@ class EarlierWriteRefused(StoreSerdeError):
 
 def describe_refusal(error: Exception) -> str:
     """Return what a serde's error says, in other words where they are those of a method of str."""
-    if found := _NOT_TEXT.fullmatch(str(error)):
+    text = read_text(error)
+    if found := _NOT_TEXT.fullmatch(text):
         return (
             f"the string serde takes str, got {found[1]}: convert it, or give the serde of "
             f"{found[1]}"
         )
-    return str(error)
+    return text
 
 
 def store_serde_error(

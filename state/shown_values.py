@@ -47,6 +47,22 @@ def limit_shown_values(shown: ShownValues) -> Iterator[None]:
         _SHOWN.reset(token)
 
 
+def read_repr(value: object) -> str:
+    """Return the repr of a value or an error; its type, where a user's `__repr__` raises."""
+    try:
+        return repr(value)
+    except Exception as error:
+        return f"<{type(value).__name__}, whose repr raises {type(error).__name__}>"
+
+
+def read_text(value: object) -> str:
+    """Return the text of a value or an error; its type, where a user's `__str__` raises."""
+    try:
+        return str(value)
+    except Exception as error:
+        return f"<{type(value).__name__}, whose text raises {type(error).__name__}>"
+
+
 def describe_value(value: object) -> str:
     """Return the type of a value and as much of it as may be shown; its repr may be a user's."""
     if (described := _describe_size(value)) is not None:
@@ -60,7 +76,7 @@ def describe_value(value: object) -> str:
 def quote_value(value: object) -> str:
     """Return the beginning of a value's repr, or what may be shown in its place in brackets."""
     described = _describe_size(value)
-    return f"{value!r:.200}" if described is None else f"<{described}>"
+    return f"{read_repr(value):.200}" if described is None else f"<{described}>"
 
 
 def hide_values(text: str, error: BaseException, *values: object) -> str:
@@ -73,14 +89,14 @@ def hide_values(text: str, error: BaseException, *values: object) -> str:
         return text
     if shown is ShownValues.NONE:
         name = type(error).__name__
-        for own in sorted({repr(error), str(error)} - {""}, key=len, reverse=True):
+        for own in sorted({read_repr(error), read_text(error)} - {""}, key=len, reverse=True):
             text = text.replace(own, name)
         return text
     parts: dict[str, object] = {}
     for value in values:
         for part in _list_parts(value):
-            parts.setdefault(str(part), part)
-            parts.setdefault(repr(part), part)
+            parts.setdefault(read_text(part), part)
+            parts.setdefault(read_repr(part), part)
             if len(parts) > _PARTS_MAX:
                 break
     for found in sorted(parts, key=len, reverse=True):

@@ -16,6 +16,7 @@ from traceback import FrameSummary
 from types import TracebackType
 
 import state
+from state.shown_values import read_repr
 
 _OUR_PATHS = tuple(
     str(Path(file).parent) + os.sep for file in (str(Path(__file__).parent), state.__file__)
@@ -44,9 +45,9 @@ def describe_error(error: BaseException) -> str:
     """
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
-        return repr(error)
+        return read_repr(error)
     raised, own = frames[-1], find_user_frame(error.__traceback__) or frames[-1]
-    text = f"{error!r} in {own.name}, {describe_line(own)}"
+    text = f"{read_repr(error)} in {own.name}, {describe_line(own)}"
     is_same = (own.filename, own.lineno) == (raised.filename, raised.lineno)
     return text if is_same else f"{text} (raised in {raised.name}, {_name_place(raised)})"
 

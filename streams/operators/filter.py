@@ -46,3 +46,20 @@ def filter_not_records(predicate: Callable[[Any, Any], object]) -> Operator:
         return process_record
 
     return bind_operator
+
+
+def drop_records_without_key(binding: Binding) -> ForwardRecord:
+    """Forward the records that have a key, and count the others as dropped.
+
+    A repartition topic could not place them, and the step behind it would drop them. Kafka Streams
+    does not count them there.
+    """
+    context, downstream = binding.context, binding.downstream
+
+    def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
+        if key is None:
+            context.dropped_count += 1
+        else:
+            downstream(key, value, timestamp_ms)
+
+    return process_record

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
+from state.shown_values import read_repr
 from streams.errors import StreamsError
 from streams.graph.nodes import Binding, ForwardRecord, Operator
 from streams.processor.context import FixedKeyContext, ProcessorContext
@@ -80,7 +81,9 @@ def register_init_and_close(
         try:
             processor.init(processor_context)
         except Exception as error:
-            raise StreamsError(f"step {binding.step!r} can't be initialised: {error!r}") from error
+            raise StreamsError(
+                f"step {binding.step!r} can't be initialised: {read_repr(error)}"
+            ) from error
         binding.context.close_callbacks.append(
             close_processor
         )  # only a processor that was initialised is closed

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from state.shown_values import hide_values, quote_value
+from state.shown_values import hide_values, quote_value, read_text
 from streams.common.message_headers import RepairedMessage
 from streams.errors import SerdeError, StreamsError
 from streams.graph.nodes import ForwardRecord, InternalProcessorContext, SourceNode
@@ -41,7 +41,7 @@ def create_message_reader(
             refusal = SerdeError(
                 f"step {node.name!r} can't read {context.describe_record_origin()} with serdes "
                 f"key={node.key.name} value={node.value.name}: "
-                f"{hide_values(str(error), error, message.key(), message.value())}; "
+                f"{hide_values(read_text(error), error, message.key(), message.value())}; "
                 f"key {quote_value(message.key())}, value {quote_value(message.value())}"
             )
             context.handle_failure(Stage.DESERIALIZATION, node.name, error, refusal)

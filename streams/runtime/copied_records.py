@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from state.replica import CopiedRecord
-from state.shown_values import hide_values, quote_value
+from state.shown_values import hide_values, quote_value, read_text
 from streams.common.host import Event, Host
 from streams.errors import OutcomeUnknown, SerdeError, StreamsError
 from streams.graph.nodes import GlobalTableSpec
@@ -115,7 +115,7 @@ class RecordCopier:
             refusal = SerdeError(
                 f"step {table.name!r} can't read {self.describe_record_origin()} with serdes "
                 f"key={table.store.key.name} value={table.store.value.name}: "
-                f"{hide_values(str(error), error, key, value)}; "
+                f"{hide_values(read_text(error), error, key, value)}; "
                 f"key {quote_value(key)}, value {quote_value(value)}"
             )
             self._failures.handle_failure(self, Stage.DESERIALIZATION, table.name, error, refusal)

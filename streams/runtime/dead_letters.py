@@ -10,6 +10,7 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
+from state.shown_values import read_text
 from streams.settings.exception_handlers import ErrorContext
 
 _FIRST_MS = 1
@@ -36,7 +37,7 @@ def create_error_headers(failure: ErrorContext) -> list[tuple[str, bytes | None]
     stack = "".join(traceback.format_exception(error))
     texts = {
         "exception": f"{kind.__module__}.{kind.__qualname__}",
-        "message": str(error),
+        "message": read_text(error),
         "stacktrace": stack,
         "topic": failure.topic,
         "partition": str(failure.partition),

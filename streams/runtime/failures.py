@@ -13,11 +13,12 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from state.errors import StateError, StoreSerdeError
-from state.shown_values import hide_values
+from state.shown_values import hide_values, read_repr, read_text
 from streams.common.user_code import describe_error
 from streams.errors import (
     AuthorizationError,
     OutcomeUnknown,
+    SerdeError,
     StreamsError,
     TaskCorrupted,
     TaskMigrated,
@@ -99,6 +100,8 @@ class FailureHandler:
         self._list_topics = list_topics
         self._known_topics = set(handlers.dead_letter_topics())
         self._log_times: dict[tuple[str, type], tuple[float, int]] = {}
+        self._raised: Exception | None = None
+        """The error that was raised last, which passes through the steps above its own."""
 
     @property
     def skips_processing(self) -> bool:
@@ -128,7 +131,7 @@ class FailureHandler:
         that selects its recovery itself, or that a broken store raised, is raised without asking
         the handler. A dead letter is written, and the dropped record is counted and logged.
         """
-        if isinstance(error, RECOVERY_ERRORS) or _is_store_failure(error):
+        if self._selects_recovery(error) or _is_store_failure(error):
             raise error
         # With `refusal` a serde has failed, or there is no such topic; without it the producer has.
         if stage is Stage.PRODUCTION and refusal is None:
@@ -143,19 +146,32 @@ class FailureHandler:
                 raise recovery from error
             refusal = recovery
         handler = self._handlers.handler_of(stage)
-        if handler == "fail":
-            fatal_error = refusal or _create_processing_error(context, step, error, key, value)
-            raise _add_handler_hint(fatal_error, stage) from error
         failure = _create_error_context(context, stage, step, error, key, value, target_topic)
-        response = self._call_handler(handler, failure) if callable(handler) else handler
-        if response == "fail":
-            refusal = refusal or _create_processing_error(context, step, error, key, value)
-            raise refusal from error
-        if isinstance(response, DeadLetter):
-            self._write_dead_letter(response.topic, context, failure)
+        try:
+            response = self._call_handler(handler, failure) if callable(handler) else handler
+            if response == "fail":
+                fatal_error = refusal or _create_processing_error(context, step, error, key, value)
+                if handler == "fail":
+                    _add_handler_hint(fatal_error, stage)
+                raise fatal_error from error
+            if isinstance(response, DeadLetter):
+                self._write_dead_letter(response.topic, context, failure)
+        except Exception as raised:
+            self._raised = raised
+            raise
         self._counters.dropped += 1
         if self._logs_skipped:
             self._log_skipped(failure, response)
+
+    def _selects_recovery(self, error: Exception) -> bool:
+        """Return whether no handler is to be called for an error.
+
+        One of a user's function or serde may be a StreamsError too, as where it calls a serde: that
+        is a failure of its record, unless a step below has raised it for good.
+        """
+        if type(error) in (StreamsError, SerdeError):
+            return error is self._raised
+        return isinstance(error, RECOVERY_ERRORS)
 
     def _call_handler(
         self, handler: Callable[[ErrorContext], HandlerResponse], failure: ErrorContext
@@ -171,9 +187,8 @@ class FailureHandler:
         if response in ("fail", "skip") or isinstance(response, DeadLetter):
             return response
         raise StreamsError(
-            f"the {failure.stage} handler answered {response!r} on {_describe_origin(failure)}: "
-            "it must return "
-            "'fail', 'skip' or dead_letter('topic')"
+            f"the {failure.stage} handler answered {read_repr(response)} on "
+            f"{_describe_origin(failure)}: it must return 'fail', 'skip' or dead_letter('topic')"
         )
 
     def _write_dead_letter(
@@ -221,7 +236,7 @@ class FailureHandler:
             failure.stage,
             _describe_origin(failure),
             "skipped" if response == "skip" else response,
-            _describe_failure(failure, repr(failure.error)),
+            _describe_failure(failure, read_repr(failure.error)),
             f" ({unlogged_count} more like it since the last message)" if unlogged_count else "",
         )
 
@@ -244,7 +259,7 @@ def _create_processing_error(
     context: FailureContext, step: str, error: Exception, key: Any, value: Any
 ) -> StreamsError:
     """Return the error that names the step, the record and the line at which processing failed."""
-    reason = str(error)
+    reason = read_text(error)
     if not isinstance(error, StateError):
         message = context.message
         read = () if message is None else (message.key(), message.value())
@@ -252,13 +267,12 @@ def _create_processing_error(
     return StreamsError(f"step {step!r} can't process {context.describe_record_origin()}: {reason}")
 
 
-def _add_handler_hint(fatal_error: StreamsError, stage: Stage) -> StreamsError:
-    """Add to the message of an error which handler could have decided otherwise, and return it.
+def _add_handler_hint(fatal_error: StreamsError, stage: Stage) -> None:
+    """Add to the message of an error which handler could have decided otherwise.
 
     Only where the handler is "fail": who wrote a handler function knows of it.
     """
     fatal_error.args = (f"{fatal_error}; {describe_handler(stage)}",)
-    return fatal_error
 
 
 def _create_error_context(

@@ -14,6 +14,7 @@ from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
 from streams.runtime.replication import Replication
 from streams.testing.cluster import InMemoryCluster, InMemoryTransaction, Message
+from streams.testing.produce_arguments import check_header, encode_argument
 from streams.testing.record_order import RecordOrder
 
 
@@ -199,7 +200,7 @@ class InMemoryProducer:
     ) -> None:
         """Queue a record, with the arguments of confluent-kafka's `Producer.produce`."""
         self._ensure_topic(topic)
-        value, key = _encode_argument("value", value), _encode_argument("key", key)
+        value, key = encode_argument("value", value), encode_argument("key", key)
         at = Partition(topic, self._choose_partition(topic, key) if partition < 0 else partition)
         if at not in self._cluster.logs:
             raise ValueError(
@@ -211,6 +212,8 @@ class InMemoryProducer:
         if not isinstance(headers, list | dict | None):
             raise TypeError("expected headers to be dict or list of (key, value) tuples")
         pairs = tuple(headers.items() if isinstance(headers, dict) else headers or ())
+        for pair in pairs:
+            check_header(pair)
         self._queue.append((at, key, value, time_ms, pairs, callback or on_delivery))
 
     def fetch_partition_count(self, topic: str) -> int:
@@ -307,15 +310,6 @@ class InMemoryProducer:
             and self._cluster.open_transactions.get(self.name) is transaction
         ):
             self._cluster.end_transaction(transaction, committed=False)
-
-
-def _encode_argument(argument: str, value: Any) -> bytes | None:
-    """Convert a key or a value to bytes as confluent-kafka does. Raises TypeError."""
-    if value is None or isinstance(value, bytes):
-        return value
-    if isinstance(value, str):
-        return value.encode()
-    raise TypeError(f"{argument} is to be bytes, and is {type(value).__name__}")
 
 
 class InMemoryAdmin:

@@ -19,7 +19,7 @@ from streams.graph.nodes import (
     SourceNode,
     StoreSpec,
 )
-from streams.operators.filter import filter_not_records
+from streams.operators.filter import drop_records_without_key
 from streams.settings.optimizations import (
     MERGE_REPARTITION_TOPICS,
     REUSE_SOURCE_TOPICS,
@@ -144,8 +144,9 @@ def _expand_node(
     expanded: list[Node] = []
     parents = node.parents
     if not node.keeps_null_keys and node.name not in steps_needing_null_keys:
-        with_key = filter_not_records(lambda key, _: key is None)
-        expanded.append(ProcessorNode(name=f"{base}-filter", parents=parents, operator=with_key))
+        expanded.append(
+            ProcessorNode(name=f"{base}-filter", parents=parents, operator=drop_records_without_key)
+        )
         parents = (expanded[-1],)
     expanded.append(
         SinkNode(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streams import App, StreamsError, TopologyTestDriver, serdes
+from streams.membership.protocol import AssignmentInfo
 from streams.serdes import Serde
+from tests.unit.streams.runtime.world import World
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
@@ -75,3 +78,22 @@ def test_the_driver_names_the_field_that_is_not_read_back() -> None:
     with TopologyTestDriver(keep(value, serdes.json(Derived))) as driver:  # noqa: SIM117
         with pytest.raises(StreamsError, match=r"value\.seen is 7, and is read back as 0"):
             driver.topic("lines").pipe("k", "a")
+
+
+def test_a_join_of_streams_warns_of_no_text_that_its_stores_serialise_when_it_is_put(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App("a")
+    left, right = (app.stream(each, key=serdes.string, value=serdes.string) for each in ("in", "r"))
+    joined = left.join(right, lambda one, _: one, within=timedelta(1), value=serdes.string)
+    joined.to("out")
+    topology = app.topology()
+    names = {
+        "r": 1,
+        **{topology.restore_topic_of(s.name): 1 for s in topology.subtopologies[0].stores},
+    }
+    world = World(topology, tmp_path, topics=names, max_task_idle_ms=-1)
+    world.member.assign(AssignmentInfo(("0_0",), (("in", 0), ("r", 0))))
+    world.load("a", "b")
+    world.run_until(world.consumed)
+    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == []

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any, NamedTuple
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from streams.common.host import Host, SystemHost
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
@@ -28,6 +28,8 @@ from tests.unit.streams.runtime.kafka import Kafka
 
 NOW_MS = 1_700_000_000_000
 """The timestamp that a producer gives to records without one."""
+MESSAGE_BYTES_MAX = 1_000_000
+"""librdkafka's default of `message.max.bytes`, about: a producer refuses larger records at once."""
 
 
 class Failure(NamedTuple):
@@ -233,6 +235,8 @@ class FakeProducer(InMemoryProducer):
             if self.full_queue_count:
                 self.full_queue_count -= 1
                 raise BufferError
+            if len(value or b"") + len(key or b"") > MESSAGE_BYTES_MAX:
+                raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
             super().produce(topic, value, key, *rest, **named)
             self.produced.append((topic, key, value))
 

@@ -1,0 +1,25 @@
+"""Check the arguments of a producer in memory as confluent-kafka checks those of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def encode_argument(argument: str, value: Any) -> bytes | None:
+    """Convert a key or a value to bytes as confluent-kafka does. Raises TypeError."""
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    raise TypeError(f"{argument} is to be bytes, and is {type(value).__name__}")
+
+
+def check_header(pair: Any) -> None:
+    """Raise TypeError for a header that confluent-kafka refuses."""
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise TypeError("Headers are expected to be a list of (key, value) tuples")
+    if not isinstance(pair[1], bytes | str | None):
+        raise TypeError(
+            "expected header value to be None, binary, or unicode string, not "
+            f"{type(pair[1]).__name__}"
+        )
