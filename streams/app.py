@@ -20,16 +20,17 @@ from streams.dsl.kafka_streams_names import missing_method_hint
 from streams.dsl.source_serdes import require_source_serdes, resolve_source_serdes
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, create_table
-from streams.errors import ConfigError, NotClosed, TopologyError, UserError
+from streams.errors import BrokerUnavailable, ConfigError, NotClosed, TopologyError, UserError
 from streams.graph.materialized import Store
 from streams.graph.nodes import SourceNode
 from streams.processes import signals
+from streams.processes.broker_wait import StartGivenUp
 from streams.processes.invocation import hold_application
 from streams.processes.logging_setup import configure_logging, logs_json
 from streams.processes.running import RunningApp
 from streams.processes.start import start_application
 from streams.processes.termination import OPEN_APPLICATIONS
-from streams.processes.workers import SharedErrors, run_workers, watcher_is_gone
+from streams.processes.workers import OUTAGE_STATUS, SharedErrors, run_workers, watcher_is_gone
 from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
 from streams.serdes.registry_client import ApplicationRegistry
@@ -251,8 +252,9 @@ class App:
 
         Several `workers` are processes of their own; one that a signal ends is started again. Ends
         the process with status 2 and one line on standard error for an error that the user can
-        correct; with 1 if it could not commit and leave within shutdown_timeout_ms; at once at a
-        second signal. Raises ConfigError while a command imports the module.
+        correct; with 75 if brokers don't answer in time, which may pass; with 1 if it could not
+        commit and leave within shutdown_timeout_ms; at once at a second signal. Raises ConfigError
+        while a command imports the module.
         """
         refuse_to_run()  # outside of try, which would end the process: the command reports it
         try:
@@ -296,7 +298,12 @@ class App:
         stop = signals.StopRequest()
         timeout_s = self.config.shutdown_timeout_ms / 1000
         signals.install_stop_handlers(stop.make_request, timeout_s=timeout_s, is_watched=is_watched)
-        running = self._start_worker(number=number, worker_count=count)
+        wait = {"is_given_up": lambda: stop.is_made or is_abandoned()}
+        try:
+            running = self._start_worker(number=number, worker_count=count, **wait)
+        except StartGivenUp:
+            signals.cancel_shutdown_limit()
+            return
         while not stop.wait_until_made(0.2):
             if running.state == "ERROR" or is_abandoned():
                 break
@@ -362,9 +369,16 @@ def report_error(error: UserError) -> int:
     return _USER_ERROR_STATUS
 
 
+def _exit_status_of(error: UserError) -> int:
+    """Return the exit status of an application that an error ends."""
+    return OUTAGE_STATUS if isinstance(error, BrokerUnavailable) else _USER_ERROR_STATUS
+
+
 def _exit_with_error(error: UserError, *, is_reported: bool = False) -> NoReturn:
     """Report the error that ends this process, unless another worker has, and end it."""
-    status = _USER_ERROR_STATUS if is_reported else report_error(error)
+    status = _exit_status_of(error)
+    if not is_reported:
+        report_error(error)
     if is_closing_in_background():  # stores on a full disk, which have all in their logs
         signals.exit_now(status)
     sys.exit(status)

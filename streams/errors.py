@@ -7,6 +7,8 @@
     SerdeError       a running thread        as StreamsError; names the step and the record
     AuthenticationError  both               refused before anything runs, or as StreamsError: the
                                              broker refuses the credentials, or isn't trusted
+    BrokerUnavailable    both                refused before anything runs, or as StreamsError: no
+                                             broker answers, or not in time. It may pass
     AuthorizationError   both                refused before anything runs, or as StreamsError: no
                                              ACL allows an operation
     ApplicationShutdown  a running thread    as StreamsError: another member's error ends all
@@ -68,6 +70,14 @@ class AuthenticationError(ConfigError, StreamsError):
     """Signals that a broker refuses the credentials, or has a certificate that isn't trusted.
 
     The message names the setting of `connection` to change, and shows no secret.
+    """
+
+
+class BrokerUnavailable(ConfigError, StreamsError):
+    """Signals that no broker answers, or that brokers don't do in time what a task waits for.
+
+    It may pass by itself, so a worker that ends with it may be started again later. Kafka Streams'
+    counterpart is TimeoutException.
     """
 
 

@@ -34,6 +34,7 @@ from collections.abc import Callable, Iterable
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import StreamsError
+from streams.membership.broker_outage import IsOverdue, create_overdue_check
 from streams.membership.connection import (
     ConnectionLost,
     OpenConnection,
@@ -88,6 +89,7 @@ class ClassicProtocolMember(GroupMember):
         timeouts: MemberTimeouts,
         is_stopping: Callable[[], bool],
         host: Host,
+        is_overdue: IsOverdue | None = None,
         topology: DeclaredTopology | None = None,
         abort_departed: AbortDeparted = lambda members, is_current: None,
         fencing: InstanceFencing | None = None,
@@ -104,6 +106,7 @@ class ClassicProtocolMember(GroupMember):
         self._fetch_size_limits = fetch_size_limits
         self._timeouts = timeouts
         self._is_stopping = is_stopping
+        self._is_overdue = is_overdue or create_overdue_check(host)
         self._host = host
         self._open_connection = open_connection
         self._current = Membership(-1, "")
@@ -198,6 +201,7 @@ class ClassicProtocolMember(GroupMember):
             assign=self._assign,
             abort_departed=self._abort_departed,
             timeouts=self._timeouts,
+            is_overdue=self._is_overdue,
             host=self._host,
             closed=self._closed,
             is_given_up=lambda: self._closed.is_set() or self._is_stopping(),

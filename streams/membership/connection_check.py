@@ -64,7 +64,7 @@ def check_connection(
             break
         except ConnectionLost as lost:
             if not lost.hint:
-                log.warning("the connection can't be checked now: %s", lost)
+                log.debug("the connection can't be checked now: %s", lost)
                 return
             if time.monotonic() > hinted_until_s:
                 raise AuthenticationError(f"connection: {lost.hint}") from None

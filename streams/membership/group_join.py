@@ -29,8 +29,9 @@ from typing import Any, NamedTuple, TypeVar
 from kio.schema.errors import ErrorCode
 
 from streams.common.host import Event, Host
-from streams.errors import StreamsError, TaskMigrated
+from streams.errors import BrokerUnavailable, StreamsError, TaskMigrated
 from streams.membership.authorization import check_authorized
+from streams.membership.broker_outage import IsOverdue
 from streams.membership.connection import ConnectionLost, build_entity, load_request_classes
 from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.foreign_members import describe_foreign_members, explain_foreign_members
@@ -124,6 +125,7 @@ class GroupJoin:
         assign: AssignGroup,
         abort_departed: AbortDeparted,
         timeouts: MemberTimeouts,
+        is_overdue: IsOverdue,
         host: Host,
         closed: Event,
         is_given_up: Callable[[], bool],
@@ -143,6 +145,7 @@ class GroupJoin:
         self._led_members: set[str] = set()
         """The instance ids of the members to which this one has assigned tasks in this attempt."""
         self._timeouts = timeouts
+        self._is_overdue = is_overdue
         self._host = host
         self._closed = closed
         self._is_given_up = is_given_up
@@ -181,9 +184,10 @@ class GroupJoin:
     def _join_until_assigned(self) -> None:
         """Send JoinGroup and SyncGroup until there is an assignment, or the join is given up.
 
-        Raises: StreamsError where the coordinator refuses for good, can't be found for
-        `join_give_up_ms`, or forgets the member again and again for as long; TaskMigrated where it
-        does not know this member any more while the member holds tasks; what `assign` raises.
+        Raises: StreamsError where the coordinator refuses for good; BrokerUnavailable where it
+        can't be found for `join_give_up_ms` while brokers answer, or forgets the member again and
+        again for as long; TaskMigrated where it does not know this member any more while the member
+        holds tasks; what `assign` raises.
         """
         trouble_since: float | None = None
         forgotten_since: float | None = None
@@ -218,21 +222,22 @@ class GroupJoin:
                     raise TaskMigrated("replaced while joining: the tasks may have moved") from None
                 now = self._host.monotonic_s()
                 forgotten_since = now if forgotten_since is None else forgotten_since
-                self._require_patience(now - forgotten_since, retry)
+                self._require_patience(forgotten_since, retry)
             except ConnectionLost as error:
                 if self.progress.is_sent and self._fencing is not None:
                     self._fencing.note_lost_join(self._instance_id)
                 now = self._host.monotonic_s()
                 trouble_since = now if trouble_since is None else trouble_since
-                self._require_patience(now - trouble_since, error)
+                self._require_patience(trouble_since, error)
                 log.debug("joining group %s: %s; trying again", self._group_id, error)
                 self._coordinator.close_connection()
                 self._closed.wait(_BACK_OFF_S)
 
-    def _require_patience(self, for_s: float, trouble: Exception) -> None:
-        """Raise StreamsError if a trouble has lasted for longer than `join_give_up_ms`."""
-        if for_s > self._timeouts.join_give_up_ms / 1000:
-            raise StreamsError(
+    def _require_patience(self, since_s: float, trouble: Exception) -> None:
+        """Raise BrokerUnavailable if a trouble has lasted for longer than `join_give_up_ms`."""
+        if self._is_overdue(since_s, self._timeouts.join_give_up_ms / 1000):
+            for_s = self._host.monotonic_s() - since_s
+            raise BrokerUnavailable(
                 f"can't join group {self._group_id!r}: {trouble} (for {for_s:.0f} s)"
             ) from trouble
 

@@ -125,7 +125,7 @@ class HeartbeatThread:
             if code is ErrorCode.rebalance_in_progress:
                 self._received_signal = (current, MembershipSignal.REBALANCE)
             elif code in MEMBERSHIP_LOST_ERRORS or code is ErrorCode.group_authorization_failed:
-                log.warning("%s has lost its membership: %s", self._instance_id, code.name)
+                log.info("%s has lost its membership: %s", self._instance_id, code.name)
                 if code is ErrorCode.fenced_instance_id and self._fencing is not None:
                     self._fencing.note_fenced(self._instance_id, current.member_id)
                 self._received_signal = (current, MembershipSignal.LOST)

@@ -1,6 +1,7 @@
 """Judge the health of a worker, for a person, a probe or an alert.
 
-    healthy   records are processed, or could be: state CREATED, REBALANCING or RUNNING; no thread
+    healthy   records are processed, or could be: a broker answers; state CREATED, REBALANCING or
+              RUNNING; no thread
               stuck, failing or without an answer from its group for `stuck_after_ms`, none
               that has failed and waits to be replaced
     live      a restart of the process would not help: state as above; no thread stuck, except in
@@ -157,11 +158,17 @@ def judge_health(
     threads: Sequence[ThreadHealth],
     doing: dict[str, ThreadActivity],
     *,
+    outage: str = "",
     stuck_after_s: float,
     now_s: float,
 ) -> Health:
-    """Return the worker's health report: whether it is healthy and live, and why not."""
+    """Return the worker's health report: whether it is healthy and live, and why not.
+
+    `outage` says that no broker answers; empty if one does.
+    """
     why = [] if state in ACTIVE_STATES else [f"state {state}" + (f": {error}" if error else "")]
+    if outage:
+        why.append(outage)
     for thread in threads:
         why += _unhealthy_reasons(thread, doing.get(thread.name), stuck_after_s, now_s)
     hangs = any(thread.stuck and thread.doing != ThreadLocation.BROKER for thread in threads)

@@ -21,7 +21,6 @@ from streams.membership.connection import (
     connect_to_any_server,
 )
 from streams.processes import security_watch
-from streams.processes.broker_outage import BrokerOutage
 from streams.processes.cluster import Cluster
 from streams.processes.embedded import restart_embedded_broker
 from streams.processes.refusal_times import RefusalTimes
@@ -61,7 +60,6 @@ class BrokerConnector:
         )
         self._lock = host.create_lock()
         self._next_attempt_at_s = 0.0
-        self._outage = BrokerOutage(cluster.bootstrap_servers, host)
 
     def __call__(self, address: tuple[str, int] | None) -> BrokerConnection:
         """Connect to `address`, or to any bootstrap server if it is None.
@@ -73,14 +71,7 @@ class BrokerConnector:
         is_given_up = (lambda: False) if self._stop.is_set() else self._stop.is_set
         if address is not None:
             return self._open_connection(address, is_given_up)
-        try:
-            opened = self._open_or_restart(is_given_up)
-        except ConnectionLost as lost:
-            if not self._stop.is_set():
-                self._outage.note_lost(lost)
-            raise
-        self._outage.note_answer()
-        return opened
+        return self._open_or_restart(is_given_up)
 
     def _open_or_restart(self, is_given_up: Callable[[], bool]) -> BrokerConnection:
         """Connect to any bootstrap server, after restarting an embedded broker that is gone."""

@@ -1,7 +1,7 @@
 """Configure the log of a worker process: its level, its format, and what is folded in it.
 
 librdkafka logs each attempt of each client to connect while a broker is away, which
-`streams.processes.broker_outage` tells once. So its lines about attempts are shown at level debug
+`streams.membership.broker_outage` tells once. So its lines about attempts are shown at level debug
 only, and of its other errors each is shown once in a while, with the number of those like it.
 """
 
@@ -49,7 +49,7 @@ def configure_logging(level: LogLevel, log_format: LogFormat) -> None:
         librdkafka_log.removeFilter(added)
     librdkafka_log.setLevel(logging.NOTSET)
     if threshold > logging.DEBUG:
-        librdkafka_log.setLevel(logging.ERROR)
+        librdkafka_log.setLevel(max(threshold, logging.WARNING))  # its errors are warnings
         librdkafka_log.addFilter(RepeatFilter())
 
 

@@ -20,11 +20,11 @@ from streams.queries.read_only_stores import (
 )
 from streams.queries.store_locations import StoreLocations, ThreadAssignment
 from streams.queries.store_provider import StateStoreProvider
-from streams.runtime.assembly import WorkerResources
 from streams.runtime.state_cleanup import StateDirectoryCleaner
 from streams.runtime.stream_thread import StreamThread
 from streams.runtime.task import Task
 from streams.runtime.watchdog import Watchdog, describe_activity
+from streams.runtime.worker_resources import WorkerResources
 
 log = logging.getLogger(__name__)
 
@@ -162,6 +162,7 @@ class RunningApp:
     def health(self) -> Health:
         """Return the worker's health as of now; see `streams.monitoring.health`."""
         now_s, doing = self._host.monotonic_s(), dict(self._watchdog.activities)
+        outage = self._worker.outage
         threads = [
             report_thread_health(thread, doing.get(thread.name), now_s) for thread in self._threads
         ]
@@ -170,6 +171,7 @@ class RunningApp:
             self._lifecycle.error,
             threads,
             doing,
+            outage="" if outage is None or not outage.is_on else outage.describe(),
             stuck_after_s=self._stuck_after_s,
             now_s=now_s,
         )

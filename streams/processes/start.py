@@ -16,14 +16,20 @@ from uuid import UUID, uuid4
 from state.directory import ProcessSlot, StateDirectory
 from state.errors import StateError
 from state.rocksdb import MemoryBudget
-from streams.common.host import Host, ShiftedHost, SystemHost
-from streams.errors import ConfigError, OutcomeUnknown, StreamsError
+from streams.common.host import Event, Host, ShiftedHost, SystemHost
+from streams.errors import BrokerUnavailable, ConfigError, OutcomeUnknown, StreamsError
 from streams.ledger import ledger_topic
+from streams.membership.broker_outage import BrokerOutage
 from streams.membership.instance_fencing import InstanceFencing, WorkerIds
 from streams.monitoring.metrics import WorkerCollector
 from streams.monitoring.store_sizes import measure_stores
 from streams.processes.announcement import announce_start
 from streams.processes.broker_connector import BROKER_WAIT_S, BrokerConnector
+from streams.processes.broker_wait import (
+    has_run_before,
+    refuse_unknown_names,
+    wait_for_brokers,
+)
 from streams.processes.cluster import Cluster, find_cluster
 from streams.processes.embedded import refuse_application_of_broker_directory
 from streams.processes.endpoints import start_endpoints
@@ -32,7 +38,6 @@ from streams.processes.lifecycle import ApplicationLifecycle
 from streams.processes.running import GLOBAL_THREAD, RunningApp
 from streams.processes.security_watch import SecurityWatch
 from streams.runtime.acls import derive_acls, list_topic_operations
-from streams.runtime.assembly import WorkerResources
 from streams.runtime.assignment import check_topics
 from streams.runtime.clients import Admin, KafkaClientSupplier
 from streams.runtime.commit import CommitStep
@@ -43,6 +48,7 @@ from streams.runtime.offset_metadata import check_metadata_sizes
 from streams.runtime.progress import RestoreListener
 from streams.runtime.stream_thread import StreamThread
 from streams.runtime.task_offsets import TaskOffsets, find_dormant_tasks
+from streams.runtime.worker_resources import WorkerResources
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 
@@ -68,23 +74,27 @@ def start_application(
     number: int = 0,
     worker_count: int = 1,
     restore_listener: RestoreListener | None = None,
+    is_given_up: Callable[[], bool] | None = None,
 ) -> RunningApp:
     """Start one worker of an application in the background and return its handle.
 
     `number` tells the `worker_count` workers apart that one command has started: ports are counted
-    up by it. `on_step` is called at each step of each commit. Raises ConfigError.
+    up by it. `on_step` is called at each step of each commit. With `is_given_up` a broker that is
+    away is waited for where the application has run before, and it ends the wait: StartGivenUp.
+    Raises ConfigError; BrokerUnavailable if no broker answers.
     """
     refuse_application_of_broker_directory(config, topology.application_id)
     collect_less_often()
     shift_file = config.clock_shift_file
     host = SystemHost() if shift_file is None else ShiftedHost(shift_file)
-    brokers = _connect_to_brokers(topology, config)
+    brokers = _find_brokers(topology, config, number, host, is_given_up)
     with ExitStack() as exits:
         directory, directory_id, slot = _claim_slot(config, topology.application_id)
         exits.callback(slot.release_lock)
         stop = host.create_event()
         memory = MemoryBudget(config.rocksdb_memory_max_bytes)
         security_watch = SecurityWatch(brokers.cluster, config.connection, host)
+        outage = _create_outage(config, brokers.cluster, host, stop, security_watch)
         worker = WorkerResources(
             process_id=str(slot.id),
             topology=topology,
@@ -94,16 +104,15 @@ def start_application(
             directory_id=directory_id,
             task_offsets=_find_state(topology, directory, host, memory),
             host=host,
-            open_connection=BrokerConnector(
-                config, brokers.cluster, host, stop, security_watch.renew_refused
-            ),
+            open_connection=outage.open_connection,
+            outage=outage,
             stop=stop,
             metadata_bytes_max=brokers.metadata_bytes_max,
             fencing=_create_fencing(directory, directory_id, slot, host),
             memory=memory,
             restore_listener=restore_listener,
             global_tables=_open_global_tables(
-                topology, config, brokers.clients, directory, slot, host, memory, exits
+                topology, config, brokers.clients, directory, slot, host, memory, exits, outage
             ),
         )
         all_threads_ended = host.create_event()
@@ -135,6 +144,39 @@ class _Brokers:
     cluster: Cluster
     clients: KafkaClientSupplier
     metadata_bytes_max: int
+
+
+def _create_outage(
+    config: StreamsConfig, cluster: Cluster, host: Host, stop: Event, security_watch: SecurityWatch
+) -> BrokerOutage:
+    """Create what opens the worker's own connections, and knows from them of an outage."""
+    connect = BrokerConnector(config, cluster, host, stop, security_watch.renew_refused)
+    return BrokerOutage(
+        cluster.bootstrap_servers,
+        *(host, connect, stop.is_set),
+        give_up_after_s=config.request_timeout_ms / 1000,
+    )
+
+
+def _find_brokers(
+    topology: Topology,
+    config: StreamsConfig,
+    number: int,
+    host: Host,
+    is_given_up: Callable[[], bool] | None,
+) -> _Brokers:
+    """Connect to the brokers; wait for them where the application has run, and may wait.
+
+    Raises ConfigError, BrokerUnavailable; StartGivenUp.
+    """
+    connect = partial(_connect_to_brokers, topology, config)
+    if is_given_up is not None and has_run_before(config, topology.application_id):
+        return wait_for_brokers(connect, config, number, host, is_given_up)
+    try:
+        return connect()
+    except BrokerUnavailable:
+        refuse_unknown_names(config)
+        raise
 
 
 def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
@@ -182,22 +224,22 @@ def _check_rights_to_unlisted_topics(
 ) -> None:
     """Raise AuthorizationError for a topic that is not listed since it may not be described.
 
-    Raises ConfigError if no broker answers.
+    Raises BrokerUnavailable if no broker answers.
     """
     operations = list_topic_operations(derive_acls(topology, config))
     try:
         admin.check_topic_rights({t: each for t, each in operations.items() if t not in listed})
     except OutcomeUnknown as error:
-        raise ConfigError(f"the rights to topics can't be looked at: {error}") from error
+        raise BrokerUnavailable(f"the rights to topics can't be looked at: {error}") from error
 
 
 def _create_ledger(admin: Admin, application_id: str, replication_factor: int) -> None:
-    """Create the topic of the application's ledger if there is none. Raises ConfigError."""
+    """Create the topic of the application's ledger if there is none. Raises BrokerUnavailable."""
     topic = ledger_topic(application_id)
     try:
         admin.create_topics({topic: 1}, {topic: LEDGER_SETTINGS}, replication_factor)
     except OutcomeUnknown as error:
-        raise ConfigError(f"the ledger can't be made: {error}") from error
+        raise BrokerUnavailable(f"the ledger can't be made: {error}") from error
 
 
 def _find_state(
@@ -321,6 +363,7 @@ def _open_global_tables(
     host: SystemHost,
     memory: MemoryBudget,
     exits: ExitStack,
+    outage: BrokerOutage,
 ) -> GlobalTables | None:
     """Open the replicas of the global tables in this worker's own part of the directory."""
     tables = topology.global_tables
@@ -338,6 +381,7 @@ def _open_global_tables(
         list_topics=lambda: admin.fetch_partition_counts().keys(),
         host=host,
         timeout_ms=config.task_timeout_ms,
+        is_overdue=outage.is_overdue,
     )
     return GlobalTables(
         tables,
@@ -347,6 +391,7 @@ def _open_global_tables(
         admin=admin,
         host=host,
         timeout_ms=config.task_timeout_ms,
+        is_overdue=outage.is_overdue,
         topic_check_ms=config.metadata_max_age_ms,
         security=clients.security,
     )

@@ -2,7 +2,9 @@
 
     a worker ends with     the watcher
     status 0               goes on with the others
-    a status above 0       ends the others and takes over the status: the mistake is in all of them
+    status 75              starts it again after a moment: brokers did not answer, or not in time,
+                           which may pass; ends with it if no other worker is left
+    another status         ends the others and takes over the status: the mistake is in all of them
     a signal               starts it again: it takes its slot, its tasks and its state back at once;
                            unless it has ended so `_DEATHS_MAX` times in a row within `_QUICKLY_S`
 
@@ -33,6 +35,9 @@ from streams.processes.signals import (
     write_line,
 )
 
+OUTAGE_STATUS = os.EX_TEMPFAIL
+"""The exit status of a worker that no broker answers, or not in time: 75, as in sysexits.h."""
+OUTAGE_PAUSE_S = 5.0
 _QUICKLY_S = 5.0
 _DEATHS_MAX = 5
 _INTERVAL_S = 0.05
@@ -97,6 +102,8 @@ class _Watcher:
         self._run = run
         self._timeout_s = timeout_s
         self._children: dict[int, _WorkerProcess] = {}
+        self._start_times_s: dict[int, float] = {}
+        """The numbers of workers that are started again, and the monotonic times at which."""
         self._stopping = False
         self._is_signalled = False
         self._status_if_killed = 0
@@ -125,8 +132,19 @@ class _Watcher:
                 if ended:
                     exit_code = os.waitstatus_to_exitcode(wait_status)
                     self._handle_worker_end(pid, self._children.pop(pid), exit_code)
+            self._start_due_workers()
             if self._children:
                 time.sleep(_INTERVAL_S)
+
+    def _start_due_workers(self) -> None:
+        """Start the workers again whose brokers were away, unless no other worker is left."""
+        if self._start_times_s and not self._children and not self._stopping:
+            self.status = OUTAGE_STATUS
+            return
+        for number, at_s in tuple(self._start_times_s.items()):
+            if time.monotonic() >= at_s:
+                del self._start_times_s[number]
+                self.start_worker(number)
 
     def handle_stop_signal(self, signal_number: int, frame: FrameType | None) -> None:
         """Handle SIGTERM or SIGINT: the first stops the workers, the second kills them."""
@@ -160,6 +178,10 @@ class _Watcher:
         if self._stopping:
             status = self._judge_end(pid, exit_code)
             self.status = self.status or status
+            return
+        if exit_code == OUTAGE_STATUS:
+            write_line(f"worker {pid} has ended, since brokers did not answer in time")
+            self._start_times_s[worker.number] = time.monotonic() + OUTAGE_PAUSE_S
             return
         if exit_code < 0:
             quickly = time.monotonic() - worker.started_at_s < _QUICKLY_S

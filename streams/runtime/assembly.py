@@ -11,17 +11,12 @@ from functools import partial
 from typing import Any
 
 from state.cache import ObjectCache
-from state.directory import StateDirectory
 from state.recent_windows import RECENT_WINDOWS_MAX_BYTES
-from state.rocksdb import MemoryBudget
-from streams.common.host import Event, Host
 from streams.ledger import ledger_topic
 from streams.membership.classic_member import ClassicProtocolMember
-from streams.membership.connection import OpenConnection
 from streams.membership.departed_producers import abort_departed_transactions
 from streams.membership.group_member import GroupMember, MemberTimeouts
 from streams.membership.group_offsets import check_groups_listed, fetch_group_offsets
-from streams.membership.instance_fencing import InstanceFencing
 from streams.membership.producer_identity import (
     check_transaction_coordinator,
     fetch_producer_identity,
@@ -37,7 +32,6 @@ from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier
 from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
-from streams.runtime.global_tables import GlobalTables
 from streams.runtime.group_size_limits import fetch_group_size_limits
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.ledger_writer import LedgerWriter
@@ -46,50 +40,20 @@ from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.partition_group import RecordOrderSettings
 from streams.runtime.producer_creation import RequireWanted
 from streams.runtime.producers import TaskProducers
-from streams.runtime.progress import RestoreListener
 from streams.runtime.purge import RepartitionPurger
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
-from streams.runtime.task_offsets import TaskOffsets
 from streams.runtime.thread_dependencies import ThreadDependencies
 from streams.runtime.thread_state import ThreadState
+from streams.runtime.worker_resources import WorkerResources
 from streams.settings.config import StreamsConfig
-from streams.topology.build import Topology
 
 _REASON_MAX = 500
 _ASSIGNMENT_WAIT_S = 0.1
 _RESTORE_TIMEOUT_S = 5.0
 _RIGHTS_TIMEOUT_S = 2.0
 """How long a look at the rights may delay a recovery."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerResources:
-    """Holds what the threads of one worker share: configuration, clients, directory and machine.
-
-    `process_id` outlives the process: see `ProcessSlot`.
-    """
-
-    process_id: str
-    topology: Topology
-    config: StreamsConfig
-    clients: KafkaClientSupplier
-    directory: StateDirectory
-    host: Host
-    open_connection: OpenConnection
-    stop: Event
-    metadata_bytes_max: int
-    """The brokers' limit in bytes for the metadata of an offset."""
-    memory: MemoryBudget | None = None
-    """The memory of RocksDB, for all stores of the process."""
-    restore_listener: RestoreListener | None = None
-    directory_id: str = ""
-    """The id of the state directory."""
-    task_offsets: TaskOffsets = field(default_factory=TaskOffsets)
-    global_tables: GlobalTables | None = None
-    fencing: InstanceFencing | None = None
-    """Gives the worker other ids where its members are fenced again and again."""
 
 
 def _create_ledger_writer(worker: WorkerResources) -> LedgerWriter | None:
@@ -162,6 +126,7 @@ def _create_restorer(
         worker.host,
         is_transactional=worker.config.exactly_once,
         timeout_ms=worker.config.task_timeout_ms,
+        is_overdue=worker.is_overdue,
         accepts_loss=worker.config.accepts_changelog_loss,
         listener=worker.restore_listener,
         before_batch=lambda: on_commit_step(CommitStep.RESTORING),
@@ -241,6 +206,7 @@ def _create_task_producers(worker: WorkerResources, member: GroupMember) -> Task
         is_member=member.confirm_membership,
         host=worker.host,
         creation_timeout_ms=worker.config.task_timeout_ms,
+        is_overdue=worker.is_overdue,
         name_task=partial(name_task_by_topic, worker.topology),
     )
 
@@ -277,8 +243,7 @@ def create_stream_loop(
     """Create the loop of thread `thread_number`, with clients and a membership of its own."""
     topology, config, clients = worker.topology, worker.config, worker.clients
     security_version = clients.security.version
-    own = _create_thread_clients(clients, thread_number)
-    counters = ThreadCounters()
+    own, counters = _create_thread_clients(clients, thread_number), ThreadCounters()
     planner = _create_assignor(worker, own.admin)
     member = _create_member(worker, thread_number, planner, own.admin)
     purger, changelog_purger = _create_purgers(worker, own.admin)
@@ -333,6 +298,7 @@ def create_stream_loop(
             security=clients.security,
             security_version=security_version,
             renew_clients=renew_clients,
+            outage=worker.outage,
         )
     )
 
@@ -387,6 +353,7 @@ def _create_member(
             config.task_timeout_ms,
         ),
         is_stopping=worker.stop.is_set,
+        is_overdue=worker.is_overdue,
         host=worker.host,
         topology=assignor.declared,
         fencing=worker.fencing,

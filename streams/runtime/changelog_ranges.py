@@ -6,7 +6,8 @@ import logging
 
 from streams.common.host import Host
 from streams.common.topic_partitions import Partition
-from streams.errors import OutcomeUnknown, StreamsError
+from streams.errors import BrokerUnavailable, OutcomeUnknown
+from streams.membership.broker_outage import IsOverdue, create_overdue_check
 from streams.runtime.changelog import ChangelogRange, tombstone_retention_ms
 from streams.runtime.interfaces import AdminClient
 from streams.runtime.logged_store import LoggedStore
@@ -20,15 +21,24 @@ RETRY_S = 0.2
 class ChangelogRangeFetcher:
     """Fetches the ranges of changelogs, and waits between attempts while no broker answers.
 
-    `name` names the restore in messages. `timeout_ms` is how long no broker may answer before
-    StreamsError is raised; infinite for one that waits for ever.
+    `name` names the restore in messages. `timeout_ms` is how long requests may fail before
+    BrokerUnavailable is raised; infinite for one that waits for ever.
     """
 
-    def __init__(self, name: str, admin: AdminClient, host: Host, *, timeout_ms: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        admin: AdminClient,
+        host: Host,
+        *,
+        timeout_ms: float,
+        is_overdue: IsOverdue | None = None,
+    ) -> None:
         self._name = name
         self._admin = admin
         self._host = host
         self._timeout_s = timeout_ms / 1000
+        self._is_overdue = is_overdue or create_overdue_check(host)
         self._topic_details: dict[str, tuple[str, int | None]] = {}
         """The id and the tombstone retention of each changelog topic."""
         self._retry_at_s = 0.0
@@ -37,7 +47,7 @@ class ChangelogRangeFetcher:
     def fetch_ranges(self, stores: list[LoggedStore]) -> dict[Partition, ChangelogRange] | None:
         """Fetch the range of each store's changelog; None if that has to be tried again later.
 
-        Raises: StreamsError after `timeout_ms` without an answer.
+        Raises: BrokerUnavailable after `timeout_ms` without an answer.
         """
         if self._host.monotonic_s() < self._retry_at_s:
             return None
@@ -78,12 +88,12 @@ class ChangelogRangeFetcher:
     def _schedule_retry(self, error: OutcomeUnknown) -> None:
         """Schedule another fetch after one that got no answer.
 
-        Raises: StreamsError after `timeout_ms` without an answer.
+        Raises: BrokerUnavailable after `timeout_ms` without an answer.
         """
         now_s = self._host.monotonic_s()
         if self._failing_since_s is None:
             self._failing_since_s = now_s
             log.warning("%s asks again: %s", self._name, error)
-        if now_s - self._failing_since_s > self._timeout_s:
-            raise StreamsError(f"no answer for {self._timeout_s:g} s: {error}") from error
+        if self._is_overdue(self._failing_since_s, self._timeout_s):
+            raise BrokerUnavailable(f"no answer for {self._timeout_s:g} s: {error}") from error
         self._retry_at_s = now_s + RETRY_S

@@ -29,7 +29,8 @@ from typing import Any, Generic
 from state.errors import StoreCorrupted
 from streams.common.host import Host
 from streams.common.topic_partitions import Partition
-from streams.errors import StreamsError
+from streams.errors import BrokerUnavailable
+from streams.membership.broker_outage import IsOverdue, create_overdue_check
 from streams.runtime.changelog import (
     ChangelogRange,
     are_tombstones_expired,
@@ -59,16 +60,14 @@ _STALL_LOG_AFTER_S = 1.0
 _FIRST_LOG_AFTER_S = 2.0
 _LOG_INTERVAL_S = 5.0
 _CORRUPTIONS_MAX = 3
-"""The number of times that a task's stores may be found corrupt while they are restored.
-
-Once one is found corrupt again, the machine is taken to be damaged."""
+"""How often a task's stores may be corrupt; the machine is taken to be damaged after that."""
 
 
 class StoreChangelogReader(Generic[T]):
     """Restores the stores of tasks from their changelogs with one consumer.
 
     `is_transactional`: whether changelogs are written in transactions. `timeout_ms` is how long a
-    restore may make no progress, or the broker be away, before StreamsError is raised.
+    restore may make no progress, by `is_overdue`, before BrokerUnavailable is raised.
     `accepts_loss`: a store is also restored from a changelog whose first records are gone.
     `before_batch` is called before each batch is loaded: a test may end the process there. Kafka
     Streams' counterpart is StoreChangelogReader.
@@ -86,25 +85,27 @@ class StoreChangelogReader(Generic[T]):
         *,
         is_transactional: bool,
         timeout_ms: int,
+        is_overdue: IsOverdue | None = None,
         accepts_loss: bool = False,
         listener: RestoreListener | None = None,
         before_batch: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = name
         self._consumer = consumer
-        self._ranges = ChangelogRangeFetcher(name, admin, host, timeout_ms=timeout_ms)
+        self._is_overdue = is_overdue or create_overdue_check(host)
+        self._ranges = ChangelogRangeFetcher(
+            name, admin, host, timeout_ms=timeout_ms, is_overdue=self._is_overdue
+        )
         self._host = host
         self._is_transactional = is_transactional
         self._accepts_loss = accepts_loss
         self._timeout_s = timeout_ms / 1000
         self._listener = listener or RestoreListener()
         self._before_batch = before_batch
-        self.restored_records = 0
-        """The number of records restored since the start."""
+        self.restored_records = 0  # since the start
         self.progress: tuple[RestoreProgress, ...] = ()
-        """The progress of the stores that are behind, as of the last report."""
-        self.restored: RestoredTasks[T] = RestoredTasks(host)
-        """The tasks whose stores are all restored, until they are taken."""
+        """That of the stores that are behind, as of the last report."""
+        self.restored: RestoredTasks[T] = RestoredTasks(host)  # until they are taken
         self._tasks: dict[str, TaskRestoration[T]] = {}
         self._stores_behind: dict[Partition, StoreRestoration[T]] = {}
         self._log_at_s = 0.0
@@ -369,7 +370,7 @@ class StoreChangelogReader(Generic[T]):
             self.restored.add_task(task_restoration.task)
 
     def _check_progress(self) -> None:
-        """Update the progress, log it every few seconds, and raise StreamsError if it stalls."""
+        """Update and log the progress, and raise BrokerUnavailable if it stalls."""
         now_s = self._host.monotonic_s()
         self.progress = tuple(
             replay.snapshot_progress(now_s) for replay in self._stores_behind.values()
@@ -377,15 +378,16 @@ class StoreChangelogReader(Generic[T]):
         if now_s < self._log_at_s or not self._stores_behind:
             return
         self._log_at_s = now_s + _LOG_INTERVAL_S
-        still_s = now_s - max(replay.progressed_at_s for replay in self._stores_behind.values())
+        still_since_s = max(each.progressed_at_s for each in self._stores_behind.values())
         for store in self.progress:
             log.info("%s", store)
-        if still_s > self._timeout_s:
+        if self._is_overdue(still_since_s, self._timeout_s):
             where = ", ".join(
                 f"{s.changelog} at {s.next_offset} of {s.end_offset}" for s in self.progress
             )
-            raise StreamsError(f"a restore has stood still for {still_s:.0f} s: {where}")
-        if still_s > _STALL_LOG_AFTER_S:
+            still_s = now_s - still_since_s
+            raise BrokerUnavailable(f"a restore has stood still for {still_s:.0f} s: {where}")
+        if now_s - still_since_s > _STALL_LOG_AFTER_S:
             waiting = ", ".join(str(each.changelog) for each in self.progress)
             log.info("waiting for an open transaction to end, or for the broker, on %s", waiting)
 

@@ -14,8 +14,9 @@ from typing import Any
 from state.replica import CopiedRecord
 from state.shown_values import hide_values, quote_value, read_text
 from streams.common.host import Event, Host
-from streams.errors import OutcomeUnknown, SerdeError, StreamsError
+from streams.errors import BrokerUnavailable, OutcomeUnknown, SerdeError, StreamsError
 from streams.graph.nodes import GlobalTableSpec
+from streams.membership.broker_outage import IsOverdue, create_overdue_check
 from streams.runtime.clients import translate_delivery_error
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
@@ -44,6 +45,7 @@ class RecordCopier:
         list_topics: Callable[[], Collection[str]],
         host: Host,
         timeout_ms: int = 300_000,
+        is_overdue: IsOverdue | None = None,
         counters: ThreadCounters | None = None,
     ) -> None:
         self.counters = counters or ThreadCounters()
@@ -57,6 +59,7 @@ class RecordCopier:
         self._create_producer = create_producer
         self._host = host
         self._timeout_s = timeout_ms / 1000
+        self._is_overdue = is_overdue or create_overdue_check(host)
         self._producer: ProducerClient | None = None
         self._undelivered: list[Exception] = []
         self._tables_without_key: set[str] = set()
@@ -72,8 +75,8 @@ class RecordCopier:
         Returns None where `stop` is set before brokers have them. Records without a key are
         skipped, as in any table.
 
-        Raises: StreamsError for a record that the handler does not let pass, and where brokers take
-        no dead letters for the time-out.
+        Raises: StreamsError for a record that the handler does not let pass, BrokerUnavailable
+        where brokers take no dead letters for the time-out.
         """
         began_at_s = self._host.monotonic_s()
         while True:
@@ -83,8 +86,8 @@ class RecordCopier:
                 return [record for record in converted if record is not None]
             except OutcomeUnknown as error:
                 self.discard_producer()
-                if self._host.monotonic_s() - began_at_s > self._timeout_s:
-                    raise StreamsError(
+                if self._is_overdue(began_at_s, self._timeout_s):
+                    raise BrokerUnavailable(
                         f"dead letters of global table {table.store.name!r} could not be written "
                         f"for {self._timeout_s:g} s: {error}"
                     ) from error

@@ -29,8 +29,9 @@ from streams.common.host import Event, Host
 from streams.common.topic_partitions import Partition
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
-from streams.errors import OutcomeUnknown, StreamsError
+from streams.errors import BrokerUnavailable, OutcomeUnknown, StreamsError
 from streams.graph.nodes import GlobalTableSpec
+from streams.membership.broker_outage import IsOverdue, create_overdue_check
 from streams.runtime.changelog import ChangelogRange, find_restore_start, tombstone_retention_ms
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.global_store import ReadOnlyGlobalStore
@@ -51,9 +52,9 @@ class GlobalTables:
 
     `replicas` are by the name of their store: opened, and closed when nobody reads them any more,
     by the caller. `copier` converts records, and decides about those that can't be read.
-    `timeout_ms` is how long copying may make no progress at the start, or the broker
-    be away. `security` is that of `admin` and of the consumer that `create_consumer` creates. The
-    ids of the topics are fetched again every `topic_check_ms`.
+    `timeout_ms` is how long copying may make no progress at the start, by `is_overdue`. `security`
+    is that of `admin` and of the consumer that `create_consumer` creates. The ids of the topics are
+    fetched again every `topic_check_ms`.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class GlobalTables:
         admin: AdminClient,
         host: Host,
         timeout_ms: int = 300_000,
+        is_overdue: IsOverdue | None = None,
         topic_check_ms: int = 300_000,
         security: CurrentSecurity | None = None,
     ) -> None:
@@ -79,6 +81,7 @@ class GlobalTables:
         self._host = host
         self._copier = copier
         self._timeout_s = timeout_ms / 1000
+        self._is_overdue = is_overdue or create_overdue_check(host)
         self._checkpoints: dict[str, StoreCheckpoint] = {}
         self._topic_ids: Mapping[str, int] = {}
         """The hash of the id of each topic when copying began."""
@@ -181,8 +184,10 @@ class GlobalTables:
                 break
             except OutcomeUnknown as error:
                 self._security.note_client_error()  # an admin client tells of none by itself
-                if self._host.monotonic_s() - began_at_s > self._timeout_s:
-                    raise StreamsError(f"no answer for {self._timeout_s:g} s: {error}") from error
+                if self._is_overdue(began_at_s, self._timeout_s):
+                    raise BrokerUnavailable(
+                        f"no answer for {self._timeout_s:g} s: {error}"
+                    ) from error
                 stop.wait(_RETRY_S)
         else:
             return
@@ -267,7 +272,7 @@ class GlobalTables:
         return {part.partition: at for part, at in zip(ranges, starts, strict=True)}
 
     def _copy_until_caught_up(self, consumer: ConsumerClient, stop: Event) -> None:
-        """Copy records until no partition has a lag, and raise StreamsError if that stalls."""
+        """Copy records until no partition has a lag, and raise BrokerUnavailable if that stalls."""
         began_s = progressed_at_s = logged_at_s = self._host.monotonic_s()
         while not stop.is_set():
             self._security.require_accepted()
@@ -291,8 +296,8 @@ class GlobalTables:
             if now_s - logged_at_s > _REPORT_EVERY_S:
                 logged_at_s = now_s
                 log.info("global tables: %d records copied, lags %s", self.copied_records, lags)
-            if now_s - progressed_at_s > self._timeout_s:
-                raise StreamsError(
+            if self._is_overdue(progressed_at_s, self._timeout_s):
+                raise BrokerUnavailable(
                     f"the global tables of {sorted(self._tables)} have stood still for "
                     f"{self._timeout_s:g} s, with lags {lags}"
                 )

@@ -155,7 +155,7 @@ class StreamLoop:
     def run_once(self) -> None:
         """Take one turn of the loop, and recover from what goes wrong. Raises StreamsError."""
         self._mark_progress()
-        self.recovery.run_with_recovery(self._do_next_steps)
+        self.recovery.run_turn(self._do_next_steps)
 
     def commit_now(self) -> None:
         """Commit all tasks now, and recover from what goes wrong. Raises StreamsError.

@@ -8,7 +8,7 @@ attempts that the stream thread starts and looks after:
     is under way        goes on with what runs
     has the producer    takes it: offsets that are read from now on are the predecessor's last
     met OutcomeUnknown  starts another one after a moment; once the task has failed for
-                        `task_timeout_ms`, StreamsError ends the thread
+                        `task_timeout_ms` while brokers answered, an error ends the thread
     met another error   raises it, as if the stream thread had met it
 
 Before each attempt the group is asked whether it still has this member: a producer that a zombie
@@ -28,7 +28,8 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from streams.common.host import Host, SpawnedThread
-from streams.errors import OutcomeUnknown, StreamsError
+from streams.errors import BrokerUnavailable, OutcomeUnknown, StreamsError
+from streams.membership.broker_outage import IsOverdue, create_overdue_check
 from streams.runtime.interfaces import ProducerClient
 
 log = logging.getLogger(__name__)
@@ -146,11 +147,13 @@ class ProducerCreations:
         host: Host,
         *,
         timeout_ms: int,
+        is_overdue: IsOverdue | None = None,
     ) -> None:
         self._create_producer = create_producer
         self._check_membership = check_membership
         self._host = host
         self._timeout_ms = timeout_ms
+        self._is_overdue = is_overdue or create_overdue_check(host)
         self._by_task: dict[str, _Creation] = {}
         self._unwanted: dict[str, _Attempt] = {}
         """Attempts that were cancelled and are not over, by the name of the task."""
@@ -277,8 +280,8 @@ class ProducerCreations:
         creation.attempt, creation.failure = None, str(error)
         if creation.failing_since_s is None:
             creation.failing_since_s = now_s
-        if now_s - creation.failing_since_s > self._timeout_ms / 1_000:
-            raise StreamsError(
+        if self._is_overdue(creation.failing_since_s, self._timeout_ms / 1_000):
+            raise BrokerUnavailable(
                 f"task {task_name} has got no producer for {self._timeout_ms} ms "
                 f"(task_timeout_ms): {error}"
             ) from error

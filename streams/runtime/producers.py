@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 
 from streams.common.host import Host
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.membership.broker_outage import IsOverdue
 from streams.membership.connection import ConnectionLost
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.producer_creation import CreateProducer, ProducerCreations
@@ -59,6 +60,7 @@ class TaskProducers:
         is_member: Callable[[], bool],
         host: Host,
         creation_timeout_ms: int,
+        is_overdue: IsOverdue | None = None,
         name_task: Callable[[str], str] = str,
     ) -> None:
         self._create_producer = create_producer
@@ -77,6 +79,7 @@ class TaskProducers:
             self._check_task_membership,
             host,
             timeout_ms=creation_timeout_ms,
+            is_overdue=is_overdue,
         )
         """The producers of single tasks that are being created."""
 

@@ -17,7 +17,6 @@ from streams.common.user_code import describe_error
 from streams.errors import StreamsError, UserError
 from streams.membership.instance_fencing import IdentityReplaced
 from streams.runtime.assembly import (
-    WorkerResources,
     announce_shutdown,
     create_stream_loop,
     leave_for_ended_thread,
@@ -27,6 +26,7 @@ from streams.runtime.loop import StreamLoop
 from streams.runtime.task import Task
 from streams.runtime.thread_state import ThreadState, create_thread_state
 from streams.runtime.watchdog import ThreadFailure
+from streams.runtime.worker_resources import WorkerResources
 from streams.settings.uncaught_exceptions import (
     ReplacementBackOff,
     UncaughtExceptionHandler,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from streams.common.host import Event, Host
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
+from streams.membership.broker_outage import BrokerOutage
 from streams.membership.group_member import GroupMember
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.commit import CommitStep, PartitionOffsets
@@ -46,6 +47,7 @@ class ThreadDependencies:
     uncommitted_bytes_max: int
     """The limit for uncommitted writes of this thread; -1 for none."""
     task_timeout_ms: int
+    """How long tasks may fail to commit while brokers answer."""
     on_state_change: Callable[[ThreadState], None]
     """Is called with REBALANCING and RUNNING."""
     on_commit_step: Callable[[CommitStep], None]
@@ -81,6 +83,8 @@ class ThreadDependencies:
     """The version of it with which the thread's clients were created."""
     renew_clients: Callable[[], None] = lambda: None
     """Replaces the thread's clients, but for producers, by others with the present security."""
+    outage: BrokerOutage | None = None
+    """Knows whether any broker answers; None where one always does."""
     decide_replacement: Callable[[Exception], bool] = lambda error: False
     """Is called with the error that ends the loop, and returns whether another loop takes its
     place, and its membership."""

@@ -14,6 +14,11 @@
     AuthorizationError and any other
     StreamsError     everything                    closed; the thread ends, the error is reported
 
+While no broker answers (`BrokerOutage`) nothing is polled or tried: the thread waits, and what is
+uncommitted is given up after `request_timeout_ms`, as if a call had waited for so long. However
+long the outage is, the thread goes on after it: `task_timeout_ms` is for tasks that fail while
+brokers answer.
+
 A task that is rolled back stays open: the committed offsets are read back, stable; its stores are
 restored from where they are; the consumer goes on from the offsets.
 """
@@ -26,6 +31,7 @@ from weakref import WeakKeyDictionary
 
 from state.errors import StateError
 from streams.errors import (
+    BrokerUnavailable,
     GenerationOver,
     OutcomeUnknown,
     PositionRefused,
@@ -35,7 +41,9 @@ from streams.errors import (
     TaskOutcomeUnknown,
     ValueRefused,
 )
+from streams.membership.broker_outage import create_overdue_check
 from streams.runtime.clients.errors import TopicRefused
+from streams.runtime.recovery_log import RecoveryLog
 from streams.runtime.task import Task, TaskState
 from streams.runtime.thread_dependencies import ThreadDependencies
 from streams.runtime.thread_state import ThreadState
@@ -44,6 +52,8 @@ from streams.runtime.thread_tasks import ThreadTasks
 log = logging.getLogger(__name__)
 
 _BACK_OFF_S = 0.2
+_OUTAGE_TURN_S = 0.2
+"""How long a turn of the loop is while no broker answers."""
 _TASK_WAIT_MIN_S, _TASK_WAIT_MAX_S = 1.0, 60.0
 _RIGHTS_CHECK_INTERVAL_S = 60.0
 """How often at most the rights are looked at for failures that tell of no missing right."""
@@ -65,9 +75,44 @@ class ThreadRecovery:
         """The monotonic time of the first failure since the last commit; None if there was none."""
         self.last_failure = ""
         """The reason of the last recovery since the last commit; empty if there was none."""
+        self._recovery_log = RecoveryLog(dependencies.name, dependencies.host.monotonic_s)
+        self._is_overdue = create_overdue_check(dependencies.host)
+        if dependencies.outage is not None:
+            self._is_overdue = dependencies.outage.is_overdue
         self._rights_check_at_s = 0.0
         self._failing_since_s: WeakKeyDictionary[Task, float] = WeakKeyDictionary()
         """The tasks whose own transaction has failed since their last commit, and since when."""
+
+    def run_turn(self, do_next_steps: Callable[[], None]) -> None:
+        """Run the next steps, or wait for a moment while no broker answers; recover from errors.
+
+        Raises StreamsError for errors that allow no recovery.
+        """
+        outage = self._dependencies.outage
+        is_away = outage is not None and outage.is_on
+        self.run_with_recovery(self._wait_for_broker if is_away else do_next_steps)
+
+    def _wait_for_broker(self) -> None:
+        """Wait for a moment, and ask for the end of an outage; give up what is uncommitted."""
+        parts, outage = self._dependencies, self._dependencies.outage
+        assert outage is not None
+        is_given_up = outage.measure_s() >= outage.give_up_after_s
+        if is_given_up and any(task.commit_needed for task in self._tasks.by_name.values()):
+            # A transaction would end by its own time-out, and fence its producer.
+            raise OutcomeUnknown("what is not committed is given up")
+        parts.stop.wait(_OUTAGE_TURN_S)
+        if not parts.stop.is_set():
+            outage.ask_if_due()
+
+    def _is_broker_away(self, error: Exception) -> bool:
+        """Return whether an error is that no broker answers, which is asked of them."""
+        outage = self._dependencies.outage
+        return (
+            outage is not None
+            and isinstance(error, OutcomeUnknown)
+            and not self._dependencies.stop.is_set()
+            and not outage.ask_broker()
+        )
 
     def run_with_recovery(self, action: Callable[[], None]) -> None:
         """Run `action` and recover from errors that allow it; raise StreamsError for others."""
@@ -115,6 +160,7 @@ class ThreadRecovery:
         """Clear the last failure: the thread works."""
         self.failing_since_s = None
         self.last_failure = ""
+        self._recovery_log.note_commit()
 
     def clear_failure_if_idle(self) -> None:
         """Clear the last failure if all tasks have run for some seconds with nothing to commit."""
@@ -167,15 +213,19 @@ class ThreadRecovery:
         task, now_s, failing_s = tasks.by_name.get(error.task), parts.host.monotonic_s(), 0.0
         if task is not None:  # else it was closed in the rebalance for which it was committed
             failing_s = now_s - self._failing_since_s.setdefault(task, now_s)
+        if self._is_broker_away(error):
+            self._failing_since_s.clear()  # what fails is no single task
+            self._recover_from(error)
+            return
         if not error.is_alone:
             self._recover_from(error)
         else:
-            log.warning("%s starts one task over from what is committed: %s", parts.name, error)
+            self._recovery_log.log_recovery("one task", str(error))
             parts.counters.count_recovery(error)
             self._check_rights_if_due()
-            if failing_s > parts.task_timeout_ms / 1000:
+            if self._is_overdue(now_s - failing_s, parts.task_timeout_ms / 1000):
                 self._check_rights()
-                raise StreamsError(
+                raise BrokerUnavailable(
                     f"no commit for {parts.task_timeout_ms} ms (task_timeout_ms): {error}"
                 ) from error
             parts.on_state_change(ThreadState.REBALANCING)
@@ -210,17 +260,19 @@ class ThreadRecovery:
         if a right is missing, as found at such an end or by `_check_rights_if_due`.
         """
         parts, tasks = self._dependencies, self._tasks
-        log.warning("%s starts over from what is committed: %s", parts.name, error)
+        is_away = self._is_broker_away(error)
+        reason = f"{parts.outage.describe()} ({error})" if is_away and parts.outage else str(error)
+        self._recovery_log.log_recovery("", reason)
         parts.counters.count_recovery(error)
-        self.last_failure = str(error)
+        self.last_failure = reason
         now_s = parts.host.monotonic_s()
         if self.failing_since_s is None:
             self.failing_since_s = now_s
-        if isinstance(error, OutcomeUnknown):
+        if isinstance(error, OutcomeUnknown) and not is_away:
             self._check_rights_if_due()
-        if now_s - self.failing_since_s > parts.task_timeout_ms / 1000:
+        if not is_away and self._is_overdue(self.failing_since_s, parts.task_timeout_ms / 1000):
             self._check_rights()
-            raise StreamsError(
+            raise BrokerUnavailable(
                 f"no commit for {parts.task_timeout_ms} ms (task_timeout_ms): {error}"
             ) from error
         if isinstance(error, TaskMigrated):

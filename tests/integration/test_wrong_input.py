@@ -43,8 +43,8 @@ def run(
     )
 
 
-def check(result: subprocess.CompletedProcess[str], *parts: str) -> None:
-    assert result.returncode == 2, result.stderr
+def check(result: subprocess.CompletedProcess[str], *parts: str, status: int = 2) -> None:
+    assert result.returncode == status, result.stderr
     assert "Traceback" not in result.stderr + result.stdout
     for part in parts:
         assert part in " ".join(result.stderr.split()), result.stderr
@@ -191,7 +191,15 @@ def test_a_broker_that_is_not_there(program: Program) -> None:
         unused.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{unused.getsockname()[1]}"
         result = program.run("--bootstrap-servers", address)
-    check(result, f"no Kafka broker answers at bootstrap_servers='{address}'", "check the address")
+    why = f"no Kafka broker answers at bootstrap_servers='{address}'"
+    check(result, why, "check the address", status=75)
+
+
+def test_a_broker_whose_name_does_not_exist(program: Program) -> None:
+    result = program.run("--bootstrap-servers", "kafka.invalid:9092")
+    assert result.returncode in (2, 75), result.stderr  # 75 where names can't be looked up at all
+    if result.returncode == 2:
+        check(result, "no such host: check the address")
 
 
 def test_a_misspelt_setting(program: Program) -> None:

@@ -32,6 +32,9 @@ SILENT: dict[str, Any] = {
     "workers": 2,
     "kind": "collect",
 }
+OUTAGE_SEEDS = 2
+OUTAGES: dict[str, Any] = {"workers": 2, "kind": "collect", "task_timeout_ms": 8_000}
+"""With time-outs of a session, a transaction and a task that are shorter than the outages."""
 SEEDS = 10  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
 
 
@@ -151,3 +154,14 @@ def test_histories_of_the_runtime_are_about_something() -> None:
 def test_a_seed_is_the_same_history_of_the_runtime_in_every_process() -> None:
     module, history = "tests.simulation.runtime", "history import RuntimeHistory"
     assert fingerprints("1", module, history) == fingerprints("2", module, history)
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "exactly_once", "at_least_once"])
+@pytest.mark.parametrize("seed", range(OUTAGE_SEEDS))
+def test_every_law_holds_through_outages_longer_than_any_time_out(
+    guarantee: str, seed: int
+) -> None:
+    chosen = scenario(seed, focus="long outages", guarantee=guarantee, switches=False, **OUTAGES)
+    found = find_failure(RuntimeHistory, chosen)
+    assert not found, found

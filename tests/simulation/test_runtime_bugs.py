@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.simulation.history import find_failure
@@ -13,6 +15,7 @@ from tests.simulation.runtime.bugs import (
     VERSION_BUGS,
     Bug,
     Planted,
+    outages_counted_as_failures,
     stores_emptied_at_each_start,
 )
 from tests.simulation.runtime.checkers import RuntimeChecker
@@ -66,6 +69,23 @@ def test_a_task_that_nobody_has_after_a_round_is_found(bug: Bug, focus: str) -> 
     for seed in range(SEEDS):
         chosen = scenario(seed, focus=focus, **STRAGGLERS)
         violation = RuntimeHistory(chosen, bug, []).run()
+        if violation is not None and violation.checker == "progress":
+            return
+    pytest.fail(f"nothing is seen in {SEEDS} histories")
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "exactly_once", "at_least_once"])
+def test_an_outage_that_ends_a_thread_is_found(guarantee: str) -> None:
+    outages: dict[str, Any] = {
+        "workers": 2,
+        "kind": "collect",
+        "task_timeout_ms": 8_000,
+        "switches": False,
+    }
+    for seed in range(SEEDS):
+        chosen = scenario(seed, focus="long outages", guarantee=guarantee, **outages)
+        violation = RuntimeHistory(chosen, outages_counted_as_failures, []).run()
         if violation is not None and violation.checker == "progress":
             return
     pytest.fail(f"nothing is seen in {SEEDS} histories")

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, New
 
 from streams.command_lines import format_broker_command
 from streams.common.topic_partitions import Partition
-from streams.errors import AuthorizationError, ConfigError, OutcomeUnknown
+from streams.errors import AuthorizationError, BrokerUnavailable, OutcomeUnknown
 from streams.runtime.clients.admin_requests import (
     Right,
     count_partitions,
@@ -60,14 +60,14 @@ class Admin:
         self._retry_s = retry_s
 
     def fetch_partition_counts_at_start(self, timeout_s: float) -> dict[str, int]:
-        """Return every topic's number of partitions; raise ConfigError if no broker answers.
+        """Return every topic's number of partitions.
 
-        Raises: ConfigError if no broker answers.
+        Raises: BrokerUnavailable if no broker answers.
         """
         try:
             metadata = self._admin.list_topics(timeout=timeout_s)
         except KafkaException as error:
-            raise ConfigError(
+            raise BrokerUnavailable(
                 f"no Kafka broker answers at bootstrap_servers={self._bootstrap_servers!r} within "
                 f"{timeout_s:g} s ({error.args[0].str()}): check the address, or start one with "
                 f"{format_broker_command(self._bootstrap_servers)}"

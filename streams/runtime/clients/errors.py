@@ -45,7 +45,8 @@ from streams.runtime.clients.error_codes import KAFKA_ERRORS, LIBRDKAFKA_ERRORS,
 log = logging.getLogger("streams.runtime.clients")
 librdkafka_log = logging.getLogger("streams.runtime.clients.librdkafka")
 """The logger of librdkafka's own lines: each client logs each broker that comes and goes."""
-_TRANSACTION_ERROR_FACILITY = "TXNERR"
+_RAISED_FACILITIES = {"TXNERR", "FATAL", "ADDOFFSETS", "ADDPARTS", "TXNOFFSETS", "ENDTXN"}
+"""The kinds of librdkafka's lines about transactions, each of which its next call raises."""
 _METADATA_FACILITY = "METADATA"
 TOPIC_ID_DEBUG_CONTEXT = "metadata"
 """The value of `debug` with which librdkafka logs the ids of topics: a line for each partition each
@@ -170,16 +171,18 @@ class LibrdkafkaLogger:
         self._topic_ids[topic] = self._seen_topic_ids[topic] = topic_id
 
     def log(self, level: int, form: str, *what: object) -> None:
-        """Log a line, unless they are muted; at most as INFO that a transaction has failed.
+        """Log a line, unless they are muted: an error as WARNING, since no line needs a person.
 
-        The transaction's next call raises that error, and its recovery is logged. A commit that a
-        rebalance has overtaken is aborted and done again, which is nothing to look at.
+        What can't be mended the next call raises. So a transaction that has failed, or a producer
+        that was fenced ("FATAL"), is INFO: its recovery is logged by the thread. A warning of
+        librdkafka's is INFO, too.
         """
         if what[:1] == (_METADATA_FACILITY,) and (found := _TOPIC_ID_LINE.search(str(what[-1]))):
             self._note_topic_id(found[1], found[2])
         if not self.is_muted:
-            is_raised_by_call = what[:1] == (_TRANSACTION_ERROR_FACILITY,)
-            librdkafka_log.log(logging.INFO if is_raised_by_call else level, form, *what)
+            is_raised = level < logging.ERROR or not _RAISED_FACILITIES.isdisjoint(what[:1])
+            shown = min(level, logging.INFO if is_raised else logging.WARNING)
+            librdkafka_log.log(shown, form, *what)
 
     def log_error(self, error: KafkaError) -> None:
         """Log an error of a client's connection, such as a broker that is away.

@@ -17,6 +17,7 @@ from state.store import ChangelogEntry
 from state.write_behind import WriteBehindDisk
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown
+from streams.membership.broker_outage import BrokerOutage
 from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.group_join import GroupJoin
 from streams.membership.group_member import Membership
@@ -27,6 +28,7 @@ from streams.runtime.clients import Admin, DataConsumer, StreamsProducer
 from streams.runtime.rebalance import ThreadRebalance
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
+from streams.runtime.thread_recovery import ThreadRecovery
 from streams.runtime.topology_versions import TaskNumbers
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.checkers import (
@@ -43,6 +45,21 @@ from tests.simulation.runtime.world import RuntimeWorld
 from tests.simulation.world import Setting, World
 
 Bug = Callable[[World], AbstractContextManager[None]]
+
+
+def outages_counted_as_failures(world: World) -> AbstractContextManager[None]:
+    """Make the time-out of a task run while no broker answers, so that an outage ends threads."""
+
+    def measure_all(self: BrokerOutage, since_s: float, limit_s: float) -> bool:
+        return self._host.monotonic_s() - since_s > limit_s
+
+    def recover(original: Any) -> Any:
+        return lambda self, error: False
+
+    return several(
+        replaced(BrokerOutage, "is_overdue", lambda original: measure_all),
+        replaced(ThreadRecovery, "_is_broker_away", recover),
+    )
 
 
 def several(*planted: AbstractContextManager[None]) -> AbstractContextManager[None]:

@@ -14,7 +14,7 @@ from tests.simulation.runtime.applications import APPLICATIONS
 from tests.simulation.runtime.process import Blockade, Process
 from tests.simulation.runtime.worker import JOINING
 from tests.simulation.runtime.world import RuntimeSetting
-from tests.simulation.steps import BadDisk, Fault, Scenario, Step, Stop, crash
+from tests.simulation.steps import BadDisk, Crash, Fault, Scenario, Step, Stop, crash
 from tests.simulation.world import Setting
 
 AWAY = (Code.NOT_COORDINATOR, Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE)
@@ -303,6 +303,19 @@ def silent_coordinators(random: Random) -> Iterator[Step[Action]]:
             yield Step(random.choice((0, 300, 900)), _come_and_go(random, random.randrange(2)))
 
 
+def long_outages(random: Random) -> Iterator[Step[Action]]:
+    """Stop the broker for longer than any time-out of a worker, with records in flight."""
+    for _ in range(3):
+        for _ in range(4):
+            yield Step(random.choice((0, 30, 100, 400)), _feed(random))
+        down_ms = random.choice((5_000, 12_000, 20_000))
+        stops = random.random() < 0.5
+        yield Step(0, Stop(down_ms) if stops else Crash(0, False, down_ms))
+        for _ in range(random.choice((0, 2))):
+            yield Step(random.choice((300, 900)), _come_and_go(random, random.randrange(2)))
+        yield Step(down_ms, Wait(2_000))
+
+
 def _feed(random: Random) -> Feed:
     return Feed(random.randint(1, 12), random.getrandbits(32))
 
@@ -336,6 +349,7 @@ STORIES: dict[str, Callable[[Random], Iterator[Step[Action]]]] = {
 NAMED_STORIES: dict[str, Callable[[Random], Iterator[Step[Action]]]] = {
     "stopped beyond sessions": stopped_beyond_sessions,
     "silent coordinators": silent_coordinators,
+    "long outages": long_outages,
 }
 """Stories that show nothing but under one guarantee, at least once or with a producer for each
 task, and run only by name."""

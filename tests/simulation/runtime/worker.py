@@ -10,7 +10,8 @@ from uuid import UUID
 
 from state.replica import TopicReplica
 from streams.errors import UserError
-from streams.runtime.assembly import WorkerResources, create_stream_loop
+from streams.membership.broker_outage import BrokerOutage
+from streams.runtime.assembly import create_stream_loop
 from streams.runtime.clients import KafkaClientSupplier
 from streams.runtime.commit import CommitStep
 from streams.runtime.copied_records import RecordCopier
@@ -19,6 +20,7 @@ from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX
 from streams.runtime.task_offsets import TaskOffsets
 from streams.runtime.thread_state import create_thread_state
+from streams.runtime.worker_resources import WorkerResources
 from tests.simulation.runtime.clients.connection import SimConnection
 from tests.simulation.runtime.host import SimHost
 from tests.simulation.runtime.machine import Machine, SimDirectory
@@ -129,6 +131,13 @@ class SimWorker:
             admin=admin,
             host=host,
         )
+        outage = BrokerOutage(
+            "broker:9092",
+            host,
+            lambda _: SimConnection(process, host.create_lock(), DIAL_TIMEOUT_S),
+            self._stop.is_set,
+            give_up_after_s=1.5,
+        )
         worker = WorkerResources(
             process_id=self.id,
             topology=topology,
@@ -138,7 +147,8 @@ class SimWorker:
             directory_id=str(self.machine.path),
             task_offsets=TaskOffsets(directory),
             host=host,
-            open_connection=lambda _: SimConnection(process, host.create_lock(), DIAL_TIMEOUT_S),
+            open_connection=outage.open_connection,
+            outage=outage,
             stop=self._stop,
             metadata_bytes_max=METADATA_BYTES_MAX,
             global_tables=copies if tables else None,

@@ -84,6 +84,7 @@ class RuntimeSetting:
     broker: Mapping[str, Any] = field(default_factory=dict)  # more fields of its configuration
     auto_offset_reset: str = "earliest"
     metadata_max_age_ms: int = 300_000
+    task_timeout_ms: int = 300_000
 
     @property
     def is_exactly_once(self) -> bool:
@@ -140,7 +141,7 @@ class RuntimeWorld(ThreadedWorld):
             heartbeat_interval_ms=300,
             max_poll_interval_ms=setting.max_poll_interval_ms,
             request_timeout_ms=1_500,
-            task_timeout_ms=300_000,
+            task_timeout_ms=setting.task_timeout_ms,
             max_poll_records=20,
             repartition_purge_interval_ms=700,
             auto_offset_reset=setting.auto_offset_reset,

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from streams.common.host import SystemHost
-from streams.connection.current import CurrentSecurity, FileChange
+from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
 from streams.errors import AuthenticationError, ConfigError
 from streams.membership.connection import ConnectionLost
-from streams.processes import broker_connector, broker_outage
+from streams.processes import broker_connector
 from streams.processes.broker_connector import BrokerConnector
 from streams.processes.cluster import Cluster
 from streams.settings.config import load_config
@@ -183,112 +183,3 @@ def test_a_refusal_is_a_lost_connection_until_the_worker_is_to_end(
     for address in (None, ("broker", 9092)):
         with pytest.raises(AuthenticationError, match="refused for long"):
             open_connection(address)
-
-
-def test_an_outage_is_one_warning_and_its_end_another(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", broker_outage.__name__)
-    fake, host = FakeSaslBroker(), Host()
-    config = load_config(bootstrap_servers=fake.servers, state_dir=tmp_path)
-    cluster = Cluster(fake.servers, CurrentSecurity(PLAINTEXT))
-    dial = BrokerConnector(config, cluster, host, host.create_event())
-
-    def miss_broker() -> None:
-        with pytest.raises(ConnectionLost):
-            dial(None)
-        host.clock.advance_monotonic_clock(4)
-
-    try:
-        fake.refused.add(API_VERSIONS)
-        for _ in range(3):
-            miss_broker()
-        [away] = caplog.messages
-        assert away.startswith(f"no broker answers at {fake.servers} (")
-        fake.refused.clear()
-        for _ in range(2):
-            dial(None).close()
-        assert caplog.messages[1:] == [f"a broker answers again at {fake.servers}, after 12 s"]
-        fake.refused.add(API_VERSIONS)
-        miss_broker()
-        assert len(caplog.messages) == 3
-    finally:
-        fake.close()
-
-
-def test_a_broker_that_a_stopping_worker_does_not_reach_is_no_outage(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    gone = Gone(monkeypatch, tmp_path)
-    gone.stop.set()
-    gone.missed()
-    assert caplog.messages == []
-
-
-class Refusing:
-    """Connects to one broker, which refuses while `is_refusing`, in virtual time."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        self.is_refusing = True
-        self.change = FileChange.NONE
-        self.host = Host()
-        self.security = CurrentSecurity(PLAINTEXT)
-        monkeypatch.setattr(broker_connector, "BrokerConnection", self._connect)
-        config = load_config(bootstrap_servers="broker:9092", state_dir=tmp_path)
-        cluster = Cluster("broker:9092", self.security)
-        self._open_connection = BrokerConnector(
-            config, cluster, self.host, self.host.create_event(), lambda _: self.change
-        )
-
-    def _connect(self, *_: object) -> object:
-        if self.is_refusing:
-            raise AuthenticationError("refuses the credentials of user 'a'")
-        return object()
-
-    def try_every_3s(self, seconds: int) -> type[Exception] | None:
-        """Try so long, and return the type of the first error that is no lost connection."""
-        for _ in range(0, seconds, 3):
-            try:
-                self._open_connection(COORDINATOR)
-            except ConnectionLost:
-                pass
-            except AuthenticationError as error:
-                return type(error)
-            self.host.clock.advance_monotonic_clock(3)
-        return None
-
-
-@pytest.fixture
-def refusing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Refusing:
-    return Refusing(monkeypatch, tmp_path)
-
-
-def test_a_broker_that_refuses_for_ten_seconds_ends_who_needs_it_though_others_let_in(
-    refusing: Refusing,
-) -> None:
-    assert refusing.try_every_3s(9) is None
-    refusing.security.require_accepted()  # other brokers let in
-    assert refusing.try_every_3s(9) is AuthenticationError
-
-
-def test_a_refusal_that_has_ended_or_was_not_met_for_a_minute_is_forgotten(
-    refusing: Refusing,
-) -> None:
-    assert refusing.try_every_3s(9) is None
-    refusing.is_refusing = False
-    assert refusing.try_every_3s(3) is None
-    refusing.is_refusing = True
-    assert refusing.try_every_3s(9) is None
-    refusing.host.clock.advance_monotonic_clock(61)
-    assert refusing.try_every_3s(9) is None
-
-
-def test_a_refusal_waits_for_files_that_are_being_written_and_holds_anew_with_others(
-    refusing: Refusing,
-) -> None:
-    refusing.change = FileChange.PENDING
-    assert refusing.try_every_3s(30) is None
-    refusing.change = FileChange.NONE
-    refusing.security.replace(PLAINTEXT)
-    assert refusing.try_every_3s(9) is None
-    assert refusing.try_every_3s(9) is AuthenticationError

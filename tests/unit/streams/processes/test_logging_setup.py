@@ -16,7 +16,7 @@ from streams.processes.logging_setup import (
     RepeatFilter,
     configure_logging,
 )
-from streams.runtime.clients.errors import librdkafka_log
+from streams.runtime.clients.errors import LibrdkafkaLogger, librdkafka_log
 from streams.settings.config import LogFormat, LogLevel
 
 CONNECT = "127.0.0.1:9092/1: Connect to ipv4#127.0.0.1:9092 failed: Connection refused"
@@ -52,10 +52,11 @@ def log_some_lines() -> None:
     logging.getLogger("streams.processes.lifecycle").info("running")
     logging.getLogger("state.rocksdb.stalls").warning("stalled")
     logging.getLogger("others.library").debug("noise")
-    librdkafka_log.error("%s", CONNECT)
-    librdkafka_log.error("%s", SET_UP)
-    librdkafka_log.warning("%s", "slow")
-    librdkafka_log.error("%s", DENIED)
+    logger = LibrdkafkaLogger()
+    for line in (CONNECT, SET_UP):
+        logger.log(logging.ERROR, "%s", line)
+    logger.log(logging.WARNING, "%s", "slow")
+    logger.log(logging.CRITICAL, "%s", DENIED)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def log_some_lines() -> None:
         ("debug", ["looked at", "running", "stalled", CONNECT, SET_UP, "slow", DENIED]),
         ("info", ["running", "stalled", DENIED]),
         ("warning", ["stalled", DENIED]),
-        ("error", [DENIED]),
+        ("error", []),
     ],
 )
 def test_lines_are_shown_from_a_level_on_and_attempts_to_connect_for_debugging_only(
@@ -143,11 +144,11 @@ def test_what_a_process_has_configured_itself_stays(
     capsys: pytest.CaptureFixture[str], begin_process: BeginProcess
 ) -> None:
     root = begin_process()
-    logging.basicConfig(level=logging.ERROR, format="mine %(message)s")
+    logging.basicConfig(level=logging.WARNING, format="mine %(message)s")
     configure_logging("debug", "json")
     log_some_lines()
-    assert [line[:5] for line in capsys.readouterr().err.splitlines()] == ["mine "] * 3
-    assert root.level == logging.ERROR
+    assert [line[:5] for line in capsys.readouterr().err.splitlines()] == ["mine "] * 4
+    assert root.level == logging.WARNING
 
 
 def test_lines_of_librdkafka_that_are_alike_are_shown_once_a_minute_with_their_number() -> None:

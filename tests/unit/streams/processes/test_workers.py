@@ -178,3 +178,24 @@ def test_what_workers_and_their_watcher_print_is_printed_once() -> None:
     ended = run_script("print('watcher')", "def run(number):", "    print('worker', number)")
     assert ended.returncode == 0
     assert sorted(ended.stdout.splitlines()) == ["watcher", "worker 0", "worker 1"]
+
+
+def test_a_worker_that_brokers_did_not_answer_is_started_again_beside_the_others() -> None:
+    ended = run_script(
+        "import tempfile; from streams.processes import workers",
+        "workers.OUTAGE_PAUSE_S = 0.1",
+        "file = tempfile.NamedTemporaryFile()",
+        "def run(number):",
+        "    with open(file.name, 'a') as lives: lives.write(str(number))",
+        "    lives = open(file.name).read()",
+        "    if number == 1:",
+        "        os._exit(75 if lives.count('1') < 3 else 0)",
+        "    while open(file.name).read().count('1') < 3: time.sleep(0.05)",
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.count("has ended, since brokers did not answer in time") == 2
+
+
+def test_workers_that_no_broker_answers_end_with_a_status_of_their_own() -> None:
+    ended = run_script("def run(number):", "    os._exit(75)")
+    assert ended.returncode == 75

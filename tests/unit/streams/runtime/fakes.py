@@ -119,13 +119,13 @@ class StopWhen(SimulatedEvent):
     def __init__(self, clock: Clock, looks_max: int = 2_000) -> None:
         super().__init__(clock)
         self.condition: Callable[[], bool] = lambda: False
-        self._looks_left = looks_max
+        self.looks_left = looks_max
 
     def is_set(self) -> bool:
         if not super().is_set() and self.condition():
             self.set()
-        self._looks_left -= 1
-        if self._looks_left < 0:
+        self.looks_left -= 1
+        if self.looks_left < 0:
             raise AssertionError("the loop went on without end")
         return super().is_set()
 

@@ -132,11 +132,18 @@ def test_the_id_that_a_topic_got_is_read_from_librdkafkas_line_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facility", "level"), [("TXNERR", logging.INFO), ("FATAL", logging.ERROR)]
+    ("facility", "level"),
+    [
+        ("TXNERR", logging.INFO),
+        ("FATAL", logging.INFO),
+        ("ADDOFFSETS", logging.INFO),
+        ("FAIL", logging.WARNING),
+    ],
 )
-def test_a_transaction_that_fails_is_left_to_the_call_that_raises_its_error(
+def test_no_line_of_librdkafka_needs_a_person_and_what_a_call_raises_is_left_to_it(
     facility: str, level: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    LibrdkafkaLogger().log(logging.ERROR, "%s [%s] %s", facility, "producer-1", "TXNERR happened")
+    line = "TXNERR happened: fenced by a newer instance"
+    LibrdkafkaLogger().log(logging.CRITICAL, "%s [%s] %s", facility, "producer-1", line)
     assert [line.levelno for line in caplog.records] == [level]

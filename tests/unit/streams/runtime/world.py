@@ -12,6 +12,7 @@ from streams.common.topic_partitions import Partition
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
 from streams.errors import OutcomeUnknown
+from streams.membership.broker_outage import BrokerOutage
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.changelog_reader import StoreChangelogReader
@@ -132,6 +133,8 @@ class World:
         adopt: Callable[[AssignmentInfo], AssignmentInfo] = lambda assigned: assigned,
         security: CurrentSecurity | None = None,
         thread_id: str = "a-slot-0",
+        outage: BrokerOutage | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.fail_renewals = 0
         """This many of the next renewals of the clients fail."""
@@ -139,7 +142,7 @@ class World:
         """How often the clients were renewed."""
         self._guarantee = guarantee
         self.script = Script()
-        self.clock = Clock()
+        self.clock = clock or Clock()
         dead = dict.fromkeys(handlers.dead_letter_topics(), 1)
         names = {"in": partitions, "out": 1, CHANGELOG: partitions, **dead, **topics}
         self.kafka = kafka or Kafka(names)
@@ -202,6 +205,7 @@ class World:
                     is_member=self.member.confirm_membership,
                     host=self.clock,
                     creation_timeout_ms=task_timeout_ms,
+                    is_overdue=None if outage is None else outage.is_overdue,
                 ),
                 stop=self.stop,
                 host=self.clock,
@@ -224,6 +228,7 @@ class World:
                 check_rights=self.check_rights,
                 security=security or CurrentSecurity(PLAINTEXT),
                 renew_clients=self._renew_clients,
+                outage=outage,
             )
         )
 

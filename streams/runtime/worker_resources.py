@@ -1,0 +1,53 @@
+"""Hold what the threads of one worker share, so that each can be assembled from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from state.directory import StateDirectory
+from state.rocksdb import MemoryBudget
+from streams.common.host import Event, Host
+from streams.membership.broker_outage import BrokerOutage, IsOverdue, create_overdue_check
+from streams.membership.connection import OpenConnection
+from streams.membership.instance_fencing import InstanceFencing
+from streams.runtime.clients import KafkaClientSupplier
+from streams.runtime.global_tables import GlobalTables
+from streams.runtime.progress import RestoreListener
+from streams.runtime.task_offsets import TaskOffsets
+from streams.settings.config import StreamsConfig
+from streams.topology.build import Topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerResources:
+    """Holds what the threads of one worker share: configuration, clients, directory and machine.
+
+    `process_id` outlives the process: see `ProcessSlot`.
+    """
+
+    process_id: str
+    topology: Topology
+    config: StreamsConfig
+    clients: KafkaClientSupplier
+    directory: StateDirectory
+    host: Host
+    open_connection: OpenConnection
+    stop: Event
+    metadata_bytes_max: int
+    """The brokers' limit in bytes for the metadata of an offset."""
+    memory: MemoryBudget | None = None
+    """The memory of RocksDB, for all stores of the process."""
+    restore_listener: RestoreListener | None = None
+    directory_id: str = ""
+    """The id of the state directory."""
+    task_offsets: TaskOffsets = field(default_factory=TaskOffsets)
+    global_tables: GlobalTables | None = None
+    outage: BrokerOutage | None = None
+    """Knows whether any broker answers: `open_connection` is its own, where there is one."""
+    fencing: InstanceFencing | None = None
+    """Gives the worker other ids where its members are fenced again and again."""
+
+    @property
+    def is_overdue(self) -> IsOverdue:
+        """Return what tells whether a time-out is over, which stands still during an outage."""
+        return create_overdue_check(self.host) if self.outage is None else self.outage.is_overdue
