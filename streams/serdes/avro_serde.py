@@ -5,6 +5,7 @@ A message comes back as it was given, with its types and the branches of its uni
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
@@ -118,13 +119,12 @@ def avro(
     connect, schema_text = prepare_connection(registry), convert_schema_to_text(schema)
     conf = complete_settings(serializer)
     writes = schema_text is not None or uses_registered_schema(conf)
-    if lossy or type is None:
-        to_dict, from_dict = select_conversions(type, to_dict, from_dict, to_plain_objects)
-    elif to_dict is not None or from_dict is not None:
-        raise TypeError("give type=, or to_dict= and from_dict=, not both")
-    else:
-        to_dict, from_dict = create_conversions(type)
-    options = AvroOptions(record_names, beyond_python == "number", type is not None)
+    to_dict, from_dict = _select_conversions(type, to_dict, from_dict, lossy=lossy)
+    options = AvroOptions(
+        record_names,
+        beyond_python == "number",
+        takes_simple_names=type is not None and not isinstance(type, Mapping),
+    )
     create_serializer = AvroSerializer if lossy else partial(ExactAvroSerializer, options)
     create_deserializer = AvroDeserializer if lossy else partial(ExactAvroDeserializer, options)
     read_conf = complete_settings(deserializer)
@@ -140,3 +140,18 @@ def avro(
     name = name_schema(schema_text, None, "name") if type is None else describe_declared(type)
     described = describe_avro_schema(schema_text)
     return create_unbound_serde(f"avro({name})", connect, create_serializers, described)
+
+
+def _select_conversions(
+    type: Any,  # noqa: A002  as in json
+    to_dict: Convert | None,
+    from_dict: Convert | None,
+    *,
+    lossy: bool,
+) -> tuple[Convert | None, Convert | None]:
+    """Return the conversions to and from messages; TypeError if both these and a type are given."""
+    if lossy or type is None:
+        return select_conversions(type, to_dict, from_dict, to_plain_objects)
+    if to_dict is not None or from_dict is not None:
+        raise TypeError("give type=, or to_dict= and from_dict=, not both")
+    return create_conversions(type)

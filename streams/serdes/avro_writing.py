@@ -164,6 +164,14 @@ def _prepare_map(prepare: Convert) -> Convert:
     return prepare_map
 
 
+def _find_simple_names(union: AvroType) -> dict[str, int]:
+    """Return the branches by their names without namespaces; -1 stands for several of one name."""
+    found: dict[str, int] = {}
+    for index, each in enumerate(union.branches):
+        found[each.simple_name] = -1 if each.simple_name in found else index
+    return found
+
+
 class _UnionPreparer:
     """Finds the branch of a value, by its type or by the name that it has."""
 
@@ -175,8 +183,7 @@ class _UnionPreparer:
         self._of_fastavro = [i for i, each in enumerate(union.branches) if each.is_of_fastavro]
         self._by_name = {each.name: index for index, each in enumerate(union.branches)}
         if options.takes_simple_names:
-            for index, each in enumerate(union.branches):
-                self._by_name.setdefault(each.simple_name, index)
+            self._by_name |= _find_simple_names(union)
 
     def prepare(self, value: Any) -> Any:
         if value is None and type(None) in self._groups:
@@ -210,6 +217,11 @@ class _UnionPreparer:
             )
         name, value = pair
         index = self._by_name[name]
+        if index < 0:
+            raise AvroMismatch(
+                f"{name} may be several of {self._name_branches()}: give type= as a dict of "
+                "dataclasses by the full names of their records"
+            )
         prepared = self._prepares[index](value)
         namer = self._namers[index]
         if self._options.names_records and (namer is None or namer(value) is value):

@@ -120,6 +120,17 @@ def test_dataclasses_of_other_names_are_found_by_those_of_their_records(url: str
     assert plain.deserialize(serde.serialize(Created("7"))) == ("shop.Deleted", {"id": "7"})
 
 
+def test_records_of_one_name_in_two_namespaces_need_their_full_names(url: str) -> None:
+    other = {**EVENTS[1], "name": "Created", "namespace": "bank"}
+    serde = bind(serdes.avro(registry=url, schema=[*EVENTS, other], type=Created | Deleted))
+    assert serde.deserialize(serde.serialize(Deleted("1"))) == Deleted("1")
+    with pytest.raises(ValueError, match=r"Created may be several of .*bank\.Created: give type="):
+        serde.serialize(Created("1"))
+    by_name = {"shop.Created": Created, "shop.Deleted": Deleted, "bank.Created": OnlyCreated}
+    full = bind(serdes.avro(registry=url, schema=[*EVENTS, other], type=by_name))
+    assert full.deserialize(full.serialize(Created("1"))) == Created("1")
+
+
 def test_a_field_may_be_a_union_of_dataclasses(url: str) -> None:
     serde = bind(serdes.avro(registry=url, schema=HISTORY, type=History))
     history = History([Created("1"), Deleted("1"), Created("2")])
