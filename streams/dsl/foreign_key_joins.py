@@ -161,7 +161,7 @@ class _ForeignKeyJoin:
         left: bool,
     ) -> None:
         """Add the steps from subscriptions of the left table to responses of the right one."""
-        serde = subscription_serde(self.serdes.key)
+        serde = subscription_serde(self.serdes.key, self.serdes.value.message_type)
         sender = self.add_step(
             "SUBSCRIPTION-REGISTRATION",
             "subscription-registration-processor",

@@ -7,6 +7,7 @@ schema have other bytes, whatever it says (`DescribedType.identity`).
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -17,6 +18,7 @@ from streams.serdes.described_types import DescribedField, DescribedType
 _AVRO_PRIMITIVES = frozenset(
     {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 )
+_DIGEST_CHARS = 16
 _AVRO_RULES = ("logicalType", "precision", "scale", "size")
 _NOTES = frozenset(
     {"$schema", "$id", "id", "title", "description", "default", "examples", "$comment"}
@@ -46,7 +48,7 @@ def _describe_text(
         schema = json.loads(text)
     except ValueError:
         schema = text  # the name of a primitive type of Avro, without quotes
-    return replace(describe(schema), identity=_write_sorted(schema))
+    return replace(describe(schema), identity=_digest(_write_sorted(schema).encode()))
 
 
 class _AvroDescriber:
@@ -193,7 +195,7 @@ def describe_protobuf_message(descriptor: Any, former_names: Collection[str] = (
         found,
         must_be_named=True,
         former_names=tuple(sorted(former_names)),
-        identity=descriptor.file.serialized_pb.hex(),
+        identity=_digest(descriptor.file.serialized_pb),
     )
 
 
@@ -231,6 +233,10 @@ _PROTOBUF_TYPES = (
     *("group", "message", "bytes", "uint32", "enum", "sfixed32", "sfixed64", "sint32", "sint64"),
 )
 """The names of the types of fields, by the numbers of FieldDescriptorProto.Type."""
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:_DIGEST_CHARS]
 
 
 def _scalar(name: str) -> DescribedType:

@@ -7,6 +7,7 @@ application. The description of a type that holds itself has a reference in plac
 from __future__ import annotations
 
 import dataclasses
+import json
 import typing
 from dataclasses import dataclass, field
 from enum import Enum
@@ -28,7 +29,18 @@ from streams.serdes.declared_types import (
 from streams.serdes.unknown_fields import Unknown, find_unknown_field
 
 Kind = Literal[
-    "any", "scalar", "record", "list", "set", "tuple", "map", "enum", "union", "all", "reference"
+    "any",
+    "scalar",
+    "record",
+    "list",
+    "set",
+    "tuple",
+    "map",
+    "enum",
+    "union",
+    "all",
+    "reference",
+    "hash",
 ]
 
 
@@ -47,6 +59,7 @@ class DescribedType:
     union                               the members'
     all                                 all that a message matches
     reference   that of a record around
+    hash                                what is hashed, by its bytes
 
     `fields` are a record's, by the names that messages have for them, and `unknown` says what
     becomes of others. `must_be_named` tells that messages are read by records of the same name
@@ -109,6 +122,15 @@ def combine_types(*described: DescribedType | None) -> DescribedType | None:
         return None
     items = tuple(each or DescribedType(kind="any") for each in described)
     return DescribedType(kind="tuple", items=items)
+
+
+def hash_type(described: DescribedType | None) -> DescribedType | None:
+    """Describe the hash of an object's bytes; None if the object's type is not known."""
+    if described is None:
+        return None
+    # Types with their fields in another order are equal, and their bytes are not.
+    order = json.dumps(type_to_plain(described))
+    return DescribedType(kind="hash", items=(described,), symbols=(order,))
 
 
 def require_all(*described: DescribedType | None) -> DescribedType | None:

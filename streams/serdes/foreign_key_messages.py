@@ -16,6 +16,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from state.shown_values import describe_value
+from streams.serdes.described_types import DescribedType, combine_types, hash_type
 from streams.serdes.serde import Field, Serde
 
 _VERSION = 1
@@ -67,8 +68,13 @@ class SubscriptionResponseWrapper(NamedTuple):
     partition: int | None
 
 
-def subscription_serde(row_key_serde: Serde[Any]) -> Serde[SubscriptionWrapper]:
-    """Return the serde of SubscriptionWrapper, with the serde of the rows' keys."""
+def subscription_serde(
+    row_key_serde: Serde[Any], row_type: DescribedType | None = None
+) -> Serde[SubscriptionWrapper]:
+    """Return the serde of SubscriptionWrapper, with the serde of the rows' keys.
+
+    `row_type` is the type of the rows, whose bytes are hashed.
+    """
     serialize_key, deserialize_key = row_key_serde.serialize, row_key_serde.deserialize
 
     def serialize_subscription(asks: SubscriptionWrapper) -> bytes:
@@ -94,7 +100,7 @@ def subscription_serde(row_key_serde: Serde[Any]) -> Serde[SubscriptionWrapper]:
         f"subscription({row_key_serde.name})",
         serialize_subscription,
         deserialize_subscription,
-        message_type=row_key_serde.message_type,
+        message_type=combine_types(row_key_serde.message_type, hash_type(row_type)),
     )
 
 

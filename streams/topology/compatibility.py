@@ -171,8 +171,6 @@ def _find_type_conflicts(
     ]
     for name in sorted(types[0].keys() & types[1].keys()):
         mine, theirs = types[0][name], types[1][name]
-        if mine == theirs:
-            continue
         if mine.key and theirs.key and not have_equal_bytes(mine.key, theirs.key):
             yield f"the keys of {name!r} are of other fields or types in {version_names[1]}"
         if mine.value and theirs.value:

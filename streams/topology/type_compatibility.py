@@ -46,6 +46,8 @@ class TypeDifference(NamedTuple):
     is_refused: bool
     keeps_value: bool = False
     """Whether what is not read is kept with the object, and written again with it."""
+    remedy: str = ""
+    """What to do about it, where it is not a matter of the fields alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ def _choose_rule(a: DescribedType, b: DescribedType) -> _Rule:
         return _read_union
     if a.kind in _COLLECTIONS and b.kind in _COLLECTIONS:
         return _read_elements
-    rules = {"record": _read_record, "map": _read_map, "enum": _read_enum}
+    rules = {"record": _read_record, "map": _read_map, "enum": _read_enum, "hash": _read_hash}
     return rules.get(a.kind, _read_scalar) if a.kind == b.kind else _read_scalar
 
 
@@ -193,6 +195,24 @@ def _read_map(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDi
     places = zip(written.type.items, reader.type.items, (" (key)", "[...]"), strict=True)
     for x, y, step in places:
         yield from _read(written.enter(x), reader.enter(y), path + step)
+
+
+def _read_hash(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
+    """Yield that hashes of rows differ if their bytes do: responses to a row are not its own then.
+
+    A foreign-key join keeps the hash of each row of its left table with the row's subscription.
+    """
+    if not have_equal_bytes(written.type.items[0], reader.type.items[0]):
+        yield TypeDifference(
+            path.lstrip("."),
+            "rows of the left table are known by the hash of their bytes, and these are others: "
+            "changes of the other table lead to no results of a row until it is written again",
+            is_refused=True,
+            remedy=(
+                "leave the rows of the left table as they were, and add what is new behind the "
+                "join; or write each of its rows again"
+            ),
+        )
 
 
 def _read_enum(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:

@@ -75,9 +75,10 @@ def compare_values(
     if old is None or new is None:
         return
     found = compare_types(old, new)
-    if not found.changes:
+    if not (found.changes or found.backward or found.forward):
         return
-    difference = f"type of values: {', '.join(found.changes)}; {found}"
+    changes = ", ".join(found.changes) or "the order of fields"
+    difference = f"type of values: {changes}; {found}"
     refused = [each for each in found.backward if each.is_refused]
     if refused:
         yield StateEffect(
@@ -98,6 +99,8 @@ def compare_values(
 def _find_remedy(found: TypeCompatibility) -> str:
     """Return how the new type can read what the old one wrote."""
     refused = [each for each in found.backward if each.is_refused]
+    if remedies := [each.remedy for each in refused if each.remedy]:
+        return remedies[0]
     missing = [each.path for each in refused if f"+{each.path}" in found.changes]
     if len(missing) == len(refused):
         return f"give {', '.join(missing)} a default"

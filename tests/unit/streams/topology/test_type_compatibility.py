@@ -251,6 +251,30 @@ def test_a_field_without_a_default_more_loses_the_store_and_what_is_in_a_topic()
     assert any("can't read what the old version writes" in each for each in plan.conflicts)
 
 
+def joined(fields: Fields) -> TopologyDescription:
+    """Describe a foreign-key join whose left table has rows of some fields."""
+    app = App("d3")
+    rows = serdes.json(create_class(fields))
+    left = app.table("rows", key=serdes.string, value=rows, store="rows")
+    right = app.table("others", key=serdes.string, value=serdes.string, store="others")
+    left.join(
+        right, lambda a, b: b, foreign_key=lambda k, v: k, value=serdes.string, name="j", store="r"
+    )
+    return describe_topology(app.topology())
+
+
+@pytest.mark.parametrize("new", [MORE, dict(reversed(ONE.items()))])
+def test_rows_of_a_foreign_key_join_with_other_bytes_lose_their_subscriptions(new: Fields) -> None:
+    plan = compare_topologies(joined(ONE), joined(new))
+    for name in ("j-subscription-store", "d3-j-subscription-registration-topic"):
+        (effect,) = effects_on(plan, name)
+        assert effect.outcome is StateOutcome.LOST
+        assert "known by the hash of their bytes" in effect.reason
+        assert effect.remedy.startswith("leave the rows of the left table as they were")
+    assert plan.conflicts
+    assert not compare_topologies(joined(ONE), joined(ONE)).loses_state
+
+
 @examples(100)
 @given(FIELDS, st.dictionaries(st.sampled_from("abcd"), st.tuples(TYPES, st.booleans())))
 def test_values_are_kept_if_the_advice_about_fields_is_followed(old: Fields, new: Fields) -> None:
@@ -283,11 +307,20 @@ def test_a_class_that_is_renamed_loses_nothing() -> None:
 
 
 def test_keys_of_other_fields_lose_the_store() -> None:
-    old, new = (serdes.json(create_class({"id": (hint, False)})) for hint in (int, str))
+    fields: list[Fields] = [{"id": (int, False)}, {"id": (str, False)}]
+    old, new = (serdes.json(create_class(each)) for each in fields)
     plan = compare_topologies(totals(ONE, key=old), totals(ONE, key=new))
     (effect,) = effects_on(plan, "totals")
     assert effect.outcome is StateOutcome.LOST
     assert effect.difference == "type of keys: id: int -> str"
+    assert any("the keys of 'totals'" in each for each in plan.conflicts)
+
+
+def test_keys_with_their_fields_in_another_order_lose_the_store() -> None:
+    keys = [serdes.json(create_class(each)) for each in (ONE, dict(reversed(ONE.items())))]
+    plan = compare_topologies(totals(ONE, key=keys[0]), totals(ONE, key=keys[1]))
+    (effect,) = effects_on(plan, "totals")
+    assert effect.difference == "type of keys: the order of fields"
     assert any("the keys of 'totals'" in each for each in plan.conflicts)
 
 
