@@ -16,6 +16,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import hypothesis
 from hypothesis import strategies as st
 
 INTEGER_EDGES = [
@@ -144,6 +145,26 @@ FOREIGN = st.one_of(
     uuids,
     st.just(datetime(2026, 7, 1, tzinfo=ZoneInfo("Europe/Berlin"))),
 )
+
+
+def draw_values(values: st.SearchStrategy[Any], count: int, seed: int) -> list[Any]:
+    """Return `count` generated values, for a test that takes them all at once."""
+    found: list[Any] = []
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[hypothesis.Phase.generate],
+        suppress_health_check=[*hypothesis.HealthCheck],
+    )
+    @hypothesis.given(values)
+    def collect(value: Any) -> None:
+        found.append(value)
+
+    collect()
+    return found
 
 
 def are_same(left: Any, right: Any) -> bool:

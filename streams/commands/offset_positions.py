@@ -22,8 +22,8 @@ TIME_HELP = (
 )
 _AGO = re.compile(r"(\d+)(s|m|h|d)")
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_EPOCH_MS = re.compile(r"@([0-9]{1,15})")
-_EPOCH_MS_OR_DIGITS = re.compile(r"@?([0-9]{1,15})")
+_EPOCH_MS = re.compile(r"@([0-9]{1,18})")
+_EPOCH_MS_OR_DIGITS = re.compile(r"@?([0-9]{1,18})")
 _BEGINNING, _END = ("beginning", "earliest"), ("end", "latest")
 
 
@@ -72,6 +72,8 @@ def _parse_time_ms(text: str, epoch_ms: re.Pattern[str], now_ms: int | None) -> 
     if ago := _AGO.fullmatch(text):
         now_ms = current_time_ms() if now_ms is None else now_ms
         return max(now_ms - int(ago[1]) * _UNIT_MS[ago[2]], 0)
+    if text.isdigit():  # more digits than a time has, and no date without hyphens
+        return None
     try:
         return max(int(datetime.fromisoformat(text).timestamp() * 1_000), 0)
     except (ValueError, OverflowError, OSError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 
 from streams.commands.input_lines import InputLine
@@ -27,8 +29,16 @@ class EncodedRecord(NamedTuple):
 
 
 def parse_record_time(text: str, name: str) -> int:
-    """Return a record's time in ms since 1970. Raises ConfigError, which calls it `name`."""
-    return max(parse_time(text, name), _FIRST_MS)
+    """Return a record's time in ms since 1970.
+
+    Raises ConfigError, which calls it `name`, for what is no time, or one before 1970.
+    """
+    time_ms = parse_time(text, name)
+    if time_ms == 0 and not text.removeprefix("@").isdigit():
+        with suppress(ValueError, OverflowError, OSError):
+            if datetime.fromisoformat(text).timestamp() < 0:
+                raise ConfigError(f"{name} {text!r} is before 1970: records have no such times")
+    return max(time_ms, _FIRST_MS)
 
 
 @dataclass(frozen=True, slots=True)

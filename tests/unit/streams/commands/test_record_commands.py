@@ -77,6 +77,22 @@ def test_each_line_may_begin_with_its_time(clients: InMemoryClients) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("time", "time_ms"),
+    [
+        ("0", 1),  # for 0 librdkafka would write the present time
+        ("1970-01-01T00:00:00Z", 1),
+        ("17000101", 17_000_101),
+        ("@253402300800000", 253_402_300_800_000),
+        ("9223372036854775", 9_223_372_036_854_775),
+        ("9999-12-31T23:59:59.999Z", 253_402_300_799_999),
+    ],
+)
+def test_a_time_is_written_as_it_is(clients: InMemoryClients, time: str, time_ms: int) -> None:
+    run_well("produce", "lines", "a", "--timestamp", time)
+    assert clients.cluster.logs[LINES].entries[-1].timestamp()[1] == time_ms
+
+
 @pytest.mark.parametrize("time", ["@77", "77"])
 def test_records_have_the_given_serdes_partition_and_time(
     clients: InMemoryClients, time: str
@@ -101,6 +117,9 @@ def test_records_have_the_given_serdes_partition_and_time(
         (("lines", "1", "--partition", "1"), "--partition 1: topic 'lines' has partitions 0 to 0"),
         (("lines", "1", "--header", "a"), "--header 'a' is not NAME=VALUE"),
         (("lines", "1", "--timestamp", "soon"), "--timestamp 'soon' is no time: give 2026-"),
+        (("lines", "1", "--timestamp", "1969-12-31T23:59Z"), "is before 1970: records have no"),
+        (("lines", "1", "--timestamp", "0001-01-01T00:00Z"), "T00:00Z' is before 1970"),
+        (("lines", "1", "--timestamp", "1" * 19), f"--timestamp '{'1' * 19}' is no time"),
         (("lines", "1", "--timestamp", "end"), "--timestamp 'end' is no time: give 2026-"),
         (("lines", "1:a", "--timestamp-separator", "|"), "1: '1:a' has no '|' between time and"),
         (("lines", "x|a", "--timestamp-separator", "|"), "record 1: its time 'x' is no time: give"),
