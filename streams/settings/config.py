@@ -6,7 +6,6 @@ arguments of `App`, command-line flags. Names are Kafka Streams' with underscore
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -36,26 +35,24 @@ from streams.connection.settings import (
 )
 from streams.errors import ConfigError
 from streams.settings.client_settings import (
-    CLIENT_SETTINGS,
     RESERVED_CLIENT_SETTINGS,
     merge_settings,
     name_alike,
-    parse_client_settings,
     to_connection,
     to_schema_registry,
 )
 from streams.settings.client_tags import ClientTags, TagKeys, check_tag_keys
+from streams.settings.environment import check_environment
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers, parse_handler
 from streams.settings.offset_reset import STOP_WORDS, parse_reset_policy
 from streams.settings.optimizations import parse_optimizations
-from streams.settings.setting_origins import ENVIRONMENT_PREFIX, SettingOrigins, variable_name
+from streams.settings.setting_origins import ENVIRONMENT_PREFIX, SettingOrigins
 from streams.settings.uncaught_exceptions import (
     UncaughtExceptionHandler,
     UncaughtExceptionResponse,
     parse_uncaught_handler,
 )
 from streams.settings.validation_messages import (
-    describe_unknown_setting,
     explain_validation_error,
 )
 
@@ -349,7 +346,7 @@ def load_config(
     class FromFile(StreamsConfig):
         model_config = SettingsConfigDict(toml_file=file)
 
-    _check_environment()
+    check_environment(StreamsConfig.model_fields)
     origins = SettingOrigins(file, arguments.keys(), (options or {}).keys())
     try:
         loaded = FromFile(**merge_settings(arguments, dict(options or {})))
@@ -361,26 +358,6 @@ def load_config(
         raise ConfigError(f"config file {str(file)!r}: {error}") from None
     values = {name: getattr(loaded, name) for name in StreamsConfig.model_fields}
     return StreamsConfig.model_construct(**values)
-
-
-def _check_environment() -> None:
-    """Raise ConfigError for a variable of no setting, or of client settings that is no JSON."""
-    fields = StreamsConfig.model_fields
-    given = {
-        variable: variable.removeprefix(ENVIRONMENT_PREFIX).lower()
-        for variable in os.environ
-        if variable.startswith(ENVIRONMENT_PREFIX)
-    }
-    unknown = [
-        describe_unknown_setting(variable, name, fields, spell=variable_name)
-        for variable, name in sorted(given.items())
-        if name not in fields
-    ]
-    if unknown:
-        raise ConfigError("; ".join(unknown))
-    for variable, name in given.items():
-        if name in CLIENT_SETTINGS:
-            parse_client_settings(variable, os.environ[variable])
 
 
 def check_ports(config: StreamsConfig, workers: int) -> None:

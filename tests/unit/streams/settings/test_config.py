@@ -117,20 +117,6 @@ def test_a_bad_setting_is_refused_with_its_value_and_what_to_do(
         App("a", **settings)
 
 
-def test_a_misspelt_environment_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MILLRACE_STAT_DIR", "/x")
-    with pytest.raises(ConfigError, match="MILLRACE_STAT_DIR; did you mean 'MILLRACE_STATE_DIR'"):
-        App("a")
-
-
-def test_a_variable_with_another_librarys_name_is_answered_with_a_variable(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("MILLRACE_BROKER_ADDRESS", "k:9092")
-    with pytest.raises(ConfigError, match="here it is 'MILLRACE_BOOTSTRAP_SERVERS'"):
-        App("a")
-
-
 def refuse_settings(app: App, file: Path | None = None, **flags: Any) -> str:
     """Return the message about the settings of an application and its command line."""
     with pytest.raises(ConfigError) as refusal:

@@ -143,11 +143,13 @@ def test_a_password_in_the_variable_of_another_setting_is_not_shown(
     assert "sesame" not in "".join(traceback.format_exception(refused.value))
 
 
-def test_a_misspelt_variable_is_named_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_variable_is_named_without_its_text(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setenv("MILLRACE_CONECTION", SECRET)
-    with pytest.raises(ConfigError, match="did you mean 'MILLRACE_CONNECTION'") as refused:
-        load_config()
-    assert SECRET not in str(refused.value)
+    load_config()
+    assert "did you mean 'MILLRACE_CONNECTION'" in caplog.text
+    assert SECRET not in caplog.text
 
 
 def test_the_command_line_takes_no_secret() -> None:
