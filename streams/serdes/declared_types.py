@@ -17,12 +17,16 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
+from typing_extensions import TypeAliasType
+
 TEXT_TYPES = (datetime, date, time, UUID, Decimal)
 """The types that JSON writes as text."""
 LISTS = (list, Sequence)
 DICTS = (dict, Mapping)
 SETS = (set, frozenset)
 
+_ALIAS_TYPES = (TypeAliasType, getattr(typing, "TypeAliasType", TypeAliasType))
+"""The classes of `type X = ...`: Python's own since 3.12, and that of earlier versions."""
 _KINDS: dict[Any, frozenset[type]] = {
     str: frozenset({str}),
     int: frozenset({int}),
@@ -35,12 +39,14 @@ _KINDS: dict[Any, frozenset[type]] = {
 
 
 def strip_type_hint(type_hint: Any) -> Any:
-    """Return the type that an annotated or final type or a NewType stands for."""
+    """Return the type that an annotated or final type, an alias or a NewType stands for."""
     while True:
         if typing.get_origin(type_hint) in (typing.Annotated, typing.Final):
             type_hint = typing.get_args(type_hint)[0]
         elif isinstance(type_hint, typing.NewType):
             type_hint = type_hint.__supertype__
+        elif isinstance(type_hint, _ALIAS_TYPES):
+            type_hint = type_hint.__value__
         else:
             return type_hint
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import TypeAliasType
 
 from streams import App, TopologyTestDriver, serdes
 from tests import edge_values as edges
@@ -162,6 +163,24 @@ def test_missing_fields_take_their_defaults() -> None:
     first, second = read({"cents": 1, "card": GOOD}), read({"cents": 1, "card": GOOD})
     assert first.card == Card("4", 1, True, 0, None, "open", [], {})
     assert first.card.tags is not second.card.tags
+
+
+Cents = TypeAliasType("Cents", int)
+
+
+@dataclass
+class Priced:
+    cents: Cents
+    final: Final[str] = ""
+
+
+def test_a_field_of_an_alias_is_checked_as_what_it_stands_for() -> None:
+    serde = serdes.json(Priced)
+    assert serde.deserialize(serde.serialize(Priced(1, "x"))) == Priced(1, "x")
+    with pytest.raises(ValueError, match=r"^cents: needs int, got str: '1'; final: needs str"):
+        serde.deserialize(b'{"cents": "1", "final": 1}')
+    with pytest.raises(TypeError, match=r"^value\.cents: needs int"):
+        serde.serialize(Priced("1"))  # type: ignore[arg-type]
 
 
 def test_a_constructor_of_its_own_is_called() -> None:

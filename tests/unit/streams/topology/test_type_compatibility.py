@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from copy import copy
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, field, make_dataclass, replace
 from datetime import date
 from decimal import Decimal
 from enum import Enum
@@ -26,6 +26,7 @@ from streams.serdes.described_types import (
     type_to_plain,
 )
 from streams.topology.compare_versions import UpgradePlan, compare_topologies
+from streams.topology.compatibility import find_conflicts
 from streams.topology.declared import declare_topology, decode_topology, encode_topology
 from streams.topology.description import (
     TopologyDescription,
@@ -337,3 +338,19 @@ def test_types_are_declared_to_the_group_and_change_the_fingerprint() -> None:
     one, more = (declare_topology(totals(each)) for each in (ONE, MORE))
     assert one.fingerprint != more.fingerprint
     assert decode_topology(encode_topology(one)) == one
+
+
+def test_the_leader_of_a_group_refuses_a_version_that_would_lose_fields() -> None:
+    runs, joins = (
+        decode_topology(encode_topology(declare_topology(totals(each)))) for each in (ONE, MORE)
+    )
+    (conflict,) = find_conflicts(runs, joins, ("the running version", "the refused one"))
+    assert conflict.startswith("the running version leaves out biggest of what the refused one")
+
+
+def test_members_of_an_earlier_release_declare_no_types_and_are_not_refused_for_it() -> None:
+    runs, joins = (declare_topology(totals(each)) for each in (ONE, MORE))
+    silent = replace(
+        runs, subtopologies={n: replace(s, types={}) for n, s in runs.subtopologies.items()}
+    )
+    assert find_conflicts(silent, joins, ("one", "other")) == []
