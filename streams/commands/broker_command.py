@@ -55,8 +55,8 @@ def run_broker(
     with exit_on_user_error():
         if data is None:
             raise ConfigError(
-                "a broker needs --data DIR, its directory; `millrace broker status` and `stop` are "
-                "for the embedded broker of a state directory"
+                "a broker needs --data DIR, its directory; the subcommands status and stop are for "
+                "the embedded broker of a state directory"
             )
         refuse_embedded_directory(data)
     command = [*broker_command(data, port, host, settings or []), "--log-level", log_level]

@@ -170,7 +170,8 @@ def test_members_of_another_program_are_refused(data: bytes) -> None:
 def test_the_table_has_a_row_for_each_member_and_each_copy_of_a_task() -> None:
     text = print_text(report(one(), two()))
     rows = [line.split() for line in text.splitlines()]
-    assert ["one", "10.0.0.1", "dir-one", "3", "2", "1", "0", "1", "10"] in rows
+    tasks = ["2", "active", "1", "standby", "1", "revoking"]
+    assert ["one", "10.0.0.1", "dir-one", "3", *tasks, "10"] in rows
     assert ["0_0", "active", "one", "x[0]", "10"] in rows
     assert ["0_0", "warm-up", "two", "changelogs", "≤", "18"] in rows
     assert ["1_0", "standby", "one", "changelogs", "≤", "2"] in rows
