@@ -4,10 +4,11 @@ A producer takes a record for any topic. Where the topic does not exist it waits
 the whole transaction, until that times out. So a topic is looked up when a task writes to it for
 the first time, and the production handler decides about the record if there is none.
 
-A broker learns of a new topic with a delay, or creates it when it is asked for it
-(`auto.create.topics.enable`). So a topic that is not found is looked up again for most of a second.
-Records wait meanwhile, of all tasks of the thread: at most a tenth of the time is spent on that,
-and beyond it a single answer decides. A topic that was not found is remembered as missing.
+A broker learns of a new topic with a delay, or creates it when it is asked for it, as a user may
+set it (`allow.auto.create.topics`, `auto.create.topics.enable`). So a topic that is not found is
+looked up again for most of a second. Records wait meanwhile, of all tasks of the thread: at most a
+tenth of the time is spent on that, and beyond it a single answer decides. A topic that was not
+found is remembered as missing.
 """
 
 from __future__ import annotations

@@ -332,8 +332,7 @@ class GlobalTables:
         Raises: StreamsError where a topic was made again, before anything of the new one is copied.
         """
         messages = consumer.poll_records(_RECORDS_MAX, _WAIT_S)
-        if seen := consumer.take_seen_topic_ids():
-            self._topic_id_check.check_seen([self._topic_ids], seen)
+        self._topic_id_check.check_topics(consumer, lambda: [self._topic_ids])
         self._topic_id_check.check_if_due([self._topic_ids])
         by_topic: dict[str, list[Any]] = {}
         for message in messages:

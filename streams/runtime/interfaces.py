@@ -6,7 +6,7 @@ test decides about. What a method does and raises is written where it reaches a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
@@ -30,6 +30,9 @@ class ConsumerClient(FlowControl, Protocol):
     def take_out_of_range_positions(self) -> dict[Partition, int]: ...
 
     def take_seen_topic_ids(self) -> dict[str, str]: ...
+
+    @property
+    def missing_topics(self) -> Collection[str]: ...
 
     def next_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]: ...
 

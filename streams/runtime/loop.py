@@ -217,13 +217,10 @@ class StreamLoop:
             # is to end is enough to collect others.
             at_first_record=not is_commit_needed,
         )
-        if seen := parts.consumer.take_seen_topic_ids():
-            self._topic_id_check.check_seen((task.topic_ids for task in self.tasks.values()), seen)
-        if strayed := parts.consumer.take_out_of_range_positions():
-            self._topic_id_check.check_now(task.topic_ids for task in self.tasks.values())
+        if strayed := self._topic_id_check.check_polled(
+            parts.consumer, lambda: [task.topic_ids for task in self.tasks.values()]
+        ):
             self._reset_out_of_range(strayed)
-        else:
-            self._topic_id_check.check_if_due(task.topic_ids for task in self.tasks.values())
         self._executor.process_slices(self._continue_after_slice)
         parts.producers.poll_delivery_reports()
         if self._is_commit_due(overdue_s=0.0):

@@ -15,7 +15,7 @@ from hashlib import blake2b
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown
-from streams.runtime.interfaces import AdminClient
+from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.offset_metadata import decode_metadata
 
 log = logging.getLogger(__name__)
@@ -24,6 +24,8 @@ _ZERO_ID = "A" * 22
 """The base64 text of the id zero, which a broker without topic ids gives."""
 _HASH_BYTES, _HASH_MASK = 8, 2**63 - 1
 _RETRY_S = 1.0
+_MISSING_S = 2.0
+"""The seconds after which a topic that brokers do not have is taken for deleted."""
 
 
 def fetch_topic_id_hashes(admin: AdminClient, topics: Iterable[str]) -> dict[str, int]:
@@ -93,6 +95,59 @@ class TopicIdCheck:
         self._interval_s = interval_s
         self._on_change = on_change
         self._check_at_s = monotonic_s() + interval_s
+        self._missing_since_s: dict[str, float] = {}
+        """Since when the consumer sees that brokers do not have an input."""
+        self._warned: set[str] = set()
+
+    def check_polled(
+        self, consumer: ConsumerClient, list_task_topic_ids: Callable[[], list[Mapping[str, int]]]
+    ) -> dict[Partition, int]:
+        """Check what the consumer has seen of its topics with a poll, and the ids if they are due.
+
+        Returns the partitions whose position is out of range, of topics that are still the same.
+        Warns of a topic that is gone. Raises OutcomeUnknown as `check_now` does.
+        """
+        self.check_topics(consumer, list_task_topic_ids)
+        strayed = consumer.take_out_of_range_positions()
+        if strayed:
+            self.check_now(list_task_topic_ids())
+        elif self._monotonic_s() >= self._check_at_s:
+            self.check_if_due(list_task_topic_ids())
+        return strayed
+
+    def check_topics(
+        self, consumer: ConsumerClient, list_task_topic_ids: Callable[[], list[Mapping[str, int]]]
+    ) -> None:
+        """Compare the ids that the consumer has seen since its last poll, and warn of lost topics.
+
+        No broker is asked. Raises OutcomeUnknown as `check_now` does.
+        """
+        if seen := consumer.take_seen_topic_ids():
+            self.check_seen(list_task_topic_ids(), seen)
+        if self._missing_since_s or consumer.missing_topics:
+            self._warn_of_missing(consumer.missing_topics, list_task_topic_ids())
+
+    def _warn_of_missing(
+        self, missing: Collection[str], known: Iterable[Mapping[str, int]]
+    ) -> None:
+        """Warn once of an input that brokers have not had for `_MISSING_S`; it was there before.
+
+        Brokers may not know a topic for a moment, as they start.
+        """
+        now_s = self._monotonic_s()
+        before = self._missing_since_s
+        inputs = {topic for ids in known for topic in ids}.intersection(missing)
+        self._missing_since_s = {topic: before.get(topic, now_s) for topic in inputs}
+        self._warned &= inputs
+        for topic in sorted(inputs - self._warned):
+            if now_s - self._missing_since_s[topic] >= _MISSING_S:
+                self._warned.add(topic)
+                log.warning(
+                    "input %r is not on the brokers any more: it was deleted. No record comes from "
+                    "it, and one that is created again is another topic "
+                    "(docs/what-happens-when.md)",
+                    topic,
+                )
 
     def check_if_due(self, task_topic_ids: Iterable[Mapping[str, int]]) -> None:
         """Check the ids if an interval has passed. Raises OutcomeUnknown as `check_now` does.

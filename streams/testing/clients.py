@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -93,6 +93,11 @@ class InMemoryConsumer:
     def take_seen_topic_ids(self) -> dict[str, str]:
         """Return nothing: a topic in memory keeps its id."""
         return {}
+
+    @property
+    def missing_topics(self) -> Collection[str]:
+        """Return none: no topic in memory is deleted."""
+        return ()
 
     def next_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Return the positions of those partitions of which something was read."""

@@ -58,10 +58,13 @@ class Topics:
         found = AdminClient({"bootstrap.servers": self.servers}).list_topics(timeout=HANG_LIMIT_S)
         return [name for name in found.topics if name.startswith(f"{self.application}-")]
 
-    def make_again(self, topic: str) -> None:
-        """Delete a topic and create it again at once, as soon as the broker lets."""
+    def delete(self, topic: str) -> None:
         admin = AdminClient({"bootstrap.servers": self.servers})
         admin.delete_topics([topic])[topic].result(HANG_LIMIT_S)
+
+    def make_again(self, topic: str) -> None:
+        """Delete a topic and create it again at once, as soon as the broker lets."""
+        self.delete(topic)
 
         def is_created() -> bool:
             try:

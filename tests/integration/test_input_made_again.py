@@ -17,7 +17,7 @@ from streams import App, StreamsError, serdes
 from tests.brokers import IN_CI
 from tests.integration.cluster import Topics
 from tests.integration.worker import build
-from tests.processes import HANG_LIMIT_S
+from tests.processes import HANG_LIMIT_S, wait_until
 
 pytestmark = IN_CI
 
@@ -69,6 +69,20 @@ def test_an_input_made_again_under_the_application_is_refused_by_name(
         with suppress(StreamsError):  # the same, once more
             running.close()
     assert new_values(topics) == []
+
+
+def test_an_input_that_is_deleted_is_told_within_seconds(
+    topics: Topics, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    running = copying(topics, tmp_path).start()
+    write(topics, "old", 1)
+    topics.wait_for_records(1)
+    topics.delete(topics.source)
+    told = "is not on the brokers any more: it was deleted"
+    # A commit that has its offset at hand ends the thread; else a warning is logged.
+    wait_until(lambda: told in f"{caplog.text} {running.health()}", what=lambda: caplog.text)
+    with suppress(StreamsError):
+        running.close()
 
 
 def test_an_input_made_again_under_an_application_with_state_is_counted_on_top_of_it(

@@ -37,8 +37,7 @@ def create_app(topics: Topics, state: Path, **settings: Any) -> App:
         bootstrap_servers=topics.servers,
         state_dir=state,
         session_timeout_ms=10_000,
-        metadata_max_age_ms=300,
-        **settings,
+        **{"metadata_max_age_ms": 300, **settings},
     )
 
 
@@ -93,3 +92,21 @@ def test_a_repartition_topic_made_again_with_more_records_is_refused_by_name(
     with suppress(StreamsError):  # the same, once more
         running.close()
     assert [pair.value for pair in topics.committed()] == [b"1", b"2", b"3"]
+
+
+def test_an_output_that_was_deleted_is_named_and_not_created_until_a_person_does_so(
+    topics: Topics, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = create_app(topics, tmp_path, commit_interval_ms=50, metadata_max_age_ms=300_000)
+    app.stream(topics.source, **TEXT).group_by_key().count(store="c").to_stream().to(topics.target)
+    with app.start():
+        write(topics, topics.source, "1")
+        topics.wait_for_records(1)
+        topics.delete(topics.target)
+        write(topics, topics.source, "2", "3")
+        named = f"output '{topics.target}' is not on the brokers: it was deleted"
+        wait_until(lambda: named in caplog.text, what=lambda: caplog.text)
+        assert topics.target not in topics.list_names()
+        topics.create(topics.target)
+        found = topics.wait_for_records(1)
+    assert int.from_bytes(found[-1].value, "big") == 3

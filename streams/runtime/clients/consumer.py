@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -188,6 +188,11 @@ class DataConsumer:
         is here at the latest when the first of them has been polled.
         """
         return self._librdkafka_logger.take_seen_topic_ids()
+
+    @property
+    def missing_topics(self) -> Collection[str]:
+        """Return the topics that brokers do not have, as of librdkafka's last look at each."""
+        return self._librdkafka_logger.missing_topics
 
     def next_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Return the next offset of each partition, past transaction markers.

@@ -52,6 +52,8 @@ TOPIC_ID_DEBUG_CONTEXT = "metadata"
 """The value of `debug` with which librdkafka logs the ids of topics: a line for each partition each
 time that it fetches metadata, and none for records."""
 _TOPIC_ID_LINE = re.compile(r"Topic (\S+) changed id from \S+ to (\S+)$")
+_TOPIC_LINE = re.compile(r"  Topic (\S+) with \d+ partitions(?:: (.+))?$")
+_UNKNOWN_TOPIC_TEXT = "Broker: Unknown topic or partition"
 
 _FENCED_ERRORS = {
     KafkaError._FENCED,
@@ -148,6 +150,8 @@ class LibrdkafkaLogger:
         self._topic_ids: dict[str, str] = {}
         self._seen_topic_ids: dict[str, str] = {}
         self._topics_made_again: set[str] = set()
+        self.missing_topics: set[str] = set()
+        """The topics that brokers did not have when they were last asked."""
 
     def take_seen_topic_ids(self) -> dict[str, str]:
         """Return the ids that topics were seen to have got since the last call, by topic."""
@@ -165,6 +169,16 @@ class LibrdkafkaLogger:
         again, self._topics_made_again = self._topics_made_again, set()
         return again
 
+    def _read_topic_line(self, line: str) -> None:
+        """Note what a line about the metadata of a topic says, if it is one."""
+        if found := _TOPIC_ID_LINE.search(line):
+            self._note_topic_id(found[1], found[2])
+        elif found := _TOPIC_LINE.search(line):
+            if found[2] == _UNKNOWN_TOPIC_TEXT:
+                self.missing_topics.add(found[1])
+            else:
+                self.missing_topics.discard(found[1])
+
     def _note_topic_id(self, topic: str, topic_id: str) -> None:
         if self._topic_ids.get(topic, topic_id) != topic_id:
             self._topics_made_again.add(topic)
@@ -177,8 +191,8 @@ class LibrdkafkaLogger:
         that was fenced ("FATAL"), is INFO: its recovery is logged by the thread. A warning of
         librdkafka's is INFO, too.
         """
-        if what[:1] == (_METADATA_FACILITY,) and (found := _TOPIC_ID_LINE.search(str(what[-1]))):
-            self._note_topic_id(found[1], found[2])
+        if what[:1] == (_METADATA_FACILITY,):
+            self._read_topic_line(str(what[-1]))
         if not self.is_muted:
             is_raised = level < logging.ERROR or not _RAISED_FACILITIES.isdisjoint(what[:1])
             shown = min(level, logging.INFO if is_raised else logging.WARNING)

@@ -203,6 +203,8 @@ class KafkaClientSupplier:
             "linger.ms": 5,
             "batch.num.messages": 100_000,
             "queue.buffering.max.messages": 1_000_000,
+            # A topic that was deleted would be created again, with the brokers' defaults.
+            "allow.auto.create.topics": False,
             # A topic that was made again is seen by then at the latest.
             "topic.metadata.refresh.interval.ms": min(
                 self._config.metadata_max_age_ms, _METADATA_REFRESH_MS_MAX

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from streams.command_lines import format_command
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import (
     AuthorizationError,
@@ -22,6 +23,7 @@ from streams.errors import (
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
 from streams.runtime.clients.errors import (
     RETRIABLE_ERRORS,
+    UNKNOWN_TOPIC_ERRORS,
     LibrdkafkaLogger,
     NotReady,
     check_authorized,
@@ -44,6 +46,7 @@ _WAITING_METHODS = {
     "flush",
     "list_topics",
 }
+_FLUSH_SLICE_S, _MISSING_SLICES = 1.0, 3
 _INIT_CALL_S = 0.2
 """A call that initialises transactions takes at most so many seconds, so that it ends soon where
 nobody wants the producer any more. librdkafka goes on with the next call."""
@@ -183,7 +186,7 @@ class StreamsProducer:
         Also where a topic was seen to be made again: what the transaction has written into the
         former one is gone, and is written once more into the new one.
         """
-        undelivered_count = self._call_producer("flush", self._timeout_s)
+        undelivered_count = self._flush_what_has_a_topic()
         if undelivered_count or self._undelivered:
             reasons = ", ".join(sorted({each.str() for each in self._undelivered})) or "no answer"
             raise OutcomeUnknown(
@@ -197,6 +200,28 @@ class StreamsProducer:
                 "committed is written again"
             )
 
+    def _flush_what_has_a_topic(self) -> int:
+        """Flush, and return how many records are not delivered.
+
+        Raises: OutcomeUnknown for records of a topic that the brokers have not had for
+        `_MISSING_SLICES` waits: they would wait for it until the transaction is timed out.
+        """
+        left_s, slices = self._timeout_s, 0
+        while True:
+            wait_s = min(_FLUSH_SLICE_S, left_s)
+            undelivered_count: int = self._call_producer("flush", wait_s)
+            left_s -= wait_s
+            if not undelivered_count or left_s <= 0:
+                return undelivered_count
+            slices = slices + 1 if self._logger.missing_topics else 0
+            if slices >= _MISSING_SLICES:
+                names = sorted(self._logger.missing_topics)
+                raise OutcomeUnknown(
+                    f"output {', '.join(map(repr, names))} is not on the brokers: it was deleted, "
+                    "and nothing is committed until it is created again "
+                    f"({format_command('create-topics', *names)})"
+                )
+
     def purge_outstanding(self) -> None:
         """Give up all records that are not acknowledged, and serve their delivery reports.
 
@@ -208,9 +233,23 @@ class StreamsProducer:
     def send_offsets_to_transaction(
         self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]], group_metadata: bytes
     ) -> None:
-        """Send the offsets into the transaction, as the group member of `group_metadata`."""
+        """Send the offsets into the transaction, as the group member of `group_metadata`.
+
+        Raises: StreamsError for an input that the brokers do not have any more.
+        """
         sent = [TopicPartition(*p, c.offset, c.metadata) for p, c in offsets]
-        self._call_producer("send_offsets_to_transaction", sent, group_metadata, self._timeout_s)
+        try:
+            self._call_producer(
+                "send_offsets_to_transaction", sent, group_metadata, self._timeout_s
+            )
+        except StreamsError as error:
+            cause = error.__cause__
+            if isinstance(cause, KafkaException) and cause.args[0].code() in UNKNOWN_TOPIC_ERRORS:
+                raise StreamsError(
+                    "an input is not on the brokers any more: it was deleted, and its offset can't "
+                    f"be committed: {error}"
+                ) from error
+            raise
 
     def commit_transaction(self) -> None:
         """Commit the transaction."""

@@ -131,6 +131,20 @@ def test_the_id_that_a_topic_got_is_read_from_librdkafkas_line_once() -> None:
     assert logger.take_seen_topic_ids() == {}
 
 
+def test_a_topic_that_brokers_do_not_have_is_read_from_librdkafkas_line_until_it_is_there() -> None:
+    logger = LibrdkafkaLogger()
+    missing = "  Topic in with 0 partitions: Broker: Unknown topic or partition"
+    for line, expected in (
+        (missing, {"in"}),
+        ("  Topic in with 0 partitions: Broker: Leader not available", set()),
+        (missing, {"in"}),
+        ("  Topic in with 2 partitions", set()),
+    ):
+        text = f"[thrd:main]: 127.0.0.1:9092/1: {line}"
+        logger.log(logging.DEBUG, "%s [%s] %s", "METADATA", "consumer-1", text)
+        assert logger.missing_topics == expected
+
+
 @pytest.mark.parametrize(
     ("facility", "level"),
     [

@@ -20,6 +20,8 @@ class Client:
         self._logger = logger
         self.debug_contexts = settings["debug"].split(",")
         self.lines: list[str] = []
+        self.undelivered_counts: list[int] = []
+        """What the next flushes return, before all is delivered."""
 
     def produce(self) -> None:
         pass
@@ -28,10 +30,10 @@ class Client:
         for line in self.lines:
             self._logger.log(logging.DEBUG, "%s [%s] %s", "METADATA", "producer-1", line)
         self.lines = []
-        return 0
+        return self.undelivered_counts.pop(0) if self.undelivered_counts else 0
 
 
-def create_producer(**settings: str) -> tuple[StreamsProducer, Client]:
+def create_producer(timeout_s: float = 1.0, **settings: str) -> tuple[StreamsProducer, Client]:
     clients: list[Client] = []
 
     class Kept(Client):
@@ -41,7 +43,7 @@ def create_producer(**settings: str) -> tuple[StreamsProducer, Client]:
 
     kept: Any = Kept
     producer = StreamsProducer(
-        "p", settings, transactional=False, timeout_s=1.0, producer_class=kept
+        "p", settings, transactional=False, timeout_s=timeout_s, producer_class=kept
     )
     return producer, clients[0]
 
@@ -77,3 +79,28 @@ def test_an_output_that_was_missing_for_a_moment_is_the_one_that_it_was() -> Non
 def test_a_client_logs_ids_of_topics_besides_what_the_user_has_it_log() -> None:
     _, client = create_producer(debug="msg,eos")
     assert client.debug_contexts == ["msg", "eos", "metadata"]
+
+
+GONE = "[thrd:main]: one:9092/1:   Topic out with 0 partitions: Broker: Unknown topic or partition"
+BACK = "[thrd:main]: one:9092/1:   Topic out with 3 partitions"
+
+
+def test_a_flush_names_an_output_that_brokers_do_not_have_before_its_time_is_out() -> None:
+    producer, client = create_producer(timeout_s=30.0)
+    client.lines = [GONE]
+    client.undelivered_counts = [5] * 30
+    refusal = "output 'out' is not on the brokers: .* created again .*create-topics out"
+    with pytest.raises(OutcomeUnknown, match=refusal):
+        producer.flush()
+    assert len(client.undelivered_counts) == 27, "a broker may not know a topic for a moment"
+    client.undelivered_counts = [1] * 6
+    client.lines = [BACK]
+    producer.flush()
+
+
+def test_a_flush_that_takes_long_waits_as_long_as_it_may() -> None:
+    producer, client = create_producer(timeout_s=5.0)
+    client.undelivered_counts = [2] * 10
+    with pytest.raises(OutcomeUnknown, match="2 not delivered: no answer"):
+        producer.flush()
+    assert len(client.undelivered_counts) == 5
