@@ -31,6 +31,7 @@ from streams.topology.value_compatibility import (
     differ_in_type_alone,
 )
 
+_SOURCE_REMEDY = "write these rows into the topic anew before the new version starts"
 _RENAME_REMEDY = (
     "leave it as it was; or give up what it has: give the new one another name, store='...', and "
     "it begins empty"
@@ -51,6 +52,10 @@ def find_store_effects(
         if old.changelog != new.changelog:
             difference = f"source: {old.changelog} -> {new.changelog}"
             yield StateEffect(difference, StateOutcome.RESTORED, "it is read from there")
+        else:
+            yield from compare_values(
+                old.value_type, new.value_type, _SOURCE_REMEDY, is_store=False
+            )
         return
     yield from _compare_formats(old, new)
     yield from _compare_retention(old, new)

@@ -276,6 +276,24 @@ def test_rows_of_a_foreign_key_join_with_other_bytes_lose_their_subscriptions(ne
     assert not compare_topologies(joined(ONE), joined(ONE)).loses_state
 
 
+def test_rows_of_a_global_table_that_can_no_longer_be_read_are_lost() -> None:
+    def table(fields: Fields) -> TopologyDescription:
+        app = App("d3")
+        rows = serdes.json(create_class(fields))
+        app.global_table("rows", key=serdes.string, value=rows, store="rows")
+        app.stream("in", key=serdes.string, value=serdes.string).to("out")
+        return describe_topology(app.topology())
+
+    plan = compare_topologies(table(ONE), table(OTHER))
+    (effect,) = effects_on(plan, "rows")
+    assert effect.outcome is StateOutcome.LOST
+    assert effect.remedy == (
+        "give biggest a default; or write these rows into the topic anew before the new version "
+        "starts"
+    )
+    assert not compare_topologies(table(ONE), table(MORE)).loses_state
+
+
 @examples(100)
 @given(FIELDS, st.dictionaries(st.sampled_from("abcd"), st.tuples(TYPES, st.booleans())))
 def test_values_are_kept_if_the_advice_about_fields_is_followed(old: Fields, new: Fields) -> None:
