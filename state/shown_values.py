@@ -82,10 +82,11 @@ def quote_value(value: object) -> str:
 def hide_values(text: str, error: BaseException, *values: object) -> str:
     """Return the text about an exception without what it says of the values of a record.
 
-    With `none` the exception's own text is replaced by its type.
+    With `none` the exception's own text is replaced by its type. An exception with a true attribute
+    `is_always_shown` is left as it is: its text has names, such as that of a topic, and no values.
     """
     shown = _SHOWN.get()
-    if shown is ShownValues.FULL:
+    if shown is ShownValues.FULL or getattr(error, "is_always_shown", False):
         return text
     if shown is ShownValues.NONE:
         name = type(error).__name__

@@ -121,12 +121,17 @@ class InvalidTopic(ValueError):
     The production handler decides about that record. Kafka's InvalidTopicException.
     """
 
+    is_always_shown = True
+    """Its text names the topic, also where that is made of a record's values (`log_values`)."""
+
 
 class UnknownTopic(LookupError):
     """Signals that a record is to be written to a topic that does not exist, or can't be used.
 
     The production handler decides about that record. Kafka's UnknownTopicOrPartitionException.
     """
+
+    is_always_shown = True
 
 
 class NotClosed(StreamsError):

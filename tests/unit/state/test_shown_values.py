@@ -19,6 +19,7 @@ from state.shown_values import (
     limit_shown_values,
     quote_value,
 )
+from streams.errors import UnknownTopic
 
 
 @dataclass
@@ -81,6 +82,13 @@ def test_with_none_an_exception_says_only_its_type() -> None:
     with limit_shown_values(ShownValues.NONE):
         assert hide_values(f"{error!r} in f, app.py:3", error) == "ValueError in f, app.py:3"
         assert hide_values("", ValueError()) == ""
+
+
+def test_an_exception_that_names_a_topic_is_shown_though_the_name_is_made_of_a_value() -> None:
+    error = UnknownTopic("topic 'events-paris' does not exist")
+    for shown in (ShownValues.TYPES, ShownValues.NONE):
+        with limit_shown_values(shown):
+            assert hide_values(str(error), error, {"city": "paris"}) == str(error)
 
 
 NESTED = st.recursive(
