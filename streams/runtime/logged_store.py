@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from state.shown_values import quote_value
 from state.store import StateStore, StoreCheckpoint, StoreDisk
 from streams.common.topic_partitions import Partition
 from streams.runtime.changelog import NO_EXPIRY, ChangelogExpiry, ChangelogRange
@@ -18,6 +19,9 @@ from streams.runtime.clients.delivered_offsets import add_offset_tracking
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.partition_group import NO_TIME
 from streams.runtime.window_expiry import WindowExpiry
+
+_LARGE_BYTES = 500_000
+"""From this size on a change is described where a changelog can't be written."""
 
 
 @dataclass(slots=True)
@@ -95,12 +99,24 @@ class LoggedStore:
         try:
             self._send_changes(producer, undelivered)
         except Exception as error:
-            recovery = translate_produce_error(
-                error, f"changelog {self.changelog}", self.changelog.topic
-            )
+            action = f"changelog {self.changelog}{self._describe_largest_change()}"
+            recovery = translate_produce_error(error, action, self.changelog.topic)
             if recovery is None:
                 raise
             raise recovery from error
+
+    def _describe_largest_change(self) -> str:
+        """Describe the largest change of the transaction if it may be too large for a producer."""
+        sizes = [len(key) + len(value or b"") for key, value, _ in self.store.drain_writes()]
+        if max(sizes, default=0) < _LARGE_BYTES:
+            return ""
+        key, _, timestamp_ms = self.store.drain_writes()[sizes.index(max(sizes))]
+        return (
+            f", whose largest change has {max(sizes)} bytes: key {quote_value(key)} of store "
+            f"{self.store.name!r}, by a record of timestamp {timestamp_ms}. The store has it "
+            "already, so no handler can skip it: keep less in one value, or raise message.max."
+            "bytes of the producer and max.message.bytes of the changelog"
+        )
 
     def _send_changes(self, producer: ProducerClient, undelivered: list[str]) -> None:
         """Produce the changed entries of the store, with a delivery report on the last one."""

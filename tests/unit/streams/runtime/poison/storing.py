@@ -9,6 +9,8 @@ from streams import App, Processor, Record, Store, serdes, windows
 from tests.unit.streams.runtime.poison.operators import TEXT, milliseconds, store
 from tests.unit.streams.runtime.poison.places import (
     SURROGATE,
+    TEN_MB,
+    TOO_LARGE,
     Place,
     build_branches,
     build_step,
@@ -100,3 +102,19 @@ def list_store_places() -> Iterator[Place]:
 
 
 SESSION = type(windows.session(milliseconds(5), grace=milliseconds(100)))
+
+
+def list_large_places() -> Iterator[Place]:
+    """Yield stores that hold more than their changelogs take, which no handler can mend."""
+    for kind, made in (("too large", TOO_LARGE), ("10 MB", TEN_MB)):
+        for is_cached in (False, True):
+
+            def build(app: App, made: str = made, is_cached: bool = is_cached) -> None:
+                stream = app.stream("in", **TEXT, name="read")
+                kept = Store.in_memory("s", caching=is_cached)
+                table = stream.map_values(replacing(lambda: made)).group_by_key()
+                table.reduce(lambda old, new: new, store=kept, name="bad")
+                stream.to("after")
+
+            name = "cached" if is_cached else "not cached"
+            yield Place("store", kind, name, build, write_poison, "fatal")

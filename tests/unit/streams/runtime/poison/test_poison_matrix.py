@@ -6,15 +6,25 @@ draw from the name of the cell.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from streams.common.topic_partitions import OffsetAndMetadata
 from streams.settings.exception_handlers import ExceptionHandlers
 from tests.sampling import draw_sample
-from tests.unit.streams.runtime.poison.cells import KINDS, LEFT_OUT, STAGES, Cell, list_cells
+from tests.unit.streams.runtime.poison.cells import (
+    GUARANTEES,
+    HANDLERS,
+    KINDS,
+    LEFT_OUT,
+    STAGES,
+    Cell,
+    list_cells,
+)
 from tests.unit.streams.runtime.poison.expectations import (
     Handling,
     check_asked,
@@ -23,11 +33,13 @@ from tests.unit.streams.runtime.poison.expectations import (
     check_passed,
 )
 from tests.unit.streams.runtime.poison.places import Place
-from tests.unit.streams.runtime.poison.running import Written, prepare
+from tests.unit.streams.runtime.poison.running import IN, Written, prepare
+from tests.unit.streams.runtime.poison.storing import list_large_places
 
 CALLS = ("producer.flush", "producer.commit_transaction", "produce out", "produce after")
 CELLS = list_cells()
 SAMPLE_SIZE = 200
+FROM_START = OffsetAndMetadata(0, "")
 
 
 def draw_trouble(cell: Cell) -> Mapping[str, int]:
@@ -93,3 +105,19 @@ def test_each_stage_meets_each_kind_of_poison_or_there_is_a_reason() -> None:
 
 def test_each_cell_has_a_name_of_its_own() -> None:
     assert len({str(cell) for cell in CELLS}) == len(CELLS)
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize(
+    "place", [*list_large_places()], ids=lambda each: f"{each.kind} {each.name}"
+)
+def test_a_value_that_its_changelog_refuses_ends_the_thread_and_says_what_to_do(
+    place: Place, handler: str, guarantee: str, tmp_path: Path
+) -> None:
+    run = prepare(place.build, tmp_path, guarantee, place.write)
+    got = run.start(Handling(place._replace(handler="processing"), handler).handlers)
+    time_ms = run.kafka.logs[IN].entries[run.offset].timestamp()[1]
+    expected = rf"key b'k1' of store 's', by a record of timestamp {time_ms}\. .*keep less in one"
+    assert re.search(expected, str(got.error)), got.error
+    assert run.kafka.committed_offsets.get(IN, FROM_START).offset <= run.offset
