@@ -8,7 +8,8 @@ that one answers ends it. Who waits for the end asks once a second (`ask_if_due`
     one answers again     one warning
 
 What may not go on for ever while brokers answer, such as a task that can't commit, may go on while
-none does: `is_overdue` measures from the end of the last outage, and asks before it says yes.
+none does: `is_overdue` measures from when the clients have connected again after the last outage,
+and asks before it says yes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ IsOverdue = Callable[[float, float], bool]
 during which brokers answered."""
 _LOG_INTERVAL_S = 60.0
 _ASK_INTERVAL_S = 1.0
+_RECONNECT_S = 10.0
+"""The seconds after an outage until each client of librdkafka has tried to connect again: its
+`reconnect.backoff.max.ms`."""
 
 
 def create_overdue_check(host: Host) -> IsOverdue:
@@ -143,7 +147,8 @@ class BrokerOutage:
         with self._lock:
             since_s, self.since_s = self.since_s, None
             self.reason = ""
-            self._ended_at_s = now_s = self._host.monotonic_s()
+            now_s = self._host.monotonic_s()
+            self._ended_at_s = now_s + _RECONNECT_S
         if since_s is not None:
             log.warning(
                 "a broker answers again at %s, after %.0f s", self._servers, now_s - since_s
