@@ -86,7 +86,7 @@ def test_a_repartition_topic_made_again_with_more_records_is_refused_by_name(
     topics.wait_for_records(3)
     topics.make_again(topic)
     write(topics, topic, *("new " + str(number) for number in range(30)))
-    refusal = rf"{topic}\[\d\] is of another topic of the same name .*Reset the application"
+    refusal = rf"{topic}\[\d\] is of another topic of the same name .*reset the application"
     with pytest.raises(StreamsError, match=refusal):
         running.wait_for("NOT_RUNNING", HANG_LIMIT_S)
     with suppress(StreamsError):  # the same, once more
