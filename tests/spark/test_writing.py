@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from streams.errors import StreamsError
@@ -18,6 +19,8 @@ from streams.spark.sink.writing import (
 )
 from streams.spark.source.options import WriteOptions, parse_write_options
 from tests.brokers import Broker
+from tests.conformance.calls import create_topic
+from tests.conformance.wire import Client
 from tests.spark.written import batch, batches_of, made, values_of
 
 if TYPE_CHECKING:
@@ -206,3 +209,45 @@ def test_a_task_that_was_given_up_and_begins_when_the_write_is_done_writes_nothi
     assert isinstance(again, PartitionWritten)
     assert again.was_written_before
     assert target.values() == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("configs", "row", "told"),
+    [
+        (
+            {"max.message.bytes": "1000"},
+            {"value": "x" * 10_000},
+            "MSG_SIZE_TOO_LARGE.*value b'xxx.* of 10000 bytes; give the topic a larger",
+        ),
+        (
+            {},
+            {"value": "x" * 2_000_000},
+            r"MSG_SIZE_TOO_LARGE.*of 2000000 bytes; .*kafka\.message\.max\.bytes",
+        ),
+        ({"cleanup.policy": "compact"}, {"value": "v"}, "INVALID_RECORD.*Its key is null.*compact"),
+        (
+            {},
+            {"value": "v", "timestamp": 1_700_000_000_000_000},
+            r"largest time is 1700000000000000 ms; .*message\.timestamp\.after",
+        ),
+    ],
+)
+def test_a_row_that_brokers_refuse_is_named(
+    broker: Broker,
+    unique: Unique,
+    configs: dict[str, str],
+    row: dict[str, Any],
+    told: str,
+) -> None:
+    topic = unique("refusing")
+    with Client(broker.bootstrap_servers) as client:
+        create_topic(client, topic, partitions=1, configs=configs)
+    given = {"bootstrap_servers": broker.bootstrap_servers, "topic": topic, "value": "string"}
+    options = parse_write_options(given, is_stream=True)
+    sink = EpochSink(unique("millrace-sink"), topic)
+    rows = pa.RecordBatch.from_pylist([row])
+    with pytest.raises(
+        StreamsError, match=rf"(?s)into topic .* is not written: brokers refuse .*{told}"
+    ):
+        write_epoch_once(options, sink, 0, 0, iter([batch(["fine"]), rows]))
+    assert values_of(broker.bootstrap_servers, topic) == []

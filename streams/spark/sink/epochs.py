@@ -39,6 +39,7 @@ from streams.runtime.clients import (
     fetch_stable_offset,
 )
 from streams.runtime.clients.errors import TopicRefused
+from streams.spark.sink.refused_rows import RefusedRows
 from streams.spark.source.broker_access import REQUEST_TIMEOUT_S, BrokerAccess
 
 TRANSACTION_TIMEOUT_SETTING = "transaction.timeout.ms"
@@ -211,6 +212,7 @@ class EpochAttempt:
         self._partition = partition
         self._epoch = epoch
         self._tally = Tally()
+        self._refused = RefusedRows()
         transactional_id = sink.id_of_partition(partition)
         self._producer = StreamsProducer(
             transactional_id,
@@ -219,18 +221,26 @@ class EpochAttempt:
                 **access.client_settings(),
                 **_PRODUCER_OVERRIDES,
                 "transactional.id": transactional_id,
+                **self._refused.settings,
             },
             transactional=True,
             timeout_s=REQUEST_TIMEOUT_S,
         )
 
     def produce_rows(self, rows: ProducerRows) -> None:
-        """Write rows into the epoch's transaction."""
+        """Write rows into the epoch's transaction.
+
+        Raises StreamsError, with the row, if brokers have refused one.
+        """
         self._producer.begin_transaction()
         self._tally.add_rows(rows)
+        self._refused.add_times(rows.timestamps_ms)
         try:
             self._produce_each(rows)
         except Exception as error:
+            with suppress(TaskMigrated, OutcomeUnknown):
+                self._producer.poll_delivery_reports()
+            self._refused.raise_if_any(str(self))
             recovery = self._producer.translate_produce_error(
                 error, f"{self} is not written", self._sink.topic
             )
@@ -238,10 +248,18 @@ class EpochAttempt:
                 raise
             raise recovery from error
         self._producer.poll_delivery_reports()
+        self._refused.raise_if_any(str(self))
 
     def commit_epoch(self) -> Tally:
-        """Commit the transaction with the offset that marks the epoch; return the rows' tally."""
+        """Commit the transaction with the offset that marks the epoch; return the rows' tally.
+
+        Raises StreamsError, with the row, if brokers have refused one.
+        """
         self._producer.begin_transaction()
+        try:
+            self._producer.flush()
+        finally:
+            self._refused.raise_if_any(str(self))
         mark = OffsetAndMetadata(self._epoch + 1, self._tally.to_metadata())
         group = encode_group_metadata(self._sink.id_of_partition(self._partition), -1, "", None)
         self._producer.send_offsets_to_transaction([(self._sink.mark_partition, mark)], group)
@@ -272,10 +290,14 @@ class EpochAttempt:
             if chosen:
                 more = {n: column[at] for n, column in chosen.items() if column[at] is not None}
             try:
-                produce(topic, value, key, **more)
-            except BufferError:
-                self._producer.wait_for_queue_room()
-                produce(topic, value, key, **more)
+                try:
+                    produce(topic, value, key, **more)
+                except BufferError:
+                    self._producer.wait_for_queue_room()
+                    produce(topic, value, key, **more)
+            except Exception as error:
+                self._refused.note_exception(error, key, value)
+                raise
 
 
 @contextmanager
