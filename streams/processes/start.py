@@ -170,13 +170,11 @@ def _find_brokers(
     Raises ConfigError, BrokerUnavailable; StartGivenUp.
     """
     connect = partial(_connect_to_brokers, topology, config)
-    if is_given_up is not None and has_run_before(config, topology.application_id):
-        return wait_for_brokers(connect, config, number, host, is_given_up)
-    try:
-        return connect()
-    except BrokerUnavailable:
+    if not has_run_before(config, topology.application_id):
         refuse_unknown_names(config)
-        raise
+    elif is_given_up is not None:
+        return wait_for_brokers(connect, config, number, host, is_given_up)
+    return connect()
 
 
 def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
