@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from state.keys import TIME_BYTES, unpack_time
 from streams.spark.serdes.window_keys import choose_key_layout
 from streams.spark.source.fetching import RawBatch
 from streams.spark.source.options import SerdeOptions
 
-T = TypeVar("T")
+Row = TypeVar("Row", bound=tuple[Any, ...])
 
 _BATCH_ROWS_MAX = 10_000
+_BATCH_BYTES_MAX = 64 << 20
+"""An Arrow array of bytes holds 2 GB, and the JVM has each batch twice."""
 
 
 class KeylessRecord(NamedTuple):
@@ -164,8 +165,19 @@ class RecordVersions:
                     yield key, version, end_ms
 
 
-def _split_into_batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Split items into lists of the size of a batch or less."""
-    left = iter(items)
-    while some := list(islice(left, _BATCH_ROWS_MAX)):
-        yield some
+def _split_into_batches(items: Iterable[Row]) -> Iterator[list[Row]]:
+    """Split rows, whose first parts are key and record, into lists of a batch's size or less.
+
+    A row that is larger than a batch of bytes is one by itself.
+    """
+    batch: list[Row] = []
+    size = 0
+    for item in items:
+        row_size = len(item[0]) + len(item[1].value or b"")
+        if batch and (len(batch) == _BATCH_ROWS_MAX or size + row_size > _BATCH_BYTES_MAX):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += row_size
+    if batch:
+        yield batch
