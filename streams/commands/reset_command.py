@@ -147,8 +147,7 @@ def reset(
                 undecided = found_topics.undecided
                 if found is None and not dry_run:
                     raise ConfigError(_describe_undecided(undecided))
-                for line in list_undecided_lines(undecided, is_decided=leftovers):
-                    print_message(line)
+                _tell_undecided(undecided, is_known=found is not None, is_decided=leftovers)
             if dry_run:
                 print_message("nothing was changed: --dry-run")
                 return
@@ -298,6 +297,15 @@ def _find_topics(
     )
     undecided = [topic for topic in found.undecided if topic not in left]
     return InternalTopics([*found.own, *left], undecided)
+
+
+def _tell_undecided(topics: list[str], *, is_known: bool, is_decided: bool) -> None:
+    """Print the topics that stay, which may be this application's; `is_known`: its topology is."""
+    if not is_known:
+        print_message(_describe_undecided(topics))
+        return
+    for line in list_undecided_lines(topics, is_decided=is_decided):
+        print_message(line)
 
 
 def _describe_undecided(topics: list[str]) -> str:
