@@ -103,6 +103,9 @@ class BoundApp:
     def wait_for_queue_room(self) -> None:
         """Return at once, since the queue is never full."""
 
+    def find_transaction_error(self) -> Exception | None:
+        return None
+
     def fetch_partition_count(self, topic: str) -> int:
         """Return 1 for every topic."""
         return 1

@@ -26,8 +26,10 @@
     ValueRefused     the runtime             as OutcomeUnknown; then the task serialises values as
                                              they are written, to find the record that wrote the
                                              refused one
+    WriteRefused     the runtime             as OutcomeUnknown; then records are written one by
+                                             one, to find the one that the broker refused
 
-The last five never reach a user: each selects a recovery.
+The last six never reach a user: each selects a recovery.
 """
 
 from __future__ import annotations
@@ -222,6 +224,18 @@ class ValueRefused(Exception):
             "written, which names the record"
         )
         self.task = task
+
+
+class WriteRefused(Exception):
+    """Signals that a broker refused a record, and with it its batch or its transaction.
+
+    All is rolled back and written again one by one, to find the record. `is_found`: the record is
+    known, and is not sent again.
+    """
+
+    def __init__(self, reason: str, *, is_found: bool = False) -> None:
+        super().__init__(reason)
+        self.is_found = is_found
 
 
 class OutcomeUnknown(Exception):

@@ -105,7 +105,10 @@ class TaskCommitter:
             # A refused value has to be found before anything is in a changelog: without a
             # transaction what is written there stays.
             task.steps.serialize_changes()
-        shared = self._producers.group_by_producer(dirty)
+        shared, refused_writes = (
+            self._producers.group_by_producer(dirty),
+            self._producers.refused_writes,
+        )
         if not all(producer.transactional for producer, _ in shared):
             # At least once nothing fences what a zombie writes into a changelog, so nothing is
             # written before the group has confirmed that the tasks are still ours.
@@ -113,7 +116,7 @@ class TaskCommitter:
             self._commit_first_offsets(dirty)
         for producer, together in shared:
             for task in together:
-                task.stores.log_changes(producer)
+                task.stores.log_changes(refused_writes.guard_changelogs(producer))
         for producer, together in shared:
             with self._name_task(together, dirty):
                 producer.flush()
@@ -124,6 +127,7 @@ class TaskCommitter:
         for producer, together in shared:
             with self._name_task(together, dirty):
                 self._commit_group(producer, together, now_ms)
+        refused_writes.note_commit(now_ms)
         return len(dirty)
 
     @contextmanager
@@ -143,7 +147,10 @@ class TaskCommitter:
     def _commit_group(self, producer: ProducerClient, together: list[Task], now_ms: int) -> None:
         """Commit the tasks of one producer, whose records are delivered."""
         if producer.transactional:
-            offsets = _committable_offsets(together)
+            try:
+                offsets = _committable_offsets(together)
+            except OutcomeUnknown as undelivered:  # which says only that something was not
+                raise producer.find_transaction_error() or undelivered from undelivered
             if self._ledger is not None:
                 self._ledger.write_transaction(producer, together)
             producer.send_offsets_to_transaction(offsets, self._get_group_metadata())

@@ -15,10 +15,13 @@ from streams.errors import (
     TaskCorrupted,
     TaskMigrated,
     ValueRefused,
+    WriteRefused,
 )
 from streams.graph.nodes import StepStreamTime, TaskObserver
+from streams.runtime.clients.errors import RecordRefused
+from streams.runtime.clients.refused_writes import RefusedWrites
 from streams.runtime.early_serialization import EarlySerialization
-from streams.runtime.failures import FailureHandler
+from streams.runtime.failures import RECOVERY_ERRORS, FailureHandler
 from streams.runtime.global_store import ReadOnlyGlobalStore
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.punctuation import TaskPunctuations
@@ -39,6 +42,7 @@ class TaskContext:
         "_early_serialization",
         "_failures",
         "_fetch_partition_count",
+        "_find_transaction_error",
         "_global_stores",
         "_global_views",
         "_partition_counts",
@@ -81,10 +85,11 @@ class TaskContext:
         step_times_ms: Mapping[str, int] | None = None,
         early_serialization: EarlySerialization | None = None,
         store_source_topics: Mapping[str, str] = MappingProxyType({}),
+        refused_writes: RefusedWrites | None = None,
     ) -> None:
         self.task_name = task_name
         self.store_source_topics = store_source_topics
-        self.produce = producer.produce
+        self._find_transaction_error = producer.find_transaction_error
         self.wait_for_queue_room = producer.wait_for_queue_room
         self._fetch_partition_count = producer.fetch_partition_count
         self._partition_counts: dict[str, int] = {}
@@ -116,12 +121,22 @@ class TaskContext:
         self._global_stores: dict[str, Any] = {}
         self._failures = failures
         self._early_serialization = early_serialization
+        self.produce = (
+            producer.produce
+            if refused_writes is None
+            else refused_writes.guard_produce(self, producer)
+        )
         for store in stores.values():
             store.clock = self.timestamp_ms
 
     def timestamp_ms(self) -> int:
         """Return the timestamp of the record being processed, in ms since 1970."""
         return self.record_timestamp_ms
+
+    @property
+    def fails_production(self) -> bool:
+        """Return whether a record that can't be written ends the thread, whichever it is."""
+        return self._failures.fails_production
 
     @property
     def skips_processing(self) -> bool:
@@ -142,11 +157,24 @@ class TaskContext:
             self.start_refused_value_search(error)
         elif stage is Stage.PRODUCTION and isinstance(refusal, SerdeError):
             self.start_refused_value_search(refusal)
+        if (
+            stage is Stage.PRODUCTION
+            and refusal is None
+            and not isinstance(error, (*RECOVERY_ERRORS, RecordRefused))
+            and (failed := self._find_transaction_error()) is not None
+        ):
+            error = failed  # `produce` only says that the transaction has failed
         try:
             self._failures.handle_failure(
                 self, stage, step, error, refusal, key=key, value=value, target_topic=target_topic
             )
-        except (TaskMigrated, TaskCorrupted, OutcomeUnknown, StoreCorrupted) as lost:
+        except (
+            TaskMigrated,
+            TaskCorrupted,
+            OutcomeUnknown,
+            WriteRefused,
+            StoreCorrupted,
+        ) as lost:
             self.fatal_error = lost
             raise
 

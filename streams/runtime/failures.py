@@ -24,10 +24,12 @@ from streams.errors import (
     TaskMigrated,
     UserError,
     ValueRefused,
+    WriteRefused,
 )
 from streams.processor.record import MessageWithHeaders
 from streams.runtime.chosen_topics import ChosenTopics
 from streams.runtime.clients import translate_produce_error
+from streams.runtime.clients.errors import RecordRefused
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.dead_letters import create_dead_letter
 from streams.settings.exception_handlers import (
@@ -49,6 +51,7 @@ RECOVERY_ERRORS = (
     TaskCorrupted,
     OutcomeUnknown,
     ValueRefused,
+    WriteRefused,
     MemoryError,
 )
 """Errors that select the recovery themselves: no handler is called for them."""
@@ -104,6 +107,11 @@ class FailureHandler:
         """The error that was raised last, which passes through the steps above its own."""
 
     @property
+    def fails_production(self) -> bool:
+        """Return whether any record that can't be written ends the thread."""
+        return self._handlers.production == "fail"
+
+    @property
     def skips_processing(self) -> bool:
         """Return whether processing may go on after a user's function has raised."""
         return self._handlers.processing != "fail"
@@ -139,7 +147,10 @@ class FailureHandler:
                 f"step {step!r} can't write {context.describe_record_origin()} to topic "
                 f"{target_topic!r}"
             )
-            recovery = translate_produce_error(error, action, str(target_topic))
+            if isinstance(error, RecordRefused):
+                recovery: Exception | None = StreamsError(f"{action}: {error.reason}")
+            else:
+                recovery = translate_produce_error(error, action, str(target_topic))
             if isinstance(recovery, AuthorizationError) or (
                 recovery is not None and not isinstance(recovery, StreamsError)
             ):

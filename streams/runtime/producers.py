@@ -22,6 +22,7 @@ from streams.common.host import Host
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.broker_outage import IsOverdue
 from streams.membership.connection import ConnectionLost
+from streams.runtime.clients.refused_writes import RefusedWrites
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.producer_creation import CreateProducer, ProducerCreations
 from streams.runtime.task import Task
@@ -73,6 +74,8 @@ class TaskProducers:
         self._application_id = application_id
         self._thread_id = thread_id
         self._producers: dict[str, ProducerClient] = {}
+        self.refused_writes = RefusedWrites()
+        """The writes of the thread's tasks that brokers have refused."""
         self._is_closing_in_order = True
         self.creations = ProducerCreations(
             create_producer,

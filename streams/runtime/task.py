@@ -42,6 +42,7 @@ from state.locks import ProcessFileLock
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.graph.nodes import StepStreamTime, TaskObserver
 from streams.runtime.bound_steps import BoundSteps
+from streams.runtime.clients.refused_writes import RefusedWrites
 from streams.runtime.context import TaskContext
 from streams.runtime.early_serialization import EarlySerialization
 from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
@@ -215,6 +216,7 @@ class Task:
         flow_control: FlowControl,
         order_settings: RecordOrderSettings,
         now_ms: Callable[[], int],
+        refused_writes: RefusedWrites | None = None,
     ) -> None:
         """Bind the steps to a producer, so that records may be processed from now on.
 
@@ -236,6 +238,7 @@ class Task:
             step_times_ms=self.step_times_ms,
             early_serialization=self.early_serialization if stores else None,
             store_source_topics=self.stores.list_source_topics(),
+            refused_writes=refused_writes,
         )
         self._steps = BoundSteps(self._subtopology, context, self.stores, self.early_serialization)
         for expiry, store in self._stores_with_expiry():

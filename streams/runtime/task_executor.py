@@ -175,7 +175,9 @@ class TaskExecutor:
         """
         began_at_s = self._host.monotonic_s()
         steps = task.steps
-        runs = steps.buffered_records.take_next_runs(task.slice_size, int(began_at_s * 1_000))
+        # A refused write is committed with what came before it: the next one starts from there.
+        size = 1 if self._producers.refused_writes.is_searching else task.slice_size
+        runs = steps.buffered_records.take_next_runs(size, int(began_at_s * 1_000))
         now_ms = self._host.now_ms
         if not runs and not steps.is_punctuation_due(now_ms):
             return None

@@ -6,6 +6,8 @@
     Unknown                                        were being committed: as OutcomeUnknown
     TaskCorrupted    producers                     rolled back; the stores that it names are rebuilt
     ValueRefused     producers                     rolled back; the one named serialises early
+    WriteRefused     producers                     rolled back; records are written one by one. So
+                                                   they are after three OutcomeUnknown in a row
     GenerationOver   transactions                  rolled back, while the member joins, without a
                                                    wait; otherwise as TaskMigrated
     PositionRefused  nothing, or all           as TaskMigrated if another member has committed the
@@ -40,6 +42,7 @@ from streams.errors import (
     TaskMigrated,
     TaskOutcomeUnknown,
     ValueRefused,
+    WriteRefused,
 )
 from streams.membership.broker_outage import create_overdue_check
 from streams.runtime.clients.errors import TopicRefused
@@ -54,6 +57,9 @@ log = logging.getLogger(__name__)
 _BACK_OFF_S = 0.2
 _OUTAGE_TURN_S = 0.2
 """How long a turn of the loop is while no broker answers."""
+_UNKNOWN_MAX = 3
+"""After so many unknown outcomes in a row records are written one by one, to name the one at
+fault."""
 _TASK_WAIT_MIN_S, _TASK_WAIT_MAX_S = 1.0, 60.0
 _RIGHTS_CHECK_INTERVAL_S = 60.0
 """How often at most the rights are looked at for failures that tell of no missing right."""
@@ -80,6 +86,8 @@ class ThreadRecovery:
         if dependencies.outage is not None:
             self._is_overdue = dependencies.outage.is_overdue
         self._rights_check_at_s = 0.0
+        self._unknown_count = 0
+        """The number of unknown outcomes since the last commit."""
         self._failing_since_s: WeakKeyDictionary[Task, float] = WeakKeyDictionary()
         """The tasks whose own transaction has failed since their last commit, and since when."""
 
@@ -131,7 +139,13 @@ class ThreadRecovery:
                     self._go_on_until_assigned(error)
                 else:
                     self._recover_from(error)
-            except (TaskMigrated, TaskCorrupted, OutcomeUnknown, ValueRefused) as error:
+            except (
+                TaskMigrated,
+                TaskCorrupted,
+                OutcomeUnknown,
+                ValueRefused,
+                WriteRefused,
+            ) as error:
                 self._recover_from(error)
         except (StateError, OSError) as error:
             raise StreamsError(f"state: {error}") from error
@@ -161,6 +175,7 @@ class ThreadRecovery:
         self.failing_since_s = None
         self.last_failure = ""
         self._recovery_log.note_commit()
+        self._unknown_count = 0
 
     def clear_failure_if_idle(self) -> None:
         """Clear the last failure if all tasks have run for some seconds with nothing to commit."""
@@ -253,6 +268,21 @@ class ThreadRecovery:
         names = ", ".join(sorted(task.name for task in overtaken))
         self._recover_from(TaskMigrated(f"another member has committed {names}: {refusal}"))
 
+    def _search_refused_write(self, error: Exception) -> None:
+        """Let records be written one by one from now on, if a broker may have refused one.
+
+        Raises: StreamsError if a broker refuses something that is no record of a step.
+        """
+        refused_writes = self._dependencies.producers.refused_writes
+        if isinstance(error, WriteRefused):
+            if refused_writes.is_searching and not error.is_found:
+                raise StreamsError(f"{error}; no step has written it") from error
+            refused_writes.start_search(by_refusal=True)
+        elif isinstance(error, OutcomeUnknown):
+            self._unknown_count += 1
+            if self._unknown_count >= _UNKNOWN_MAX and not refused_writes.is_searching:
+                refused_writes.start_search(by_refusal=False)
+
     def _recover_from(self, error: Exception) -> None:
         """Discard producers and uncommitted work, so that the loop goes on from the last commit.
 
@@ -270,6 +300,8 @@ class ThreadRecovery:
             self.failing_since_s = now_s
         if isinstance(error, OutcomeUnknown) and not is_away:
             self._check_rights_if_due()
+        if not is_away:
+            self._search_refused_write(error)
         if not is_away and self._is_overdue(self.failing_since_s, parts.task_timeout_ms / 1000):
             self._check_rights()
             raise BrokerUnavailable(
@@ -286,6 +318,7 @@ class ThreadRecovery:
         if isinstance(error, ValueRefused) and error.task in tasks.by_name:
             tasks.by_name[error.task].early_serialization.start_serializing_early()
         parts.on_state_change(ThreadState.REBALANCING)
-        parts.stop.wait(_BACK_OFF_S)
+        if not (isinstance(error, WriteRefused) and error.is_found):
+            parts.stop.wait(_BACK_OFF_S)
         # Without tasks nothing is left to start that would report RUNNING again.
         tasks.report_if_settled()

@@ -139,7 +139,13 @@ class ThreadTasks:
             self.schedule_commit()
         for task in ready:
             producer = producers.get_producer(task.name)
-            task.start_processing(producer, parts.consumer, parts.order_settings, parts.host.now_ms)
+            task.start_processing(
+                producer,
+                parts.consumer,
+                parts.order_settings,
+                parts.host.now_ms,
+                producers.refused_writes,
+            )
         if ready:
             self.executor.add_tasks(ready)
             self._has_unlogged_starts = True

@@ -112,7 +112,7 @@ class InMemoryConsumer:
         return {each: self._cluster.logs[each].high_watermark for each in partitions}
 
     def renew_client(self, changed_settings: Mapping[str, Any]) -> None:
-        """Change nothing: no connection leads to a cluster in memory."""
+        """Change nothing: no connection leads to memory."""
 
     def close(self) -> None:
         """Unassign all partitions."""
@@ -249,6 +249,9 @@ class InMemoryProducer:
         """Write the queued records."""
         self._deliver_queue()
 
+    def find_transaction_error(self) -> Exception | None:
+        """Return None: no transaction in memory fails."""
+
     def poll_delivery_reports(self) -> None:
         """Do nothing: nothing is delivered before it is flushed."""
 
@@ -342,11 +345,9 @@ class InMemoryAdmin:
         return {topic: dict(self._cluster.topic_settings[topic]) for topic in topics}
 
     def fetch_replication(self, topics: Sequence[str]) -> Replication:
-        """Return one broker, which keeps each topic once."""
         return Replication(1, dict.fromkeys(topics, 1))
 
     def alter_topic_settings(self, topic: str, settings: Mapping[str, str]) -> None:
-        """Set settings of a topic, and leave the others as they are."""
         self._cluster.topic_settings[topic] = {**self._cluster.topic_settings[topic], **settings}
 
     def create_topics(
@@ -367,7 +368,7 @@ class InMemoryAdmin:
             self._cluster.logs[partition].start_offset = offset
 
     def renew_client(self, changed_settings: Mapping[str, Any]) -> None:
-        """Change nothing: no connection leads to a cluster in memory."""
+        """Change nothing: no connection leads to memory."""
 
     def fetch_earliest_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """Return the first offset of each partition."""

@@ -9,10 +9,10 @@ from streams.runtime.clients.committed_offset import fetch_stable_offset
 from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import translate_client_error
 from streams.runtime.clients.factory import KafkaClientSupplier
+from streams.runtime.clients.group_metadata import encode_group_metadata
 from streams.runtime.clients.mechanisms import refuse_gssapi
 from streams.runtime.clients.producer import (
     StreamsProducer,
-    encode_group_metadata,
     translate_delivery_error,
     translate_produce_error,
 )

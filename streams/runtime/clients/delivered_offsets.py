@@ -76,3 +76,15 @@ def add_offset_tracking(
         note_delivery(error, message)
 
     return call_both
+
+
+def create_failure_report(
+    undelivered: list[Any],
+) -> DeliveryReport:
+    """Return a delivery report that appends each failure to `undelivered`."""
+
+    def append_failure(error: Any, _: Any) -> None:
+        if error is not None:
+            undelivered.append(error)
+
+    return append_failure

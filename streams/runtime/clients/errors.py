@@ -40,7 +40,12 @@ from streams.errors import (
     TaskMigrated,
 )
 from streams.membership.authorization import REFUSED_RESOURCES
-from streams.runtime.clients.error_codes import KAFKA_ERRORS, LIBRDKAFKA_ERRORS, ErrorKind
+from streams.runtime.clients.error_codes import (
+    KAFKA_ERRORS,
+    LIBRDKAFKA_ERRORS,
+    ErrorKind,
+    find_error_kind,
+)
 
 log = logging.getLogger("streams.runtime.clients")
 librdkafka_log = logging.getLogger("streams.runtime.clients.librdkafka")
@@ -103,6 +108,17 @@ class TopicRefused(StreamsError):
     """Signals that the right to a topic is missing, and librdkafka does not tell which one."""
 
 
+class RecordRefused(KafkaException):  # type: ignore[misc]
+    """Signals that a broker has refused a record which was written alone; `reason` says why."""
+
+    def __init__(self, error: KafkaError, reason: str) -> None:
+        super().__init__(error)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 class NotReady(OutcomeUnknown):
     """Signals that brokers can't answer at this moment; the same request may succeed soon."""
 
@@ -123,6 +139,43 @@ def translate_client_error(error: KafkaException, action: str) -> Exception:
     if cause.code() in PERMANENT_ERRORS:
         return StreamsError(what)
     return (NotReady if cause.code() in RETRIABLE_ERRORS else OutcomeUnknown)(what)
+
+
+def is_record_refusal(error: KafkaError) -> bool:
+    """Return whether an error is of a record, or of its topic, so that no repetition helps.
+
+    Not for a missing topic, for which a producer waits, and a missing right, which is looked for.
+    """
+    code = error.code()
+    if code == KafkaError.TOPIC_AUTHORIZATION_FAILED or code in UNKNOWN_TOPIC_ERRORS:
+        return False
+    return find_error_kind(code) in (ErrorKind.RECORD, ErrorKind.TOPIC)
+
+
+def explain_refusal(
+    error: KafkaError, key: bytes | None, value: bytes | None, timestamp_ms: int
+) -> str:
+    """Return why a broker refuses a record, with what of the record its code is about.
+
+    Brokers say more in their answer, which confluent-kafka 2.16 does not hand over.
+    """
+    about = ""
+    match error.code():
+        case KafkaError.INVALID_RECORD if key is None:
+            about = ": it has no key, which a compacted topic needs (cleanup.policy)"
+        case KafkaError.INVALID_TIMESTAMP:
+            about = (
+                f": its time is {timestamp_ms} ms, further from now than the topic allows "
+                "(message.timestamp.before.max.ms, message.timestamp.after.max.ms)"
+            )
+        case KafkaError.MSG_SIZE_TOO_LARGE | KafkaError.RECORD_LIST_TOO_LARGE:
+            about = (
+                f": it has {len(key or b'') + len(value or b'')} bytes without its headers "
+                "(max.message.bytes of the topic)"
+            )
+        case KafkaError.UNSUPPORTED_COMPRESSION_TYPE:
+            about = ": the topic does not take the compression.type of the producer"
+    return f"{error.str()} ({error.name()}){about}"
 
 
 def check_authorized(error: KafkaError, operation: str, name: str) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from traceback import clear_frames
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from streams.command_lines import format_command
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
@@ -19,8 +18,9 @@ from streams.errors import (
     StreamsError,
     TaskMigrated,
     UnknownTopic,
+    WriteRefused,
 )
-from streams.runtime.clients.delivered_offsets import DeliveredOffsets
+from streams.runtime.clients.delivered_offsets import DeliveredOffsets, create_failure_report
 from streams.runtime.clients.errors import (
     RETRIABLE_ERRORS,
     UNKNOWN_TOPIC_ERRORS,
@@ -28,10 +28,12 @@ from streams.runtime.clients.errors import (
     NotReady,
     check_authorized,
     create_client,
+    is_record_refusal,
     log,
     translate_client_error,
     with_topic_ids_logged,
 )
+from streams.runtime.clients.group_metadata import read_group_of_metadata
 from streams.runtime.clients.refusable_call import call_while_usable
 
 if TYPE_CHECKING:
@@ -50,20 +52,6 @@ _FLUSH_SLICE_S, _MISSING_SLICES = 1.0, 3
 _INIT_CALL_S = 0.2
 """A call that initialises transactions takes at most so many seconds, so that it ends soon where
 nobody wants the producer any more. librdkafka goes on with the next call."""
-_METADATA_MAGIC = b"CGMDv2:"
-_GROUP_AT = len(_METADATA_MAGIC) + struct.calcsize("=i")
-
-
-def encode_group_metadata(
-    group: str, generation: int, member_id: str, instance_id: str | None
-) -> bytes:
-    """Encode consumer group metadata for `send_offsets_to_transaction`, from our own membership.
-
-    The layout is rd_kafka_consumer_group_metadata_write's of librdkafka 2.16 (CGMDv2).
-    """
-    instance = b"\x01" if instance_id is None else b"\x00" + instance_id.encode() + b"\x00"
-    names = group.encode() + b"\x00" + member_id.encode() + b"\x00"
-    return _METADATA_MAGIC + struct.pack("=i", generation) + names + instance
 
 
 class StreamsProducer:
@@ -101,7 +89,7 @@ class StreamsProducer:
         if self.delivered_offsets is not None:
             reports["on_delivery"] = self.delivered_offsets.note_delivery
         elif not transactional:
-            reports["on_delivery"] = _create_failure_report(self._undelivered)
+            reports["on_delivery"] = create_failure_report(self._undelivered)
         self._logger = LibrdkafkaLogger(on_error)
         self._producer = create_client(
             "producer",
@@ -188,6 +176,10 @@ class StreamsProducer:
         """
         undelivered_count = self._flush_what_has_a_topic()
         if undelivered_count or self._undelivered:
+            for refused in filter(is_record_refusal, self._undelivered):
+                raise WriteRefused(
+                    f"a record was not delivered: {refused.str()} ({refused.name()})"
+                )
             reasons = ", ".join(sorted({each.str() for each in self._undelivered})) or "no answer"
             raise OutcomeUnknown(
                 f"{undelivered_count + len(self._undelivered)} not delivered: {reasons}"
@@ -304,6 +296,22 @@ class StreamsProducer:
                 return translate_client_error(fatal, action)
         return translate_produce_error(error, action, topic)
 
+    def find_transaction_error(self) -> Exception | None:
+        """Return the recovery error of the transaction if it has failed; None if it has not.
+
+        `produce` and delivery reports only say that it has.
+        """
+        if not self.transactional:
+            return None
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError._STATE:
+                return None  # one is open, and works
+            return _translate_transaction_error(error, "write")
+        self._is_transaction_open = True
+        return None
+
     def _call_producer(self, name: str, *arguments: Any) -> Any:
         """Call a method of the client, and translate its error to the recovery error.
 
@@ -323,7 +331,7 @@ class StreamsProducer:
             return call_while_usable(method, arguments, require_usable)
         except KafkaException as error:
             self._check_authorized(error.args[0], arguments)
-            raise translate_client_error(error, name) from error
+            raise _translate_transaction_error(error, name) from error
         except SystemError as error:
             # confluent-kafka 2.16 raises a fatal error from within the callbacks that flush and
             # poll serve, and may lose it there. The next transaction call names it.
@@ -342,8 +350,16 @@ class StreamsProducer:
             case KafkaError.CLUSTER_AUTHORIZATION_FAILED:
                 check_authorized(error, "IdempotentWrite", "kafka-cluster")
             case KafkaError.GROUP_AUTHORIZATION_FAILED:
-                groups = [_group_of_metadata(each) for each in arguments if type(each) is bytes]
+                groups = [read_group_of_metadata(each) for each in arguments if type(each) is bytes]
                 check_authorized(error, "Read", "".join(groups))
+
+
+def _translate_transaction_error(error: KafkaException, action: str) -> Exception:
+    """Translate the error of a transaction: WriteRefused if it has failed with a record."""
+    cause: KafkaError = error.args[0]
+    if cause.txn_requires_abort() and is_record_refusal(cause):
+        return WriteRefused(f"{action}: {cause.str()} ({cause.name()})")
+    return translate_client_error(error, action)
 
 
 def _release_frames(error: BaseException) -> None:
@@ -352,11 +368,6 @@ def _release_frames(error: BaseException) -> None:
     while raised is not None:
         clear_frames(raised.__traceback__)
         raised = raised.__cause__ or raised.__context__
-
-
-def _group_of_metadata(group_metadata: bytes) -> str:
-    """Return the group of what `encode_group_metadata` has encoded."""
-    return group_metadata[_GROUP_AT:].partition(b"\x00")[0].decode()
 
 
 def translate_produce_error(error: Exception, action: str, topic: str) -> Exception | None:
@@ -378,15 +389,3 @@ def translate_produce_error(error: Exception, action: str, topic: str) -> Except
 def translate_delivery_error(error: KafkaError, action: str, topic: str) -> Exception:
     """Return the recovery error for the error in a delivery report."""
     return translate_produce_error(KafkaException(error), action, topic) or KafkaException(error)
-
-
-def _create_failure_report(
-    undelivered: list[KafkaError],
-) -> Callable[[KafkaError | None, Message], None]:
-    """Return a delivery report that appends each failure to `undelivered`."""
-
-    def append_failure(error: KafkaError | None, _: Message) -> None:
-        if error is not None:
-            undelivered.append(error)
-
-    return append_failure

@@ -301,6 +301,9 @@ class _CapturingProducer(StreamsProducer):
     def wait_for_queue_room(self) -> None:
         """Return at once, since there is always room."""
 
+    def find_transaction_error(self) -> Exception | None:
+        """Return None: nothing is written in transactions."""
+
     def fetch_partition_count(self, topic: str) -> int:
         """Return a topic's number of partitions, or 1 where it makes no difference."""
         return self._partition_counts.get(topic, 1)

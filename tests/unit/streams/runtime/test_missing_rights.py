@@ -17,7 +17,8 @@ from streams.runtime.clients import consumer as consumer_module
 from streams.runtime.clients import producer as producer_module
 from streams.runtime.clients.admin import Admin
 from streams.runtime.clients.errors import TopicRefused
-from streams.runtime.clients.producer import StreamsProducer, encode_group_metadata
+from streams.runtime.clients.group_metadata import encode_group_metadata
+from streams.runtime.clients.producer import StreamsProducer
 from streams.settings.exception_handlers import ExceptionHandlers
 from tests.unit.streams.runtime.world import World, build_counting_topology
 

@@ -66,6 +66,7 @@ class PreparedProducers:
 
     is_transactional = True
     creations = SimpleNamespace(is_waiting=False)
+    refused_writes = None
 
     def prepare_producer(self, task_name: str) -> bool:
         return True
