@@ -88,6 +88,7 @@ class Refusing:
         return [each.value().decode() for each in records(self.topics.servers, topic, 1)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", "exactly_once", "at_least_once"])
 @pytest.mark.parametrize("kind", REFUSALS)
 def test_a_refused_record_is_skipped_or_made_a_dead_letter_and_the_others_are_written(
@@ -115,6 +116,7 @@ def test_a_refused_record_is_skipped_or_made_a_dead_letter_and_the_others_are_wr
         assert written == GOOD
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", REFUSALS)
 def test_by_default_the_thread_ends_with_record_topic_and_reason(
     topics: Topics, tmp_path: Path, kind: str
