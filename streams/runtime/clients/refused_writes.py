@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from confluent_kafka import KafkaError, KafkaException
 
+from state.shown_values import quote_value
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated, WriteRefused
 from streams.runtime.clients.delivered_offsets import add_offset_tracking
 from streams.runtime.clients.error_codes import ErrorKind, find_error_kind
@@ -235,7 +236,7 @@ class _ChangelogWriter:
     ) -> None:
         """Write a changelog record. Raises StreamsError, with topic and key, if it is refused."""
         what = (
-            f"changelog {topic}[{partition}]: the value of key {key!r:.100}, of "
+            f"changelog {topic}[{partition}]: the value of key {quote_value(key)}, of "
             f"{len(value or b'')} bytes, can't be written"
         )
         error = _send_alone(self._producer, what, topic, (value, key, partition), rest[1:], report)
