@@ -171,7 +171,8 @@ class Trial:
         found: dict[str, list[list[Entry]]] = {
             store: [[] for _ in range(PARTITIONS)] for store in self.specs
         }
-        consumer = self._consumer(**{"enable.partition.eof": True})
+        # Changelogs begin where the stores were written again: what was before that is deleted.
+        consumer = self._consumer(**{"enable.partition.eof": True, "auto.offset.reset": "earliest"})
         consumer.assign([TopicPartition(t, each, 0) for t in topics for each in range(PARTITIONS)])
         left = len(topics) * PARTITIONS
         deadline = time.monotonic() + HANG_LIMIT_S
