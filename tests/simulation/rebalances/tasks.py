@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from streams.common.topic_partitions import Partition
 from streams.membership.connection import ConnectionLost
+from streams.runtime.clients.refused_writes import RefusedWrites
 from streams.runtime.task import TaskState
 from tests.simulation.rebalances.topologies import STORES, list_tasks
 
@@ -201,6 +202,7 @@ class LightProducers:
 
     def __init__(self, *, is_transactional: bool) -> None:
         self.is_transactional = is_transactional
+        self.refused_writes = RefusedWrites()
 
     def prepare_producer(self, task: str) -> bool:
         return True
