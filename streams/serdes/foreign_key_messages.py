@@ -15,7 +15,6 @@ import struct
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from state.shown_values import describe_value
 from streams.serdes.described_types import DescribedType, combine_types, hash_type
 from streams.serdes.serde import Field, Serde
 
@@ -107,19 +106,14 @@ def subscription_serde(
 def response_serde(value_serde: Serde[Any]) -> Serde[SubscriptionResponseWrapper]:
     """Return the serde of SubscriptionResponseWrapper, with the serde of the other table's values.
 
-    A value without bytes is read as None, so one that is serialised to none is refused.
+    A value without bytes, as an empty text, is read as None: as in Kafka Streams, whose format has
+    no other sign of it (SubscriptionResponseWrapperSerde).
     """
     serialize_value, deserialize_value = value_serde.serialize, value_serde.deserialize
 
     def serialize_response(answers: SubscriptionResponseWrapper) -> bytes:
         row_hash, found, _ = answers
         written = b"" if found is None else serialize_value(found)
-        if found is not None and not written:
-            raise ValueError(
-                f"{describe_value(found)} of the other table has no bytes as {value_serde.name}, "
-                "and would be joined as if it were not there (KIP-213). Give the table a serde "
-                "whose values have bytes, as json, or filter such rows out"
-            )
         if row_hash is None:
             return bytes((_ANSWER_VERSION | _NO_HASH,)) + written
         return bytes((_ANSWER_VERSION,)) + row_hash + written
