@@ -53,6 +53,10 @@ _INIT_CALL_S = 0.2
 """A call that initialises transactions takes at most so many seconds, so that it ends soon where
 nobody wants the producer any more. librdkafka goes on with the next call."""
 
+_REPEATED_ERRORS = {*UNKNOWN_TOPIC_ERRORS, KafkaError.INVALID_PRODUCER_ID_MAPPING}
+"""What ends a transaction that a new producer does again: a topic was deleted, which the next flush
+waits for and names; or the coordinator has forgotten the transactional id (expired)."""
+
 
 class StreamsProducer:
     """Writes records with one producer, transactional or not (Kafka Streams' StreamsProducer).
@@ -306,8 +310,11 @@ class StreamsProducer:
         try:
             self._producer.begin_transaction()
         except KafkaException as error:
-            if error.args[0].code() == KafkaError._STATE:
+            cause: KafkaError = error.args[0]
+            if cause.code() == KafkaError._STATE:
                 return None  # one is open, and works
+            if cause.code() in _REPEATED_ERRORS and cause.txn_requires_abort():
+                return OutcomeUnknown(f"write: {cause.str()} ({cause.name()})")
             return _translate_transaction_error(error, "write")
         self._is_transaction_open = True
         return None
