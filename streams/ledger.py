@@ -14,7 +14,8 @@ The value is JSON; the key is the transactional id:
      "inputs": {task: {topic: {partition: next offset}}},
      "written": {topic: {partition: [[first, last], ...]}},
      "commits": {task: number of the commit},
-     "topic_ids": {topic: hash of its id}}
+     "topic_ids": {topic: hash of its id},
+     "order": {task: the order in which it took the records of its inputs}}
 
 `commits` are the numbers in the metadata of the committed offsets
 (`streams.runtime.offset_metadata`); an earlier release writes none. `topic_ids` are those of the
@@ -22,11 +23,18 @@ inputs, as in the same metadata: an offset is one of a topic, and not of a later
 name. An earlier release writes none, and brokers without topic ids give none. `written` are runs of
 offsets in which no record of another producer lies, first and last included: several threads may
 write to one partition at a time.
+
+`order` tells of tasks that read several partitions in which order they took the records (decision
+80): pairs of a partition's place among the sorted ones of the task and how many records were taken
+from it in a row. The numbers are varints (LEB128), compressed by zlib, in base64. An earlier
+release writes none, and a transaction of very many runs leaves it out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -68,6 +76,8 @@ class LedgerTransaction:
     """The number of each task's commit."""
     topic_ids: Mapping[str, int] = field(default_factory=dict)
     """The hash of the id of each input (`streams.runtime.topic_ids`)."""
+    order: Mapping[str, str] = field(default_factory=dict)
+    """The order of the records of each task that reads several partitions (`encode_order`)."""
 
     def wrote(self, partition: Partition, offset: int) -> bool:
         """Return whether this transaction wrote the record at `offset` of `partition`."""
@@ -112,6 +122,8 @@ def encode_transaction(transaction: LedgerTransaction) -> bytes:
         fields["commits"] = dict(transaction.commits)
     if transaction.topic_ids:
         fields["topic_ids"] = dict(transaction.topic_ids)
+    if transaction.order:
+        fields["order"] = dict(transaction.order)
     return orjson.dumps(fields)
 
 
@@ -138,7 +150,44 @@ def decode(value: bytes) -> LedgerTransaction:
         written,
         fields.get("commits") or {},
         fields.get("topic_ids") or {},
+        fields.get("order") or {},
     )
+
+
+def encode_order(runs: Iterable[tuple[int, int]]) -> str:
+    """Encode the order in which a task took records of its inputs as ASCII text.
+
+    Each run is the place of an input among the task's sorted partitions, from 0, and the number of
+    records that were taken from it in a row.
+    """
+    data = bytearray()
+    for run in runs:
+        for number in run:
+            while number > 0x7F:
+                data.append(number & 0x7F | 0x80)
+                number >>= 7
+            data.append(number)
+    return b64encode(zlib.compress(data, 1)).decode()
+
+
+def decode_order(text: str) -> list[tuple[int, int]]:
+    """Decode the runs of records that `encode_order` has encoded. Raises ValueError."""
+    try:
+        numbers = _decode_varints(zlib.decompress(b64decode(text, validate=True)))
+        return list(zip(numbers, numbers, strict=True))
+    except (zlib.error, ValueError) as error:
+        raise ValueError(f"not an order of records: {text!r:.100}") from error
+
+
+def _decode_varints(data: bytes) -> Iterator[int]:
+    """Yield the numbers of a sequence of varints (LEB128)."""
+    number = shift = 0
+    for byte in data:
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            yield number
+            number = shift = 0
 
 
 def _nest_by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[str, Any]]:

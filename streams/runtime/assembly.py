@@ -56,6 +56,13 @@ _RIGHTS_TIMEOUT_S = 2.0
 """How long a look at the rights may delay a recovery."""
 
 
+def _create_order_settings(config: StreamsConfig) -> RecordOrderSettings:
+    """Create the settings by which tasks order records, and remember the order for a ledger."""
+    return RecordOrderSettings(
+        config.max_task_idle_ms, config.buffered_records_per_partition, keeps_order=config.ledger
+    )
+
+
 def _create_ledger_writer(worker: WorkerResources) -> LedgerWriter | None:
     """Create the writer of the ledger, None where the setting is off."""
     if not worker.config.ledger:
@@ -252,7 +259,6 @@ def create_stream_loop(
         own.renew_clients(clients.security.value.librdkafka_settings())
         member.renew_connection()
 
-    order = RecordOrderSettings(config.max_task_idle_ms, config.buffered_records_per_partition)
     resetting = OffsetResetter(
         own.admin,
         worker.host,
@@ -276,7 +282,7 @@ def create_stream_loop(
             host=worker.host,
             commit_interval_ms=config.commit_every_ms,
             poll_records_max=config.max_poll_records,
-            order_settings=order,
+            order_settings=_create_order_settings(config),
             uncommitted_bytes_max=_uncommitted_bytes_per_thread(config),
             task_timeout_ms=config.task_timeout_ms,
             on_state_change=on_state_change,

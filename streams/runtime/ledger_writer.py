@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from streams.errors import OutcomeUnknown
-from streams.ledger import LedgerTransaction, encode_transaction
+from streams.ledger import LedgerTransaction, encode_order, encode_transaction
 from streams.membership.connection import ConnectionLost
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.clients import translate_produce_error
@@ -19,6 +19,8 @@ from streams.runtime.task import Task
 
 _PARTITION = 0
 """The only partition of the ledger."""
+ORDER_BYTES_MAX = 256 << 10
+"""How much of a record of the ledger orders of records may take: brokers refuse 1 MB."""
 
 
 class LedgerWriter:
@@ -54,7 +56,9 @@ class LedgerWriter:
         commits = {task.name: task.commit_number for task in tasks}
         topic_ids = {topic: each for task in tasks for topic, each in task.topic_ids.items()}
         value = encode_transaction(
-            LedgerTransaction(*producer.identity, inputs, written, commits, topic_ids)
+            LedgerTransaction(
+                *producer.identity, inputs, written, commits, topic_ids, _take_orders(tasks)
+            )
         )
         key = producer.name.encode()
         # The record has a delivery report of its own, so that it is not among the records of the
@@ -63,6 +67,22 @@ class LedgerWriter:
             producer.produce(self._topic, value, key, _PARTITION, _ignore_delivery)
         except Exception as error:
             raise translate_produce_error(error, self._topic, self._topic) or error from error
+
+
+def _take_orders(tasks: Collection[Task]) -> dict[str, str]:
+    """Take the order of records of each task that has one, as the ledger encodes it.
+
+    All together are small enough for a record; what has no room is left out.
+    """
+    room = ORDER_BYTES_MAX
+    orders: dict[str, str] = {}
+    for task in tasks:
+        if runs := task.steps.buffered_records.take_order():
+            text = encode_order(runs)
+            if len(text) <= room:
+                orders[task.name] = text
+                room -= len(text)
+    return orders
 
 
 def _ignore_delivery(error: Any, message: Any) -> None:

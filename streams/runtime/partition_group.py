@@ -27,6 +27,8 @@ RecordReceiver = Callable[[Any], None]
 RecordRun = tuple[RecordReceiver, Sequence[Any]]
 """Records that follow each other in one partition, and the function that takes each of them."""
 
+ORDER_RUNS_MAX = 200_000
+"""Of so many runs between two commits the order is kept, which takes 13 MB, and of no more."""
 NEVER_WAIT = -1
 NO_TIME = -1
 
@@ -54,6 +56,8 @@ class RecordOrderSettings(NamedTuple):
     """The limit of each partition in bytes of values, about.
 
     Records are taken to be as large as those that were polled last."""
+    keeps_order: bool = False
+    """Whether the buffer remembers in which order it gave records away, for the ledger."""
 
 
 class RecordBuffer(Protocol):
@@ -80,6 +84,13 @@ class RecordBuffer(Protocol):
         """Return each partition's highest timestamp of records taken, at most `stream_time_ms`.
 
         The stream time limits it: a record that could not be read doesn't count.
+        """
+        ...
+
+    def take_order(self) -> list[tuple[int, int]]:
+        """Return the runs of records taken since the last call: partition's place, and count.
+
+        The place is that among the sorted partitions. Returns an empty list if it is not kept.
         """
         ...
 
@@ -116,6 +127,10 @@ class SinglePartitionQueue:
     def partition_times_ms(self, stream_time_ms: int) -> Mapping[Partition, int]:
         """Return the stream time: with one partition it is the partition's highest timestamp."""
         return {self._partition: stream_time_ms}
+
+    def take_order(self) -> list[tuple[int, int]]:
+        """Return an empty list: the order is that of the offsets."""
+        return []
 
 
 class _RecordQueue:
@@ -161,6 +176,8 @@ class PartitionGroup:
         self._heads: list[tuple[int, int]] = []
         """A heap with the first record's timestamp and the number of each queue that isn't
         empty."""
+        self._order: list[tuple[int, int]] | None = [] if settings.keeps_order else None
+        """The runs of records taken since `take_order`; None if it is not kept."""
 
     def add_records(self, partition: Partition, messages: list[Any]) -> None:
         """Add polled records, and pause a partition that has more than the settings allow."""
@@ -176,6 +193,7 @@ class PartitionGroup:
     def take_next_runs(self, records_max: int, now_ms: int) -> list[RecordRun]:
         """Take records in order of their timestamps, and resume partitions with room again."""
         runs: list[RecordRun] = []
+        places: list[int] = []
         run: list[Any] = []
         last: _RecordQueue | None = None
         heads = self._heads
@@ -186,6 +204,7 @@ class PartitionGroup:
             if queue is not last:
                 run, last = [], queue
                 runs.append((queue.receive, run))
+                places.append(number)
             run.append(queue.messages.popleft())
             records_max -= 1
             if time_ms > queue.partition_time_ms:
@@ -197,7 +216,15 @@ class PartitionGroup:
                 # Only checked if another record is to be taken: the wait begins with that check.
                 ready = records_max > 0 and self._check_ready(now_ms)
         self._resume_partitions()
+        if self._order is not None:
+            self._note_order(places, runs)
         return runs
+
+    def take_order(self) -> list[tuple[int, int]]:
+        if not self._settings.keeps_order:
+            return []
+        order, self._order = self._order, []
+        return order or []
 
     def has_waiting_records(self) -> bool:
         return bool(self._heads)
@@ -242,6 +269,15 @@ class PartitionGroup:
         if not polled_bytes:
             return records_max
         return min(records_max, bytes_max * len(polled) // polled_bytes)
+
+    def _note_order(self, places: list[int], runs: list[RecordRun]) -> None:
+        """Note the order of the records of runs, unless it has too many runs already."""
+        order = self._order
+        if order is None:
+            return
+        order += [(place, len(messages)) for place, (_, messages) in zip(places, runs, strict=True)]
+        if len(order) > ORDER_RUNS_MAX:
+            self._order = None
 
     def _resume_partitions(self) -> None:
         """Resume each paused partition once its buffer is at most half full."""

@@ -237,7 +237,9 @@ class SimulatedProcess:
             commit_interval_ms=commit_every_ms,
             poll_records_max=_ONE_RECORD,
             order_settings=TaskOrder(
-                config.max_task_idle_ms, config.buffered_records_per_partition
+                config.max_task_idle_ms,
+                config.buffered_records_per_partition,
+                keeps_order=config.ledger,
             ),
             uncommitted_bytes_max=config.statestore_uncommitted_max_bytes,
             task_timeout_ms=config.task_timeout_ms,

@@ -71,7 +71,7 @@ def empty_partitions_not_waited_for(world: World) -> AbstractContextManager[None
     """Make a task that reads several partitions go on while one of them is empty."""
 
     def make(original: Any) -> Any:
-        return lambda idle_ms, buffered: original(NEVER_WAIT, buffered)
+        return lambda idle_ms, buffered, **kept: original(NEVER_WAIT, buffered, **kept)
 
     return replaced(assembly, "RecordOrderSettings", make)
 

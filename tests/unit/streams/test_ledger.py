@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 
 from streams.common.topic_partitions import Partition
-from streams.ledger import LedgerTransaction, WrittenRange, decode, encode_transaction
+from streams.ledger import (
+    LedgerTransaction,
+    WrittenRange,
+    decode,
+    decode_order,
+    encode_order,
+    encode_transaction,
+)
 
 IN, OTHER, OUT = Partition("in", 0), Partition("in", 1), Partition("out", 11)
 ENTRY = LedgerTransaction(
@@ -21,6 +28,8 @@ def test_an_entry_comes_back_as_it_was_given() -> None:
     assert decode(encode_transaction(numbered)) == numbered
     bound = replace(ENTRY, topic_ids={"in": 2**62})
     assert decode(encode_transaction(bound)) == bound
+    ordered = replace(ENTRY, order={"0_0": encode_order([(0, 1), (1, 300)])})
+    assert decode(encode_transaction(ordered)) == ordered
     nothing = LedgerTransaction(0, 0, {"0_0": {IN: 0}}, {})
     assert decode(encode_transaction(nothing)) == nothing
 
@@ -67,3 +76,14 @@ def test_an_entry_is_in_a_cut_that_is_beyond_what_it_read(
     cut: dict[Partition, int], inside: bool
 ) -> None:
     assert ENTRY.is_in(cut) == inside
+
+
+@pytest.mark.parametrize("runs", [[], [(0, 1)], [(0, 127), (1, 128), (5, 2**40)], [(1, 1)] * 9_999])
+def test_an_order_of_records_comes_back_as_it_was_given(runs: list[tuple[int, int]]) -> None:
+    assert decode_order(encode_order(runs)) == runs
+
+
+@pytest.mark.parametrize("text", ["", "=", "AAAA", encode_order([(0, 1)])[:-4]])
+def test_what_is_no_order_of_records_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not an order of records"):
+        decode_order(text)

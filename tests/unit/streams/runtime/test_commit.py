@@ -19,11 +19,12 @@ from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.graph.nodes import Graph, ProcessorNode, SinkNode, SourceNode, StoreSpec
 from streams.graph.views import StoredView
 from streams.ledger import LedgerTransaction as LedgerEntry
-from streams.ledger import WrittenRange, decode
+from streams.ledger import WrittenRange, decode, decode_order, encode_order
 from streams.membership.connection import ConnectionLost
 from streams.membership.producer_identity import ProducerIdentity
 from streams.operators.count import count_records
 from streams.operators.to_stream import forward_as_records
+from streams.runtime import ledger_writer
 from streams.runtime.commit import CommitStep, PartitionOffsets, TaskCommitter
 from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.logged_store import LoggedStore
@@ -118,6 +119,7 @@ class Thread:
         self.disks: dict[tuple[int, str], MemoryDisk] = {}
         self.subtopology = build_subtopology_of_two_stores()
         self.directory = StateDirectory(state, "a")
+        self._keeps_order = ledger
         self.tasks = [self._task(number) for number in range(2)]
         self.committer = TaskCommitter(
             self.consumer,
@@ -190,7 +192,8 @@ class Thread:
         task.start_restoring(positions, required_changelog_positions={}, partition_times_ms={})
         self.producers.prepare_producer(task.name)
         producer = self.producers.get_producer(task.name)
-        task.start_processing(producer, self.consumer, RecordOrderSettings(NEVER_WAIT), lambda: 0)
+        order = RecordOrderSettings(NEVER_WAIT, keeps_order=self._keeps_order)
+        task.start_processing(producer, self.consumer, order, lambda: 0)
         return task
 
 
@@ -275,6 +278,35 @@ def test_with_a_ledger_each_transaction_says_what_it_read_and_wrote(tmp_path: Pa
     }
     assert {(e.producer_id, e.producer_epoch) for e in (first, second)} == {(7, 1)}
     assert thread.script.calls.count("identity_of") <= 1
+
+
+def test_with_a_ledger_each_transaction_says_in_which_order_its_tasks_took_records(
+    tmp_path: Path,
+) -> None:
+    thread = Thread(tmp_path, ledger=True)
+    thread.process("left", 0, "a", "b")
+    thread.process("right", 0, "c")
+    thread.process("left", 0, "a")
+    thread.process("right", 1, "c")
+    thread.commit()
+    thread.process("left", 0, "a")
+    thread.commit()
+    first, second = ({t: decode_order(o) for t, o in e.order.items()} for e in thread.entries())
+    assert first == {"0_0": [(0, 2), (1, 1), (0, 1)], "0_1": [(1, 1)]}
+    assert second == {"0_0": [(0, 1)]}
+
+
+def test_an_order_that_is_too_long_for_a_record_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_writer, "ORDER_BYTES_MAX", len(encode_order([(0, 1)])))
+    thread = Thread(tmp_path, ledger=True)
+    thread.process("left", 0, "a")
+    thread.process("left", 1, "a")
+    thread.commit()
+    (entry,) = thread.entries()
+    assert entry.order.keys() == {"0_0"}
+    assert entry.inputs.keys() == {"0_0", "0_1"}
 
 
 def test_the_ledger_is_written_when_all_else_is_delivered_and_before_the_offsets(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streams.common.message_headers import RepairedMessage
 from streams.common.topic_partitions import Partition
+from streams.runtime import partition_group
 from streams.runtime.partition_group import (
     NEVER_WAIT,
     PartitionGroup,
@@ -50,12 +52,13 @@ class Made:
         buffered_max: int = 1_000,
         bytes_max: int = 1_000,
         times: dict[Partition, int] | None = None,
+        keeps_order: bool = True,
     ) -> None:
         self.consumer = Consumer()
         self.out: list[tuple[str, int]] = []
         self._next = dict.fromkeys(partitions, 0)
         receivers = dict.fromkeys(partitions, self._receive)
-        order = RecordOrderSettings(idle_ms, buffered_max, bytes_max)
+        order = RecordOrderSettings(idle_ms, buffered_max, bytes_max, keeps_order)
         self.queues = PartitionGroup(receivers, times or {}, self.consumer, order)
 
     def add(self, partition: Partition, *times_ms: int, value: bytes | None = b"v") -> None:
@@ -88,6 +91,38 @@ def test_the_partition_whose_first_record_is_the_oldest_goes_next() -> None:
     made.add(RIGHT, 10, 30)
     made.add(LEFT, 20, 40)
     assert made.process() == [("right", 0), ("left", 0), ("right", 1), ("left", 1)]
+
+
+def test_the_order_in_which_records_were_taken_is_told_once() -> None:
+    made = Made(RIGHT, LEFT, idle_ms=NEVER_WAIT)
+    made.add(RIGHT, 10, 30, 31)
+    made.add(LEFT, 20, 40)
+    made.process(limit=4)
+    assert made.queues.take_order() == [(1, 1), (0, 1), (1, 2)]
+    assert made.queues.take_order() == []
+    made.process()
+    assert made.queues.take_order() == [(0, 1)]
+
+
+def test_an_order_of_too_many_runs_is_not_told_until_it_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(partition_group, "ORDER_RUNS_MAX", 2)
+    made = Made(RIGHT, LEFT, idle_ms=NEVER_WAIT)
+    made.add(RIGHT, 10, 30, 50)
+    made.add(LEFT, 20, 40)
+    made.process()
+    assert made.queues.take_order() == []
+    made.add(LEFT, 60)
+    made.process()
+    assert made.queues.take_order() == [(0, 1)]
+
+
+def test_without_a_ledger_no_order_is_kept() -> None:
+    made = Made(RIGHT, LEFT, idle_ms=NEVER_WAIT, keeps_order=False)
+    made.add(RIGHT, 10)
+    made.process()
+    assert made.queues.take_order() == []
 
 
 def test_a_record_with_repaired_headers_is_taken_as_any_other() -> None:
