@@ -1,1 +1,5 @@
-"""Run a worker, or several processes of them, and the embedded broker; and end them."""
+"""Run a worker, or several processes of them, and the embedded broker; and end them.
+
+Start reading at `start`, then `running` and `workers`. Processes are ended by their pid, and what
+the embedded broker does is none of this package's business.
+"""

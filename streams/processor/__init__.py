@@ -1,1 +1,4 @@
-"""Define the processor API: records, processors, and the context of a processor."""
+"""Define the processor API: records, processors, and the context of a processor.
+
+Start reading at `processor`, then `context`. What runs a processor is in `streams.operators`.
+"""

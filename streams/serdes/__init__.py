@@ -1,4 +1,8 @@
-"""Serialise and deserialise keys and values."""
+"""Serialise and deserialise keys and values.
+
+Start reading at `serde`, then `plain` and `json_objects`. A serde gives back what it was given, or
+refuses it by name; it never changes a value without a word.
+"""
 
 from typing import NoReturn
 

@@ -1,1 +1,5 @@
-"""Convert groups from the classic protocol to KIP-848's and back while they are in use."""
+"""Convert groups from the classic protocol to KIP-848's and back while they are in use.
+
+Start reading at `policy`, then `upgrade`. A conversion loses no member and no offset, and is not
+begun where one member could not follow.
+"""
