@@ -7,18 +7,15 @@ branches of unions, logical types, the reader's schema, and types of values.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from io import BytesIO
 from typing import Any
 
 import fastavro
 
-# A message of a type that contains itself may be so deep that the reader in C ends the process.
-from fastavro._read_py import schemaless_reader as read_in_python
-
 from state.shown_values import quote_value
+from streams.serdes.avro_bytes import create_check, holds_empty_elements
+from streams.serdes.avro_faults import DEPTH_MAX, find_fault
 from streams.serdes.avro_mismatch import AvroMismatch
-from streams.serdes.avro_places import find_unreadable
 from streams.serdes.avro_resolution import create_resolver
 from streams.serdes.avro_schema import (
     contains_itself,
@@ -28,12 +25,6 @@ from streams.serdes.avro_schema import (
 from streams.serdes.avro_unions import AvroOptions
 from streams.serdes.avro_writing import create_preparer
 
-_SAFE_SIZE_BYTES = 500
-"""The size of messages that can't be nested so deeply that reading in C overruns the stack: each
-level takes a byte at least."""
-_DEPTH_MAX = 200
-"""How deep messages of a type that contains itself are written: whether they can be read again must
-not depend on how much of Python's stack is left."""
 _TOO_DEEP = "it is nested too deeply for Python"
 
 
@@ -45,6 +36,8 @@ class AvroSchema:
         self.type = read_schema(parsed)
         self._wire = fastavro.parse_schema(create_wire_schema(self.type))
         self.is_bounded = not contains_itself(self.type)
+        self.check = create_check(self.type)
+        self.has_empty_elements = holds_empty_elements(self.type)
 
     def write_prepared(self, prepared: Any) -> bytes:
         """Return the bytes of a message that the function of `create_preparer` has prepared."""
@@ -61,35 +54,20 @@ class AvroSchema:
         """
         if self.type.kind == "bytes":
             return data
-        read: Callable[..., Any] = fastavro.schemaless_reader
-        if not self.is_bounded and len(data) > _SAFE_SIZE_BYTES:
-            read = read_in_python
-        stream = BytesIO(data)
+        self.check(data)
         try:
-            raw = read(
-                stream,
+            return fastavro.schemaless_reader(
+                BytesIO(data),
                 self._wire,
                 None,
                 return_record_name=True,
                 return_record_name_override=True,
             )
-        except RecursionError:
-            raise AvroMismatch(_TOO_DEEP) from None
         except Exception as error:
-            raise self._describe_failure(data, error) from error
-        if stream.tell() < len(data):
-            left = len(data) - stream.tell()
-            raise AvroMismatch(f"{left} bytes are left after a message of {self.type.name}")
-        return raw
-
-    def _describe_failure(self, data: bytes, error: Exception) -> AvroMismatch:
-        """Return the error of bytes that fastavro can't read, with their place."""
-        path = ""
-        if self.is_bounded:
-            with suppress(Exception):
-                path = find_unreadable(self.type, data)
-        reason = f"its bytes are no {self.type.name}" if not path else "its bytes can't be read"
-        return AvroMismatch(f"{reason}: {type(error).__name__}: {error}", path)
+            fault = find_fault(self.type, data)
+            if fault is None:  # a logical type that was added to fastavro
+                fault = AvroMismatch(f"its bytes can't be read: {type(error).__name__}: {error}")
+            raise fault from error
 
 
 def create_writer(schema: AvroSchema, options: AvroOptions) -> Callable[[Any], bytes]:
@@ -98,9 +76,12 @@ def create_writer(schema: AvroSchema, options: AvroOptions) -> Callable[[Any], b
 
     def write_message(value: Any) -> bytes:
         if not schema.is_bounded and _is_too_deep(value):
-            raise AvroMismatch(f"it is nested more than {_DEPTH_MAX} deep")
+            raise AvroMismatch(f"it is nested more than {DEPTH_MAX} deep")
         try:
-            return schema.write_prepared(prepare(value))
+            data = schema.write_prepared(prepare(value))
+            if schema.has_empty_elements:  # of which a reader takes so many
+                schema.check(data)
+            return data
         except RecursionError:
             raise AvroMismatch(_TOO_DEEP) from None
         except UnicodeEncodeError as error:
@@ -130,7 +111,7 @@ def create_reader(
 def _is_too_deep(value: Any) -> bool:
     """Return whether a value has dicts, lists and pairs in each other beyond the limit."""
     level = [value]
-    for _ in range(_DEPTH_MAX):
+    for _ in range(DEPTH_MAX):
         below: list[Any] = []
         for each in level:
             if isinstance(each, dict):

@@ -44,7 +44,8 @@ class AvroType:
     """Represents a type of a schema; `name` is the full name of a named type, or its kind.
 
     `logical_type` is one that Python has a type for, or empty. `items` is the type of an array's or
-    map's elements. `properties` are all attributes of the schema.
+    map's elements. `underlying` is what a logical type that was added to fastavro has as bytes.
+    `properties` are all attributes of the schema.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class AvroType:
     fields: list[AvroField] = field(default_factory=list)
     branches: list[AvroType] = field(default_factory=list)
     items: AvroType | None = None
+    underlying: AvroType | None = None
     aliases: frozenset[str] = frozenset()
 
     @property
@@ -122,11 +124,18 @@ class _SchemaReader:
                 alias if "." in alias or not space else f"{space}.{alias}"
                 for alias in schema.get("aliases", ())
             )
-        if kind in RECORDS:
-            found.fields = [self._read_field(each) for each in schema["fields"]]
-        elif kind in ("array", "map"):
-            found.items = self.read(schema["items" if kind == "array" else "values"])
+        if kind == "fastavro":
+            found.underlying = AvroType(schema["type"], name, "", schema)
+        self._read_parts(found.underlying or found)
         return found
+
+    def _read_parts(self, found: AvroType) -> None:
+        if found.kind in RECORDS:
+            found.fields = [self._read_field(each) for each in found.properties["fields"]]
+        elif found.kind in ("array", "map"):
+            found.items = self.read(
+                found.properties["items" if found.kind == "array" else "values"]
+            )
 
     def _read_field(self, schema: Mapping[str, Any]) -> AvroField:
         return AvroField(
@@ -234,14 +243,16 @@ def contains_itself(schema: AvroType) -> bool:
         if id(each) in done:
             return False
         done.add(id(each))
-        return any(is_in_a_circle(part, above | {id(each)}) for part in _find_parts(each))
+        return any(is_in_a_circle(part, above | {id(each)}) for part in find_parts(each))
 
     return is_in_a_circle(schema, frozenset())
 
 
-def _find_parts(schema: AvroType) -> Iterator[AvroType]:
+def find_parts(schema: AvroType) -> Iterator[AvroType]:
     """Yield the types that a type is made of."""
     yield from schema.branches
     yield from (each.type for each in schema.fields)
     if schema.items is not None:
         yield schema.items
+    if schema.underlying is not None:
+        yield schema.underlying

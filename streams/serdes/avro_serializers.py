@@ -8,7 +8,6 @@ Rules see messages as steps have them.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -148,13 +147,7 @@ class ExactAvroDeserializer(AvroDeserializer):  # type: ignore[misc]  # its stub
         """Find the schema of a message and read it."""
         subject = _find_subject(self, ctx, None)
         schema_id = SchemaId(_KIND)
-        try:
-            payload = self._schema_id_deserializer(data, ctx, schema_id)
-        except struct.error:
-            raise SerializationError(
-                f"{len(data)} bytes are too few for the id of a schema, which Confluent's "
-                "serialisers write first"
-            ) from None
+        payload = self._schema_id_deserializer(data, ctx, schema_id)
         written = self._get_writer_schema(schema_id, subject)
         if written.schema_type not in (None, _KIND):
             raise SerializationError(

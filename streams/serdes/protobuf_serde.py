@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, TypeVar
 
+from state.shown_values import describe_value
 from streams.serdes.described_schemas import describe_protobuf_message
 from streams.serdes.protobuf_evolution import ProtobufMismatch, find_messages
+from streams.serdes.protobuf_texts import create_text_check
 from streams.serdes.protobuf_writers import WriterComparisons
 from streams.serdes.registry_client import RegistrySettings, prepare_connection
 from streams.serdes.registry_serde import (
@@ -30,6 +32,8 @@ from streams.serdes.writer_schemas import WriterSchemas
 
 T = TypeVar("T")
 
+_PROTOBUF_FILES = "google/protobuf/"
+"""Where the files of Protobuf itself are, as timestamp.proto and struct.proto."""
 _MAX_DEPTH = 100
 """The depth to which readers of Protobuf take messages in each other, in any language."""
 
@@ -62,6 +66,11 @@ def protobuf(
         raise TypeError(f"serdes.protobuf needs a class that protoc has made, got {message_type!r}")
     connect = prepare_connection(registry)
     descriptor: Any = message_type.DESCRIPTOR  # type: ignore[attr-defined]
+    if descriptor.file.name.startswith(_PROTOBUF_FILES):
+        raise TypeError(
+            f"serdes.protobuf({descriptor.name}) can't be made: confluent-kafka writes messages of "
+            f"{descriptor.file.name}, and can't read them again: put it into a message of your own"
+        )
     writing = complete_settings(serializer)
     if descriptor.containing_type is not None and uses_registered_schema(writing):
         raise ValueError(
@@ -90,13 +99,16 @@ def _write_exactly(write: Serializer, message_type: Any) -> Serializer:
     kinds = list(find_messages(message_type.DESCRIPTOR))
     has_maps = any(kind.GetOptions().map_entry for kind in kinds)
     is_recursive = any(_holds_itself(kind) for kind in kinds)
-    if not (has_maps or is_recursive):
-        return write
+    check_texts = create_text_check(kinds)
 
     def write_exactly(message: Any, context: Any) -> bytes:
+        if type(message) is not message_type:
+            raise _create_class_error(message_type, message)
         data = write(message, context)
         if is_recursive:
             _refuse_deep(message_type, message)
+        if check_texts is not None:
+            check_texts(message)
         if not has_maps:
             return data
         # Maps have no order of their own. A rule that encrypts leaves other bytes at the end.
@@ -107,6 +119,20 @@ def _write_exactly(write: Serializer, message_type: Any) -> Serializer:
         return data
 
     return write_exactly
+
+
+def _create_class_error(message_type: Any, message: Any) -> TypeError:
+    """Return the error of a message that is not of the serde's class, though named like it."""
+    wanted = message_type.DESCRIPTOR
+    found: Any = getattr(type(message), "DESCRIPTOR", None)
+    if found is None or found.full_name != wanted.full_name:
+        return TypeError(f"needs a message {wanted.full_name}, got {describe_value(message)}")
+    return TypeError(
+        f"needs {wanted.full_name} of the class that the serde was given, "
+        f"{message_type.__module__}.{message_type.__qualname__} of {wanted.file.name}, and got one "
+        f"of another class of that name, {type(message).__module__}.{type(message).__qualname__} "
+        f"of {found.file.name}: import the class from one module"
+    )
 
 
 def _holds_itself(descriptor: Any) -> bool:
@@ -129,9 +155,9 @@ def _read_exactly(
     read: Deserializer, comparisons: WriterComparisons, descriptor: Any
 ) -> Deserializer:
     """Return a deserializer that refuses what `message_type` would take for another message."""
-    has_required = any(
-        field.is_required for kind in find_messages(descriptor) for field in kind.fields
-    )
+    kinds = list(find_messages(descriptor))
+    has_required = any(field.is_required for kind in kinds for field in kind.fields)
+    check_texts = create_text_check(kinds)
 
     def read_exactly(data: bytes, context: Any) -> Any:
         message = read(data, context)
@@ -139,6 +165,8 @@ def _read_exactly(
         if has_required and not message.IsInitialized():
             names = ", ".join(message.FindInitializationErrors())
             raise ProtobufMismatch(f"{descriptor.full_name} requires {names}, which is missing")
+        if check_texts is not None and not data.isascii():
+            check_texts(message)
         return message
 
     return read_exactly

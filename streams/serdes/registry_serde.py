@@ -14,6 +14,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import json
+import struct
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -106,10 +107,29 @@ def _create_bound_serde(
         try:
             return read_message(data, context)
         except Exception as error:
-            text = f"{registry.describe_error(error)}; for {topic}-{field}"
+            said = _describe_missing_id(data, error) or registry.describe_error(error)
+            text = f"{said}; for {topic}-{field}"
             raise ValueError(text) from (None if registry.reveals_secret(error) else error)
 
     return Serde(name, serialize_message, deserialize_message)
+
+
+def _describe_missing_id(data: bytes, error: Exception) -> str:
+    """Return what is wrong with a message that begins with no schema id; empty if one is there.
+
+    confluent-kafka raises an error of `struct` or `uuid`, or says that the magic byte is invalid.
+    """
+    if isinstance(error, struct.error) or "not a 16-char string" in str(error):
+        return (
+            f"{len(data)} bytes are too few for the id of a schema, which Confluent's serialisers "
+            "write first"
+        )
+    if "magic byte" in str(error):
+        return (
+            f"it begins with the byte {data[0]}, and Confluent's serialisers write 0 first and the "
+            "id of a schema: another serialiser wrote it"
+        )
+    return ""
 
 
 def create_missing_extra_error(serde_name: str, error: ImportError) -> ImportError:

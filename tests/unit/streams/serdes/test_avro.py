@@ -244,7 +244,8 @@ def test_rules_of_a_contract_are_applied_to_records_of_unions(url: str) -> None:
     [
         (b"", "0 bytes are too few for the id of a schema"),
         (b"\x00\x00", "2 bytes are too few for the id of a schema"),
-        (b"{}", "Invalid magic byte"),
+        (b"\x01abc", "4 bytes are too few for the id of a schema"),
+        (b"{}", "it begins with the byte 123, and Confluent's serialisers write 0 first"),
     ],
 )
 def test_bytes_that_are_no_message_are_refused(url: str, data: bytes, message: str) -> None:

@@ -248,13 +248,23 @@ def test_what_is_required_must_be_there_when_it_is_read_too() -> None:
     [
         lambda data: b"",
         lambda data: data[:3],
+        lambda data: b"{}" + data,
         lambda data: data[:6],
         lambda data: data[:5] + b"\x02\x08" + data[7:],
         lambda data: data[:5] + b"\x04\x02\x09",
         lambda data: data[:-1],
         lambda data: data[:7] + b"\x3a\x01\xff",
     ],
-    ids=["nothing", "no id", "no index", "no message there", "no part there", "cut", "no UTF-8"],
+    ids=[
+        "nothing",
+        "no id",
+        "JSON",
+        "no index",
+        "no message there",
+        "no part there",
+        "cut",
+        "no UTF-8",
+    ],
 )
 def test_bytes_of_no_message_are_refused(change_bytes: Callable[[bytes], bytes]) -> None:
     with pytest.raises(ValueError, match="; for t-value"):
@@ -273,8 +283,52 @@ def test_what_is_no_class_of_a_message_is_refused_when_the_serde_is_made() -> No
 
 
 def test_a_message_of_another_class_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"must be of type.*; for t-value, got Zebra: stripes: 1"):
+    expected = r"needs a message shop\.Order, got Zebra: .*; for t-value, got Zebra: stripes: 1"
+    with pytest.raises(ValueError, match=re.compile(expected, re.DOTALL)):
         OF_ORDER.serialize(CLASSES["Zebra"](stripes=1))
+    again = create_classes(ORDER, {"shop/address.proto": ADDRESS})["Order"]
+    with pytest.raises(ValueError, match=r"got one of another class of that name.*one module"):
+        OF_ORDER.serialize(again(id=1))
+
+
+def test_a_message_of_protobuf_itself_is_refused_when_the_serde_is_made() -> None:
+    from google.protobuf.timestamp_pb2 import Timestamp
+
+    with pytest.raises(TypeError, match=r"can't read them again: put it into a message of your"):
+        serdes.protobuf(registry="mock://x", message_type=Timestamp)
+
+
+LOOSE = """
+package shop;
+message Note {
+  optional string text = 1; repeated string words = 2; map<string, string> by_name = 3;
+  repeated Note parts = 4; map<int32, Note> by_number = 5;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "path"),
+    [
+        (b"\x0a\x01\xff", "value.text"),
+        (b"\x12\x01a\x12\x01\xff", "value.words[1]"),
+        (b"\x1a\x06\x0a\x01a\x12\x01\xff", "value.by_name['a']"),
+        (b"\x1a\x06\x0a\x01\xff\x12\x01a", "value.by_name"),
+        (b"\x22\x00\x22\x03\x0a\x01\xff", "value.parts[1].text"),
+        (b"\x2a\x07\x08\x07\x12\x03\x0a\x01\xff", "value.by_number[7].text"),
+    ],
+)
+def test_a_text_of_proto2_that_is_no_utf8_is_refused_both_ways(content: bytes, path: str) -> None:
+    note = create_classes(LOOSE)["Note"]
+    notes = bind(note)
+    start = notes.serialize(note())
+    expected = rf"{re.escape(path)}: .*no UTF-8.*0?xff.*: declare bytes"
+    with pytest.raises(ValueError, match=expected):
+        notes.deserialize(start + content)
+    with pytest.raises(ValueError, match=expected):
+        notes.serialize(note.FromString(content))
+    good = note(text="ä", words=["ö"], by_name={"ü": "ß"}, parts=[{"text": "é"}])
+    assert notes.deserialize(notes.serialize(good)) == good
 
 
 @pytest.fixture
