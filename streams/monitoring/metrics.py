@@ -37,6 +37,7 @@ COUNTER_HELP = {
     "tasks_migrated": "Recoveries since another member has, or will get, the tasks",
     "tasks_corrupted": "Recoveries in which a store was rebuilt from its changelog",
     "values_refused": "Transactions that were repeated to find the value that a serde refuses",
+    "writes_refused": "Transactions that were repeated since a broker has refused a record",
     "replaced_threads": "Times that uncaught_exception_handler replaced the thread",
 }
 """The help text of each counter of a stream thread."""

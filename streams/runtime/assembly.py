@@ -29,6 +29,7 @@ from streams.runtime.changelog_purge import ChangelogPurger, PurgeTiming
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.chosen_topics import ChosenTopics
 from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier
+from streams.runtime.clients.topic_limits import create_limit_lookup
 from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
@@ -196,7 +197,9 @@ def _create_task_creator(
     )
 
 
-def _create_task_producers(worker: WorkerResources, member: GroupMember) -> TaskProducers:
+def _create_task_producers(
+    worker: WorkerResources, member: GroupMember, admin: Admin
+) -> TaskProducers:
     """Create what creates the producers of a thread's tasks."""
 
     def create_producer(name: str, require_wanted: RequireWanted = None) -> ProducerClient:
@@ -215,6 +218,7 @@ def _create_task_producers(worker: WorkerResources, member: GroupMember) -> Task
         creation_timeout_ms=worker.config.task_timeout_ms,
         is_overdue=worker.is_overdue,
         name_task=partial(name_task_by_topic, worker.topology),
+        fetch_limits=create_limit_lookup(admin.fetch_topic_settings, worker.config.producer),
     )
 
 
@@ -277,7 +281,7 @@ def create_stream_loop(
             offset_resetter=resetting,
             admin=own.admin,
             task_creator=creator,
-            producers=_create_task_producers(worker, member),
+            producers=_create_task_producers(worker, member, own.admin),
             stop=worker.stop,
             host=worker.host,
             commit_interval_ms=config.commit_every_ms,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streams.errors import TaskCorrupted, TaskMigrated, ValueRefused
+from streams.errors import TaskCorrupted, TaskMigrated, ValueRefused, WriteRefused
 
 
 @dataclass(slots=True)
@@ -44,6 +44,8 @@ class ThreadCounters:
     tasks_corrupted: int = 0
     values_refused: int = 0
     """Transactions repeated to find the record that wrote a value which a serde refuses."""
+    writes_refused: int = 0
+    """Transactions repeated since a broker has refused a record of theirs."""
 
     def count_recovery(self, error: Exception) -> None:
         """Count a recovery, by the kind of `error`."""
@@ -55,5 +57,7 @@ class ThreadCounters:
                 self.tasks_corrupted += 1
             case ValueRefused():
                 self.values_refused += 1
+            case WriteRefused():
+                self.writes_refused += 1
             case _:
                 self.outcomes_unknown += 1

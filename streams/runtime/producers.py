@@ -23,6 +23,7 @@ from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.broker_outage import IsOverdue
 from streams.membership.connection import ConnectionLost
 from streams.runtime.clients.refused_writes import RefusedWrites
+from streams.runtime.clients.topic_limits import FetchTopicLimits, has_no_known_limits
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.producer_creation import CreateProducer, ProducerCreations
 from streams.runtime.task import Task
@@ -48,7 +49,7 @@ class TaskProducers:
     `create_producer` is given the name that tells a producer from others: the transactional id,
     where there is one. `is_member` asks the group whether it still has this member. `name_task`
     names a task as every version of the topology does. For `creation_timeout_ms` the creation of a
-    task's own producer may fail.
+    task's own producer may fail. `fetch_limits` looks up what a topic excludes by its settings.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class TaskProducers:
         creation_timeout_ms: int,
         is_overdue: IsOverdue | None = None,
         name_task: Callable[[str], str] = str,
+        fetch_limits: FetchTopicLimits = has_no_known_limits,
     ) -> None:
         self._create_producer = create_producer
         self._is_member = is_member
@@ -74,7 +76,7 @@ class TaskProducers:
         self._application_id = application_id
         self._thread_id = thread_id
         self._producers: dict[str, ProducerClient] = {}
-        self.refused_writes = RefusedWrites()
+        self.refused_writes = RefusedWrites(fetch_limits)
         """The writes of the thread's tasks that brokers have refused."""
         self._is_closing_in_order = True
         self.creations = ProducerCreations(

@@ -12,8 +12,13 @@ refusal meets the step that writes the record. In normal operation nothing is ke
                 which has failed with it        written again, the handler is asked and nothing sent
     ONE BY ONE  a changelog record              the thread ends, with store, key and reason
 
+    ONE BY ONE  nobody: the topic's settings    the production handler is asked at once, and
+                exclude the record              nothing sent
+
     from        to          when
     ONE BY ONE  BATCHES     at a commit, QUIET_MS after the last refusal
+
+The settings of a topic are looked up when it has refused a record, and again after QUIET_MS.
 
 A record is known again by the record that was processed, the topic and its content. If its content
 differs each time, as with a random part, the thread ends after the third time, with both named. An
@@ -38,6 +43,11 @@ from streams.runtime.clients.errors import (
     check_authorized,
     explain_refusal,
     translate_client_error,
+)
+from streams.runtime.clients.topic_limits import (
+    FetchTopicLimits,
+    TopicLimits,
+    has_no_known_limits,
 )
 from streams.runtime.interfaces import ProducerClient
 
@@ -75,9 +85,15 @@ class WritePlace(NamedTuple):
 
 
 class RefusedWrites:
-    """Remembers for one thread which writes brokers have refused, and whether to search for one."""
+    """Remembers for one thread which writes brokers have refused, and whether to search for one.
 
-    def __init__(self) -> None:
+    `fetch_limits` looks up what the settings of a topic exclude.
+    """
+
+    def __init__(self, fetch_limits: FetchTopicLimits = has_no_known_limits) -> None:
+        self._fetch_limits = fetch_limits
+        self._limits: dict[str, tuple[int, TopicLimits | None]] = {}
+        """The limits of the topics that have refused a record, each with the time it was asked."""
         self.is_searching = False
         """Whether records are written one by one."""
         self._refusals: dict[tuple[str, int], KafkaError] = {}
@@ -103,6 +119,7 @@ class RefusedWrites:
             self.is_searching = self._has_refusal = False
             self._refusals.clear()
             self._failures.clear()
+            self._limits.clear()
 
     def note_refusal(self, place: WritePlace, content: int, error: KafkaError) -> None:
         """Remember a refused write."""
@@ -112,6 +129,33 @@ class RefusedWrites:
     def find_refusal(self, place: WritePlace, content: int) -> KafkaError | None:
         """Return the error with which a write was refused; None if it was not."""
         return self._refusals.get((place.origin, content))
+
+    def learn_limits(self, topic: str, now_ms: int) -> None:
+        """Look up the limits of a topic that has refused a record, unless they are known."""
+        if topic not in self._limits:
+            self._limits[topic] = now_ms, self._fetch_limits(topic)
+
+    def find_excluded(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp_ms: int,
+        now_ms: Callable[[], int],
+    ) -> KafkaError | None:
+        """Return the error with which a topic's brokers are certain to refuse a record, or None."""
+        known = self._limits.get(topic)
+        if known is None:
+            return None
+        learned_at_ms, limits = known
+        time_ms = now_ms()
+        if not 0 <= time_ms - learned_at_ms < QUIET_MS:
+            del self._limits[topic]  # the next refusal is a broker's again
+            return None
+        error = None if limits is None else limits.find_refusal(key, value, timestamp_ms, time_ms)
+        if error is not None:
+            self._has_refusal, self._quiet_since_ms = True, None
+        return error
 
     def count_failure(self, place: WritePlace, *, is_refusal: bool) -> int:
         """Count one more failure of a write at a place, and return how many there were."""
@@ -163,6 +207,11 @@ class _SingleWriter:
             arguments = (topic, value, key, partition, callback, on_delivery, timestamp_ms, headers)
             self._produce(*arguments)
             return
+        now_ms = self._context.now_ms
+        if (
+            error := self._search.find_excluded(topic, key, value, timestamp_ms, now_ms)
+        ) is not None:
+            raise RecordRefused(error, explain_refusal(error, key, value, timestamp_ms))
         place = self._find_place(topic, key)
         # The time of what a punctuation writes is that of the punctuation.
         time_ms = None if self._context.message is None else timestamp_ms
@@ -175,6 +224,7 @@ class _SingleWriter:
             self._search.note_refusal(place, content, error)
             if self._producer.transactional and not self._context.fails_production:
                 self._check_repeatable(place)
+                self._search.learn_limits(topic, now_ms())
                 raise WriteRefused(
                     f"what {place.origin} writes to topic {topic!r} is refused: {error.str()} "
                     f"({error.name()})",

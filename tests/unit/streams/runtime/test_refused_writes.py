@@ -17,6 +17,7 @@ from streams.errors import (
 )
 from streams.runtime.clients.errors import RecordRefused
 from streams.runtime.clients.refused_writes import QUIET_MS, RefusedWrites
+from streams.runtime.clients.topic_limits import FetchTopicLimits, TopicLimits, has_no_known_limits
 
 
 class Writing:
@@ -33,10 +34,11 @@ class Writing:
         self.commits = 0
         self.refuse: dict[bytes, int] = {}
         self.fenced = False
+        self.time_ms = 0
         self._reports: list[Callable[[], None]] = []
 
     def now_ms(self) -> int:
-        return 0
+        return self.time_ms
 
     def describe_record_origin(self) -> str:
         return self.origin
@@ -65,8 +67,10 @@ class Writing:
         return TaskMigrated("fenced") if self.fenced else None
 
 
-def start_search(writing: Writing) -> tuple[RefusedWrites, Callable[..., None]]:
-    refused = RefusedWrites()
+def start_search(
+    writing: Writing, fetch_limits: FetchTopicLimits = has_no_known_limits
+) -> tuple[RefusedWrites, Callable[..., None]]:
+    refused = RefusedWrites(fetch_limits)
     refused.start_search(by_refusal=True)
     return refused, refused.guard_produce(writing, writing)  # type: ignore[arg-type]
 
@@ -95,6 +99,41 @@ def test_a_refused_record_is_repeated_once_and_then_refused_without_being_sent()
         write("out", b"bad", b"k")
     assert writing.written == [b"good", b"good"]
     assert writing.commits == 1
+
+
+def test_what_the_topic_excludes_is_refused_without_another_repetition() -> None:
+    writing = Writing()
+    writing.refuse = {b"bad": KafkaError.INVALID_RECORD, b"sent": KafkaError.INVALID_RECORD}
+    refused, write = start_search(writing, lambda topic: TopicLimits(is_compacted=topic == "out"))
+    with pytest.raises(WriteRefused):
+        write("out", b"bad", None)
+    write = again(refused, writing)
+    for number in range(100):
+        writing.origin = f"in[0]@{number}"
+        with pytest.raises(RecordRefused, match="it has no key"):
+            write("out", b"bad", None)
+        write("out", b"good", b"k")
+        write("other", b"good", None)
+    assert writing.written == [b"good", b"good"] * 100
+    assert writing.commits == 0, "nothing is lost that a commit would keep"
+    # After a while the broker is asked again: the topic may have other settings.
+    writing.time_ms = QUIET_MS
+    with pytest.raises(WriteRefused):
+        write("out", b"sent", None)
+
+
+def test_what_the_topic_excludes_keeps_the_search_going() -> None:
+    writing = Writing()
+    writing.refuse[b"bad"] = KafkaError.INVALID_RECORD
+    refused, write = start_search(writing, lambda topic: TopicLimits(is_compacted=True))
+    with pytest.raises(WriteRefused):
+        write("out", b"bad", None)
+    refused.note_commit(0)
+    writing.time_ms = QUIET_MS - 1
+    with pytest.raises(RecordRefused):
+        again(refused, writing)("out", b"other", None)
+    refused.note_commit(QUIET_MS)
+    assert refused.is_searching
 
 
 def test_at_least_once_a_refused_record_is_handled_at_once() -> None:

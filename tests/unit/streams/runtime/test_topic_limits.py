@@ -1,0 +1,84 @@
+"""Test that a topic's settings tell which records its brokers are certain to refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from streams.errors import AuthorizationError
+from streams.runtime.clients.topic_limits import TopicLimits, create_limit_lookup
+
+NOW_MS = 1_700_000_000_000
+HOUR_MS = 3_600_000
+SETTINGS = {
+    "cleanup.policy": "delete",
+    "max.message.bytes": "1000",
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": str(24 * HOUR_MS),
+    "message.timestamp.after.max.ms": str(HOUR_MS),
+}
+
+
+def find_code(changes: dict[str, str], record: dict[str, Any], *, compression: str = "none") -> int:
+    """Return the code with which a record is refused; 0 if it may be taken."""
+    lookup = create_limit_lookup(
+        lambda topics: {topic: {**SETTINGS, **changes} for topic in topics},
+        {"compression.type": compression},
+    )
+    limits = lookup("out")
+    assert limits is not None
+    given = {"key": b"k", "value": b"v", "timestamp_ms": NOW_MS, "now_ms": NOW_MS, **record}
+    error = limits.find_refusal(**given)
+    return 0 if error is None else int(error.code())
+
+
+COMPACT = {"cleanup.policy": "compact,delete"}
+APPEND = {"message.timestamp.type": "LogAppendTime"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "record", "code"),
+    [
+        ({}, {}, 0),
+        ({}, {"key": None}, 0),
+        (COMPACT, {"key": None}, KafkaError.INVALID_RECORD),
+        (COMPACT, {"value": None}, 0),
+        ({}, {"value": b"x" * 1_000}, KafkaError.MSG_SIZE_TOO_LARGE),
+        ({}, {"value": b"x" * 999}, 0),  # with its header it is too large: a broker says so
+        ({}, {"timestamp_ms": NOW_MS + 2 * HOUR_MS}, KafkaError.INVALID_TIMESTAMP),
+        ({}, {"timestamp_ms": NOW_MS + HOUR_MS + 1_000}, 0),  # clocks differ
+        ({}, {"timestamp_ms": NOW_MS - 25 * HOUR_MS}, KafkaError.INVALID_TIMESTAMP),
+        ({}, {"timestamp_ms": NOW_MS - 24 * HOUR_MS - 1_000}, 0),
+        ({}, {"timestamp_ms": 0}, 0),
+        ({}, {"timestamp_ms": -1}, 0),
+        (APPEND, {"timestamp_ms": NOW_MS + 2 * HOUR_MS}, 0),
+    ],
+)
+def test_a_record_that_the_settings_exclude_is_known(
+    changes: dict[str, str], record: dict[str, Any], code: int
+) -> None:
+    assert find_code(changes, record) == code
+
+
+def test_a_record_that_is_compressed_may_be_small_enough() -> None:
+    assert find_code({}, {"value": b"x" * 9_000}, compression="zstd") == 0
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"out": {}}, {"out": {**SETTINGS, "max.message.bytes": "many"}}]
+)
+def test_settings_that_are_not_known_exclude_nothing(settings: Any) -> None:
+    assert create_limit_lookup(lambda topics: settings, {})("out") is None
+
+
+def test_settings_that_may_not_be_described_exclude_nothing() -> None:
+    def refuse(topics: list[str]) -> Any:
+        raise AuthorizationError("DescribeConfigs", "topic", "out")
+
+    assert create_limit_lookup(refuse, {})("out") is None
+
+
+def test_a_topic_without_limits_excludes_nothing() -> None:
+    assert TopicLimits().find_refusal(None, b"x" * 10_000_000, 2 * NOW_MS, 0) is None
