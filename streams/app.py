@@ -36,6 +36,7 @@ from streams.serdes import Serde
 from streams.serdes.registry_client import ApplicationRegistry
 from streams.settings.client_settings import name_alike
 from streams.settings.config import StreamsConfig, check_ports, load_config
+from streams.settings.exception_handlers import check_dead_letter_topics
 from streams.settings.keywords import StreamsSettings
 from streams.settings.optimizations import parse_optimizations
 from streams.topology.build import Topology, build_topology
@@ -208,13 +209,13 @@ class App:
     def topology(self) -> Topology:
         """Build and return the finished topology.
 
-        Raises TopologyError naming the step that is wrong.
+        Raises TopologyError naming the step that is wrong; ConfigError for dead letters that would
+        go to a topic that it reads.
         """
-        return build_topology(
-            self.application_id,
-            self._builder.graph,
-            parse_optimizations(self.config.topology_optimization),
-        )
+        optimizations = parse_optimizations(self.config.topology_optimization)
+        topology = build_topology(self.application_id, self._builder.graph, optimizations)
+        check_dead_letter_topics(self.config.handlers, topology.read_topics)
+        return topology
 
     def describe(
         self,

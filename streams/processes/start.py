@@ -377,6 +377,7 @@ def _open_global_tables(
         config.handlers,
         create_producer=lambda: clients.create_plain_producer("global", _GLOBAL_REQUEST_TIMEOUT_S),
         list_topics=lambda: admin.fetch_partition_counts().keys(),
+        read_topics=topology.read_topics,
         host=host,
         timeout_ms=config.task_timeout_ms,
         is_overdue=outage.is_overdue,

@@ -193,6 +193,7 @@ def _create_task_creator(
             monotonic_s=worker.host.monotonic_s,
             list_topics=lambda: admin.fetch_partition_counts().keys(),
             chosen_topics=ChosenTopics(config.metadata_max_age_ms, worker.host, worker.stop.wait),
+            read_topics=worker.topology.read_topics,
         ),
     )
 

@@ -34,7 +34,8 @@ class RecordCopier:
 
     `create_producer` creates a producer without transactions, before the first dead letter.
     `list_topics` returns the topics that exist, to check that of a dead letter. `timeout_ms` is how
-    long brokers may take no dead letters. It is the context of the failure handler.
+    long brokers may take no dead letters. `read_topics`, which the application reads itself, take
+    none. It is the context of the failure handler.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class RecordCopier:
         timeout_ms: int = 300_000,
         is_overdue: IsOverdue | None = None,
         counters: ThreadCounters | None = None,
+        read_topics: Collection[str] = (),
     ) -> None:
         self.counters = counters or ThreadCounters()
         """Counts records that were dropped, and dead letters."""
@@ -55,6 +57,7 @@ class RecordCopier:
             counters=self.counters,
             monotonic_s=host.monotonic_s,
             list_topics=list_topics,
+            read_topics=read_topics,
         )
         self._create_producer = create_producer
         self._host = host

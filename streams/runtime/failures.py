@@ -39,6 +39,7 @@ from streams.settings.exception_handlers import (
     HandlerResponse,
     Stage,
     describe_handler,
+    explain_endless_letter,
 )
 
 log = logging.getLogger(__name__)
@@ -80,6 +81,7 @@ class FailureHandler:
 
     `list_topics` returns the topics that exist, to check the topic of a dead letter.
     `chosen_topics` looks up the topics that functions choose; None takes all for existing ones.
+    `read_topics`, which the application reads itself, take no dead letters.
     `logs_skipped`: whether skipped records are logged, which a replay of what the application has
     logged already does not do again. Kafka Streams' counterparts are
     DeserializationExceptionHandler, ProcessingExceptionHandler and ProductionExceptionHandler.
@@ -93,10 +95,12 @@ class FailureHandler:
         monotonic_s: Callable[[], float],
         list_topics: Callable[[], Collection[str]],
         chosen_topics: ChosenTopics | None = None,
+        read_topics: Collection[str] = (),
         logs_skipped: bool = True,
     ) -> None:
         self._chosen_topics = chosen_topics
         self._handlers = handlers
+        self._read_topics = read_topics
         self._logs_skipped = logs_skipped
         self._counters = counters
         self._monotonic_s = monotonic_s
@@ -207,9 +211,14 @@ class FailureHandler:
     ) -> None:
         """Write the source record of a failure to a dead-letter topic, with error headers.
 
-        Raises: StreamsError if the topic does not exist.
+        Raises: StreamsError if the topic does not exist, or is one that the application reads.
         """
         if topic not in self._known_topics:
+            if topic in self._read_topics:
+                raise StreamsError(
+                    f"the {failure.stage} handler answered dead_letter({topic!r}) for "
+                    f"{_describe_origin(failure)}: {explain_endless_letter()}"
+                )
             if topic not in self._list_topics():
                 raise StreamsError(
                     f"dead-letter topic {topic!r}, which the {failure.stage} handler named for "

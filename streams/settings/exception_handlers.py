@@ -7,12 +7,13 @@ these. In a file of settings a dead letter is `"dead_letter:topic"`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 from streams.common.names import explain_illegal_name
+from streams.errors import ConfigError
 
 
 class Stage(StrEnum):
@@ -135,3 +136,23 @@ class ExceptionHandlers(NamedTuple):
         for handler in self:
             if isinstance(handler, DeadLetter):
                 yield handler.topic
+
+
+def check_dead_letter_topics(handlers: ExceptionHandlers, read_topics: Collection[str]) -> None:
+    """Raise ConfigError if a dead letter is to go to a topic that the application reads itself.
+
+    `read_topics` are its inputs, the topics of global tables, and its internal topics.
+    """
+    for stage in Stage:
+        handler = handlers.handler_of(stage)
+        if isinstance(handler, DeadLetter) and handler.topic in read_topics:
+            raise ConfigError(f"{stage}_handler={handler!r}: {explain_endless_letter()}")
+
+
+def explain_endless_letter() -> str:
+    """Return why dead letters can't go to a topic that the application reads itself."""
+    return (
+        "the application reads this topic itself, so a record that fails would come back and fail "
+        "again without an end. Give dead letters a topic of their own, and read it with another "
+        "application (docs/errors.md, after the fact)"
+    )

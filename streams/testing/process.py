@@ -146,6 +146,7 @@ class SimulatedProcess:
             list_topics=_AnyTopic,
             host=world.host,
             counters=world.counters,
+            read_topics=world.topology.read_topics,
         )
         return replicas, GlobalTables(
             tables,
@@ -184,6 +185,7 @@ class SimulatedProcess:
                     else world.cluster.partition_counts.keys
                 ),
                 chosen_topics=ChosenTopics(0, world.host, _wait_for_nobody),
+                read_topics=world.topology.read_topics,
             ),
         )
 

@@ -110,6 +110,18 @@ class Topology:
         return tuple(topic for topic in self.source_topics if topic not in internal)
 
     @property
+    def read_topics(self) -> frozenset[str]:
+        """Return all topics that the application reads: inputs, global tables, internal topics."""
+        stores = (spec.name for sub in self.subtopologies for spec in sub.stores if spec.logged)
+        return frozenset(
+            (
+                *self.source_topics,
+                *(table.topic for table in self.global_tables),
+                *map(self.restore_topic_of, stores),
+            )
+        )
+
+    @property
     def repartition_topics(self) -> frozenset[str]:
         """Return the internal topics that sinks write."""
         sinks = (sink for sub in self.subtopologies for sink in sub.sinks)
