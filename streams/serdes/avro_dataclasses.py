@@ -11,6 +11,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from enum import Enum
 from functools import reduce
 from operator import or_
@@ -18,6 +19,7 @@ from typing import Any
 
 from state.shown_values import describe_value
 from streams.serdes.avro_mismatch import AvroMismatch
+from streams.serdes.constructed_values import create_checked_encoder
 from streams.serdes.dataclass_builder import create_builder
 from streams.serdes.declared_types import (
     DICTS,
@@ -55,7 +57,7 @@ def create_conversions(declared: Any) -> tuple[Convert, Convert]:
     encode = _Encoders(names).find(hint)
     assert build is not None
     assert encode is not None
-    return encode, build
+    return create_checked_encoder(hint, encode, build, deepcopy, AvroMismatch), build
 
 
 def describe_declared(declared: Any) -> str:

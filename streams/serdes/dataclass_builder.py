@@ -138,10 +138,10 @@ def _take_step(type_hint: Any, step: int | str) -> tuple[str, Any]:
             return f"[{step}]", arguments[step] if step < len(arguments) else Any
         return f"[{step}]", arguments[0] if arguments else Any
     if typing.get_origin(type_hint) in DICTS:
-        return f"[{step!r}]", arguments[1]
+        return f"[{step!r:.200}]", arguments[1]
     if dataclasses.is_dataclass(type_hint) and isinstance(type_hint, type):
         return f".{step}", resolve_field_types(type_hint).get(step, Any)
-    return f".{step}", Any
+    return f".{step:.200}", Any
 
 
 def _key_hint(type_hint: Any) -> Any:

@@ -81,6 +81,11 @@ def serialize_plain(value: Any) -> bytes:
     return data
 
 
+def copy_plain(value: Any) -> Any:
+    """Return a plain value as it is read back, or raise NotExact."""
+    return deserialize_exactly(serialize_plain(value))
+
+
 def check_plain(value: Any) -> Any:
     """Return the value, or raise NotExact where a type is in it that JSON does not give back."""
     try:
@@ -181,13 +186,13 @@ def _find_refusal(value: Any, depth: int = 0) -> NotExact | None:
         if refusal := _find_scalar_refusal(key):
             return refusal
         if refusal := _find_refusal(part, depth + 1):
-            return refusal.in_parent(f".{key}" if key.isidentifier() else f"[{key!r}]")
+            return refusal.in_parent(describe_step(key))
     return None
 
 
 def describe_step(key: Any) -> str:
-    """Return a key or an index as a part of a path: .field, ['a key'] or [index]."""
-    return f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{key!r}]"
+    """Return a key or an index as a part of a path: .field, ['a key'] or [index]; its beginning."""
+    return f".{key:.200}" if isinstance(key, str) and key.isidentifier() else f"[{key!r:.200}]"
 
 
 def _find_scalar_refusal(value: Any) -> NotExact | None:

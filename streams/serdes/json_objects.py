@@ -6,11 +6,13 @@ from typing import Any, TypeVar, overload
 
 import orjson
 
+from streams.serdes.constructed_values import create_checked_encoder
 from streams.serdes.dataclass_builder import create_builder, describe_type
 from streams.serdes.described_types import describe_declared_type
 from streams.serdes.json_exactness import (
     MAX_DEPTH,
     NotExact,
+    copy_plain,
     deserialize_exactly,
     serialize_exactly,
     serialize_plain,
@@ -67,7 +69,9 @@ class JsonSerde(Serde[Any]):
                 "serdes.json takes a dataclass, or a type that JSON has only where it is declared "
                 f"(datetime, Decimal, tuple[int, ...]), got {type!r}"
             )
-        encode = create_encoder(type, unknown)
+        encode = create_checked_encoder(
+            type, create_encoder(type, unknown), build, copy_plain, NotExact
+        )
 
         def serialize_declared(value: Any) -> bytes:
             try:

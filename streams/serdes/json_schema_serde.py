@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar, overload
 
 from state.shown_values import quote_value
+from streams.serdes.constructed_values import create_checked_encoder
 from streams.serdes.dataclass_builder import create_builder, describe_type
 from streams.serdes.described_schemas import describe_json_schema
 from streams.serdes.described_types import describe_declared_type, require_all
@@ -18,6 +19,7 @@ from streams.serdes.json_exactness import (
     MAX_DEPTH,
     NotExact,
     check_plain,
+    copy_plain,
     describe_step,
     deserialize_exactly,
     serialize_exactly,
@@ -157,7 +159,10 @@ def _select_conversions(
             "type= takes a dataclass, or a type that JSON has only where it is declared "
             f"(datetime, Decimal, tuple[int, ...]), got {type!r}"
         )
-    return create_encoder(type, unknown), build
+    encode = create_checked_encoder(
+        type, create_encoder(type, unknown), build, copy_plain, NotExact
+    )
+    return encode, build
 
 
 def _name_refusals(function: Any) -> Any:

@@ -11,7 +11,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, time, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
 from typing import Any
@@ -35,6 +35,7 @@ from streams.serdes.unknown_fields import Unknown, find_unknown_field, get_unkno
 Encode = Callable[[Any], Any]
 Kinds = frozenset[type]
 
+_SECOND = timedelta(seconds=1)
 _SEEN_MAX = 256
 """How many combinations of the classes of a dataclass's scalars are remembered."""
 
@@ -293,7 +294,9 @@ def _dict_encoder(encode_key: Encode | None, encode: Encode, kinds: Kinds | None
             for key, each in value.items():
                 found[key if encode_key is None else encode_key(key)] = encode(each)
         except NotExact as refusal:
-            raise refusal.in_parent(f"[{key!r}]") from None
+            raise refusal.in_parent(f"[{key!r:.200}]") from None
+        if len(found) != len(value):  # as of two NaN, which are unequal keys with one text
+            raise NotExact(f"several of its keys are one text, got {describe_value(value)}")
         return found
 
     return encode_dict
@@ -331,7 +334,12 @@ def _format_time(value: datetime | time) -> str:
             f"{describe_value(value)} would come back without its zone's name and fold: give it "
             "an offset, as .astimezone(datetime.UTC) does"
         )
-    return value.isoformat()
+    text = value.isoformat()
+    offset = value.utcoffset()
+    if offset and not offset // _SECOND and type(value).fromisoformat(text) != value:
+        # Python reads an offset of less than a second as none.
+        raise NotExact(f"{describe_value(value)} would come back with another offset")
+    return text
 
 
 _TEXT_ENCODERS: dict[type[Any], Encode] = {

@@ -113,6 +113,8 @@ class _SchemaComposer:
             names = " | ".join(getattr(hint, "__name__", str(hint)) for hint in others)
             raise TypeError(f"a message does not tell which of {names} it has")
         schema = self.compose(others[0])
+        if len(others) < len(type_hints) and _has_member_of_none(others[0]):
+            raise TypeError(f"a message does not tell None from {others[0].__name__}(None)")
         if len(others) > 1:
             schema = core_schema.union_schema(
                 [self.compose(each) for each in others],
@@ -207,6 +209,12 @@ def _keep_unknown_fields(create: Convert, names: frozenset[str], rest: str | Non
         return value
 
     return construct_and_keep
+
+
+def _has_member_of_none(type_hint: Any) -> bool:
+    """Return whether a type is an enumeration with a member that messages have as null."""
+    hint = strip_type_hint(type_hint)
+    return isinstance(hint, type) and issubclass(hint, Enum) and any(e.value is None for e in hint)
 
 
 def _compose_literal(values: tuple[Any, ...]) -> CoreSchema:

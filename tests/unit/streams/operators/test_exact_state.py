@@ -76,7 +76,7 @@ def test_the_driver_names_the_field_that_is_not_read_back() -> None:
     value = Derived(1)
     value.seen = 7
     with TopologyTestDriver(keep(value, serdes.json(Derived))) as driver:  # noqa: SIM117
-        with pytest.raises(StreamsError, match=r"value\.seen is 7, and is read back as 0"):
+        with pytest.raises(StreamsError, match=r"value\.seen: it is 7, and is read back as 0"):
             driver.topic("lines").pipe("k", "a")
 
 

@@ -6,9 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -303,6 +303,8 @@ def test_equal_sets_have_equal_bytes() -> None:
         (tuple[int, int], (1, 2, 3), "^value: needs a tuple of 2"),
         (datetime, datetime(2026, 7, 1, tzinfo=ZoneInfo("Europe/Berlin")), "zone"),
         (datetime, datetime(2026, 10, 25, 2, 30, tzinfo=UTC, fold=1), "fold"),
+        (datetime, datetime(2026, 1, 1, tzinfo=timezone(timedelta(microseconds=1))), "offset"),
+        (dict[Decimal, int], {Decimal("NaN"): 1, Decimal("NaN"): 2}, "several of its keys are one"),
     ],
 )
 def test_a_value_that_its_type_does_not_carry_is_refused(
@@ -317,6 +319,24 @@ def test_a_decimal_is_not_read_from_a_float() -> None:
     assert (serde.deserialize(b'"1.10"'), serde.deserialize(b"7")) == (Decimal("1.10"), Decimal(7))
     with pytest.raises(ValueError, match=r"needs Decimal, got float: 1\.1"):
         serde.deserialize(b"1.1")
+
+
+class Mark(Enum):
+    UNKNOWN = None
+    GOOD = 1
+
+
+def test_an_enumeration_with_none_is_refused_beside_none() -> None:
+    assert serdes.json(Mark).deserialize(serdes.json(Mark).serialize(Mark.UNKNOWN)) is Mark.UNKNOWN
+    with pytest.raises(TypeError, match=r"does not tell None from Mark\(None\)"):
+        serdes.json(list[Mark | None])
+
+
+def test_a_long_key_is_not_written_out_in_a_refusal() -> None:
+    serde = serdes.json(dict[int, str])
+    with pytest.raises(ValueError, match="needs int, got str: '9999") as caught:
+        serde.deserialize(b'{"' + b"9" * 100_000 + b'": ""}')
+    assert len(str(caught.value)) < 1_000
 
 
 def test_two_texts_for_one_key_are_refused() -> None:
