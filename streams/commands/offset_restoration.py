@@ -1,39 +1,39 @@
-"""Plan which offsets `millrace group restore-offsets` commits, and what proves each."""
+"""Plan which offsets `millrace group restore-offsets` commits, and what proves each.
+
+All inputs of all tasks are looked at, those of tasks without stores too: what they read again they
+write again, into repartition topics on which other tasks' state rests. Where a task's input gets an
+offset, all of its offsets get new metadata (`streams.commands.restored_metadata`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from streams.app import App
-from streams.command_lines import format_command
 from streams.commands.cluster_clients import ClusterClients
 from streams.commands.offset_evidence import (
     LedgerOffsets,
+    LedgerProver,
     TaskInputs,
     find_committed_record,
-    prove_by_ledger,
     read_ledger,
 )
 from streams.commands.output import print_message
+from streams.commands.restorable_tasks import list_tasks
+from streams.commands.restored_metadata import RestoredTask
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import ConfigError
-from streams.membership.group_offsets import fetch_group_offsets
 from streams.runtime.offset_metadata import (
+    METADATA_BYTES_MAX,
     OffsetMetadata,
     decode_metadata,
     has_metadata_of_streams,
     has_positions,
-    replace_positions,
 )
 from streams.runtime.offset_proof import is_lost
-from streams.runtime.offset_refusals import (
-    explain_accepted_loss,
-    explain_lost_between_steps,
-    explain_unproven,
-    offer_reset,
-)
+from streams.runtime.offset_refusals import explain_accepted_loss, explain_unproven, offer_reset
 from streams.runtime.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
 from streams.settings.offset_reset import STOP_WORDS
 
@@ -44,7 +44,8 @@ _OUT_OF_RANGE = "offset_out_of_range"
 class RestoredOffset:
     """Describes one input: its offset now, the one that is to be committed, and what proves it.
 
-    `then` is None where nothing proves one. `is_proven`: the ledger does, and not a person alone.
+    `then` is None where nothing proves one. `is_proven`: the ledger or the application's own commit
+    does, and not a person alone.
     """
 
     partition: Partition
@@ -56,42 +57,49 @@ class RestoredOffset:
 
 
 class Restoration:
-    """Plans the offsets of one application. `made_again` are the inputs that a person names."""
+    """Plans the offsets of one application. `made_again` are the inputs that a person names.
+
+    `committed` are all committed offsets of the group, stable ones.
+    """
 
     def __init__(
-        self, clients: ClusterClients, app: App, *, accept: bool, made_again: Collection[str]
+        self,
+        clients: ClusterClients,
+        app: App,
+        committed: CommittedOffsets,
+        *,
+        accept: bool,
+        made_again: Collection[str],
     ) -> None:
+        if committed.pending:
+            raise ConfigError(
+                f"a transaction is still open on {committed.pending[0]}: try again later"
+            )
         self._clients = clients
         self._app = app
         self._topology = app.topology()
+        self._committed = committed.offsets
         self._accept = accept
         self._made_again = set(made_again)
-        inputs = {topic for sub in self._topology.subtopologies for topic in sub.sources}
-        if unknown := sorted(self._made_again - inputs):
+        self._inputs = {topic for sub in self._topology.subtopologies for topic in sub.sources}
+        if unknown := sorted(self._made_again - self._inputs):
             raise ConfigError(
                 f"--made-again {unknown[0]!r}: the application reads "
-                f"{', '.join(sorted(inputs))}, and no such topic"
+                f"{', '.join(sorted(self._inputs))}, and no such topic"
             )
 
     def plan_offsets(self) -> Iterator[RestoredOffset]:
-        """Yield each input whose offset does not account for its task's state."""
-        committed = self._committed.offsets
-        former = self._find_former()
-        for task in self._list_tasks():
-            ends = self._clients.admin.fetch_latest_offsets(list(task.changelogs.values()))
-            positions = {store: ends[changelog] for store, changelog in task.changelogs.items()}
-            texts = [committed[p].metadata for p in task.partitions if p in committed]
-            known = [decode_metadata(text) for text in texts if has_positions(text)]
-            for partition in task.partitions:
-                if partition.topic in self._made_again:
-                    yield self._begin_again(partition, positions)
-                elif restored := self._restore(task, partition, positions, known, former):
-                    yield restored
+        """Yield the inputs of each task of which one has no offset that accounts for its state."""
+        for task in self._tasks:
+            found = [each for p in task.partitions if (each := self._plan_input(task, p))]
+            if found:
+                yield from self._complete_task(task, {each.partition: each for each in found})
 
     def require_offsets(self, plan: Collection[RestoredOffset]) -> None:
         """Raise ConfigError if nothing proves the offset of an input."""
         if unproven := [each.partition for each in plan if each.then is None]:
-            raise ConfigError(explain_unproven(unproven, self._topology.repartition_topics))
+            kept = {p.topic for p in unproven if not self._may_be_made_again(p)}
+            raise ConfigError(explain_unproven(unproven, self._topology.repartition_topics, kept))
 
     def require_accepted_loss(
         self, plan: Collection[RestoredOffset], *, is_accepted: bool, is_shown: bool
@@ -116,159 +124,245 @@ class Restoration:
         print_message(problem)
 
     @cached_property
-    def _committed(self) -> CommittedOffsets:
-        """Return all committed offsets of the group. Raises ConfigError while some are pending."""
-        found = fetch_group_offsets(
-            self._clients.open_connection, self._app.application_id, None, require_stable=True
-        )
-        if found.pending:
-            raise ConfigError(f"a transaction is still open on {found.pending[0]}: try again later")
-        return found
+    def _tasks(self) -> list[TaskInputs]:
+        return list(list_tasks(self._topology, self._clients.partition_counts))
 
     @cached_property
     def _ledger(self) -> LedgerOffsets:
         return read_ledger(self._clients, self._app.application_id)
 
     @cached_property
+    def _prover(self) -> LedgerProver:
+        return LedgerProver(self._clients, self._topology, self._ledger, self._topic_ids)
+
+    @cached_property
     def _topic_ids(self) -> Mapping[str, int]:
-        """Return the hash of the id of each input that exists."""
-        inputs = {topic for sub in self._topology.subtopologies for topic in sub.sources}
-        there = inputs & self._clients.partition_counts.keys()
+        """Return the hash of the id of each input and changelog that exists."""
+        changelogs = {each.topic for task in self._tasks for each in task.changelogs.values()}
+        there = (self._inputs | changelogs) & self._clients.partition_counts.keys()
         return fetch_topic_id_hashes(self._clients.admin, there)
 
-    def _find_former(self) -> set[Partition]:
-        """Return the inputs whose committed offset is of a former topic, and refused for that."""
-        stops = self._app.config.offset_out_of_range == STOP_WORDS[_OUT_OF_RANGE]
-        found = find_offsets_of_former_topics(self._committed.offsets, self._topic_ids)
-        return {p for p in found if stops or p.topic in self._topology.repartition_topics}
+    @cached_property
+    def _ends(self) -> Mapping[Partition, int]:
+        """Return the end of each input and changelog."""
+        inputs = {p for task in self._tasks for p in task.partitions}
+        changelogs = {p for task in self._tasks for p in task.changelogs.values()}
+        return self._clients.admin.fetch_latest_offsets(sorted(inputs | changelogs))
 
-    def _begin_again(self, partition: Partition, positions: Mapping[str, int]) -> RestoredOffset:
+    @cached_property
+    def _metadata_bytes_max(self) -> int:
+        return self._clients.admin.fetch_broker_limit(
+            "offset.metadata.max.bytes", METADATA_BYTES_MAX
+        )
+
+    @cached_property
+    def _has_begun(self) -> bool:
+        """Return whether something is there that the application has read or written."""
+        inputs = {p for task in self._tasks for p in task.partitions}
+        held = [self._committed[p] for p in inputs if p in self._committed]
+        if any(has_metadata_of_streams(h.metadata) and not _is_reset(h) for h in held):
+            return True
+        own = {p for p in inputs if p.topic in self._topology.repartition_topics}
+        own |= {p for task in self._tasks for p in task.changelogs.values()}
+        return self._ledger.transaction_count > 0 or any(self._ends[p] > 0 for p in own)
+
+    @cached_property
+    def _former(self) -> set[Partition]:
+        """Return the inputs whose committed offset is of a former topic, and refused for that."""
+        found = find_offsets_of_former_topics(self._committed, self._topic_ids)
+        return {p for p in found if self._is_stopped_by_new_topic(p)}
+
+    def _is_stopped_by_new_topic(self, partition: Partition) -> bool:
+        """Return whether a start refuses an input that was made again, and decides nothing."""
+        stops = self._app.config.offset_out_of_range == STOP_WORDS[_OUT_OF_RANGE]
+        return stops or partition.topic in self._topology.repartition_topics
+
+    def _complete_task(
+        self, task: TaskInputs, found: Mapping[Partition, RestoredOffset]
+    ) -> Iterator[RestoredOffset]:
+        """Yield the offsets of a task with their metadata, also those that stay as they are."""
+        held = {p: self._committed[p] for p in task.partitions if p in self._committed}
+        own = {p: decode_metadata(each.metadata) for p, each in held.items()}
+        decided = {p.topic for p, each in found.items() if each.then is not None}
+        numbers = [self._ledger.commit_numbers.get(p) for p, each in found.items() if each.then]
+        restored = RestoredTask(
+            task.subtopology,
+            positions={store: self._ends[each] for store, each in task.changelogs.items()},
+            known=[own[p] for p, each in held.items() if has_positions(each.metadata)],
+            inputs={p.topic for p in held} | decided,
+            decided=decided,
+            topic_ids=self._topic_ids,
+            changelog_ids={
+                store: self._topic_ids[each.topic]
+                for store, each in task.changelogs.items()
+                if each.topic in self._topic_ids
+            },
+            bytes_max=self._metadata_bytes_max,
+            is_at_least_once=not self._app.config.exactly_once,
+            commit_number=max((each for each in numbers if each is not None), default=None),
+        )
+        for partition in task.partitions:
+            text = restored.encode_offset(partition, own.get(partition, OffsetMetadata()))
+            if partition in found:
+                each = found[partition]
+                yield RestoredOffset(
+                    partition, each.now, each.then, each.proof, text, each.is_proven
+                )
+            elif partition in held:
+                offset = held[partition].offset
+                yield RestoredOffset(
+                    partition, offset, offset, "stays, beside the task's others", text, True
+                )
+
+    def _plan_input(self, task: TaskInputs, partition: Partition) -> RestoredOffset | None:
+        """Return the offset of an input as it is proven or accepted; None where it is in order."""
+        if partition.topic in self._made_again:
+            return self._begin_again(partition)
+        held = self._committed.get(partition)
+        reason = self._find_reason(task, partition, held)
+        if reason is None:
+            return None
+        now = None if held is None else held.offset
+        if self._accept and held is not None and partition not in self._former:
+            return RestoredOffset(partition, now, now, f"accepted: {reason}")
+        then, proof = self._prover.prove_offset(task, partition)
+        if then is None and held is None and self._prover.is_never_read(partition):
+            return None
+        return RestoredOffset(
+            partition, now, then, f"{reason}; {proof}", is_proven=then is not None
+        )
+
+    def _begin_again(self, partition: Partition) -> RestoredOffset:
         """Return the beginning of an input that a person says was made again.
 
         Raises ConfigError where its committed offset, or the ledger, names the topic that is there.
         """
-        topic, held = partition.topic, self._committed.offsets.get(partition)
-        now = self._topic_ids.get(topic)
-        named = None if held is None else decode_metadata(held.metadata).topic_id_hash(topic)
-        if named is None:
-            named = self._ledger.topic_ids.get(partition)
-        if now is not None and named == now:
+        topic, held = partition.topic, self._committed.get(partition)
+        named = self._find_named_id(partition)
+        if named is not None and named == self._topic_ids.get(topic):
             source = "the ledger" if held is None else "its committed offset"
             raise ConfigError(
                 f"--made-again {topic!r}: {source} names the topic that is there now, so "
                 f"{partition} is the one that was read"
             )
-        base = "" if held is None or not has_positions(held.metadata) else held.metadata
-        entries = dict(positions)
-        if now is not None:
-            entries[f"id of {topic}"] = now
-        start = self._clients.admin.fetch_earliest_offsets([partition])[partition]
         return RestoredOffset(
             partition,
             None if held is None else held.offset,
-            start,
+            self._clients.admin.fetch_earliest_offsets([partition])[partition],
             "accepted: the topic was made again" + ("" if named is None else ", as its id says"),
-            replace_positions(base, entries),
         )
 
-    def _restore(
-        self,
-        task: TaskInputs,
-        partition: Partition,
-        positions: Mapping[str, int],
-        known: Collection[OffsetMetadata],
-        former: Collection[Partition],
-    ) -> RestoredOffset | None:
-        """Return the offset of an input as it is proven or accepted; None where it is in order.
+    def _find_named_id(self, partition: Partition) -> int | None:
+        """Return the id of an input's topic by its committed offset, or else by the ledger."""
+        held = self._committed.get(partition)
+        named = (
+            None if held is None else decode_metadata(held.metadata).topic_id_hash(partition.topic)
+        )
+        return self._ledger.topic_ids.get(partition) if named is None else named
 
-        `known` is what offsets of the task say, `former` are the inputs of other topics.
+    def _may_be_made_again(self, partition: Partition) -> bool:
+        """Return whether an input may be another topic than the one that was read before.
+
+        Brokers delete all offsets of a topic with it.
         """
-        held = self._committed.offsets.get(partition)
-        if not task.has_stores or (held is None and not is_lost(partition.topic, known)):
-            return None  # an input that was added begins as `auto_offset_reset` says
-        reason = self._find_reason(task, held)
-        is_former = partition in former
-        if is_former:
-            reason = "of another topic of the same name, which was deleted and created again"
-        if reason is None:
-            return None
-        now = None if held is None else held.offset
-        if self._accept and held is not None and not is_former:
-            text = replace_positions(held.metadata, positions)
-            return RestoredOffset(partition, now, now, f"accepted: {reason}", text)
-        then, proof = prove_by_ledger(self._clients, task, partition, self._ledger, self._topic_ids)
-        if then is None and held is None and not task.changelogs:
-            return None  # whether it has any state is known on its machine alone
-        text = replace_positions("", positions)
-        is_proven = then is not None
-        return RestoredOffset(partition, now, then, f"{reason}; {proof}", text, is_proven)
-
-    def _list_tasks(self) -> Iterator[TaskInputs]:
-        """Yield the tasks that have stores, or read a topic that was made again.
-
-        Raises ConfigError for topics that are not there.
-        """
-        counts = self._clients.partition_counts
-        for sub in self._topology.subtopologies:
-            if not sub.stores and self._made_again.isdisjoint(sub.sources):
-                continue
-            stores = [spec.name for spec in sub.stores if spec.logged and spec.source_topic is None]
-            changelogs = {name: self._topology.restore_topic_of(name) for name in stores}
-            if missing := sorted(topic for topic in sub.sources if topic not in counts):
-                raise ConfigError(self._explain_missing_topic(missing[0], changelogs.values()))
-            for number in range(max(counts[topic] for topic in sub.sources)):
-                for changelog in changelogs.values():
-                    if number >= counts.get(changelog, 0):
-                        raise ConfigError(
-                            f"there is no changelog {Partition(changelog, number)}: the state is "
-                            "gone, and no offset accounts for it; start over with "
-                            f"{offer_reset()}"
-                        )
-                yield TaskInputs(
-                    f"{sub.number}_{number}",
-                    [Partition(t, number) for t in sorted(sub.sources) if number < counts[t]],
-                    {name: Partition(topic, number) for name, topic in changelogs.items()},
-                    has_stores=bool(sub.stores),
-                )
-
-    def _explain_missing_topic(self, topic: str, changelogs: Iterable[str]) -> str:
-        """Return the message for an input that does not exist."""
-        if topic in self._topology.repartition_topics:
-            return f"there is no topic {topic!r}. {explain_lost_between_steps([topic])}"
-        counts = [self._clients.partition_counts.get(each, 0) for each in changelogs]
-        number = ["--partitions", str(max(counts))] if any(counts) else []
-        return (
-            f"there is no topic {topic!r}: create it "
-            f"({format_command('create-topics', topic, *number)}) and run this again with "
-            f"--made-again {topic}, or start over with {offer_reset()}"
+        named, now = self._find_named_id(partition), self._topic_ids.get(partition.topic)
+        if None not in (named, now):
+            return named != now
+        return not any(
+            p.topic == partition.topic and has_metadata_of_streams(held.metadata)
+            for p, held in self._committed.items()
         )
 
-    def _find_reason(self, task: TaskInputs, held: OffsetAndMetadata | None) -> str | None:
-        """Return why the offset of an input does not account for the task's state; None if it does.
+    def _find_reason(
+        self, task: TaskInputs, partition: Partition, held: OffsetAndMetadata | None
+    ) -> str | None:
+        """Return why the offset of an input does not account for what was done with it.
 
-        At least once, positions are not compared: a changelog may be ahead. Raises ConfigError for
-        an offset that a reset has marked.
+        None if it does. Raises ConfigError for an offset that a reset has marked.
         """
-        metadata = decode_metadata("" if held is None else held.metadata)
+        if held is None:
+            return self._find_reason_without_offset(task, partition)
+        metadata = decode_metadata(held.metadata)
         if metadata.is_reset_begun:
             raise ConfigError(
                 f"a reset was begun, and not ended (task {task.name}): run it again, "
                 f"{offer_reset()}"
             )
-        is_own = held is not None and has_metadata_of_streams(held.metadata)
-        if not is_own and not task.changelogs:
-            return "no offset" if held is None else "set by a tool"
+        if partition in self._former:
+            return "of another topic of the same name, which was deleted and created again"
+        is_own = has_metadata_of_streams(held.metadata)
+        if not task.changelogs:
+            return None if is_own or not self._rests_on(task) else "set by a tool"
+        # At least once a changelog may be ahead, so positions are not compared.
         if is_own and (not self._app.config.exactly_once or metadata.is_at_least_once):
             return None
+        later = self._find_record_behind(task, metadata, is_own=is_own)
+        if later is None:
+            return None
+        return f"older than {later}" if is_own else "set by a tool"
+
+    def _find_reason_without_offset(self, task: TaskInputs, partition: Partition) -> str | None:
+        """Return why an input has to have an offset; None if it begins as it should without one.
+
+        That is so if it was added since, or has no record, or the application was never started.
+        """
+        known = self._list_known(task)
+        if not is_lost(partition.topic, known):
+            return None
+        now = self._topic_ids.get(partition.topic)
+        told = {each.topic_id_hash(partition.topic) for each in known} - {None}
+        if told and now is not None and now not in told:
+            if not self._is_stopped_by_new_topic(partition):
+                return None  # a start begins where `offset_out_of_range` says
+            return "of another topic of the same name, which was deleted and created again"
+        if self._ledger.offsets.get(partition) is not None:
+            return "no offset"
+        if not self._has_begun or self._ends[partition] == 0 or self._was_added(partition):
+            return None
+        if task.changelogs and not known:
+            later = self._find_record_behind(task, OffsetMetadata(), is_own=False)
+            return None if later is None else "no offset"
+        return "no offset"
+
+    def _was_added(self, partition: Partition) -> bool:
+        """Return whether offsets of the topic say that it did not have this partition at first."""
+        starts = [
+            first.partition_count
+            for p, held in self._committed.items()
+            if p.topic == partition.topic and (first := decode_metadata(held.metadata).first_start)
+        ]
+        return bool(starts) and partition.number >= min(starts)
+
+    def _list_known(self, task: TaskInputs) -> Sequence[OffsetMetadata]:
+        """Return what the committed offsets of a task say that the application committed."""
+        held = [self._committed[p] for p in task.partitions if p in self._committed]
+        return [decode_metadata(h.metadata) for h in held if has_positions(h.metadata)]
+
+    def _rests_on(self, task: TaskInputs) -> bool:
+        """Return whether state may rest on what a task without changelogs has read.
+
+        It has stores itself, or writes a repartition topic. Other tasks take any offset.
+        """
+        return self._has_begun and (
+            task.has_stores or any(sink.internal for sink in task.subtopology.sinks)
+        )
+
+    def _find_record_behind(
+        self, task: TaskInputs, metadata: OffsetMetadata, *, is_own: bool
+    ) -> str | None:
+        """Return a committed record of a task's changelogs that an offset does not account for."""
         starts: dict[Partition, int] = {}
         for store, changelog in task.changelogs.items():
             position = metadata.position_of_store(store)
             if is_own and position is None:
                 continue  # of Kafka Streams, or of a version without the store
             starts[changelog] = position or 0
-        found = find_committed_record(self._clients, starts)
-        if found is None:
-            return None
-        if held is None:
-            return "no offset"
-        return f"older than {found}" if is_own else "set by a tool"
+        # Only what has expired is deleted from a changelog, after a commit that says so.
+        for changelog, first in self._clients.admin.fetch_earliest_offsets(list(starts)).items():
+            if first > starts[changelog]:
+                return f"the records of {changelog} below {first}, which have expired"
+        return find_committed_record(self._clients, starts)
+
+
+def _is_reset(held: OffsetAndMetadata) -> bool:
+    return decode_metadata(held.metadata).is_reset

@@ -5,16 +5,16 @@ An application is refused whose committed offsets don't account for its state
 guessed (`streams.commands.offset_restoration`):
 
     what                    proves an offset
-    the ledger              the last transaction of a task names the offsets that it committed; the
-                            task's changelogs have no committed record of a later one, and the input
-                            is not another topic of the same name
+    the ledger              the last transaction of a task names the offsets that it committed;
+                            changelogs have no committed record of a later one, and the input is not
+                            another topic of the same name (`streams.commands.offset_evidence`)
     --accept                takes the offsets that are committed now, as a tool has set them
     --made-again TOPIC      an input was deleted and created again: the new one is read from its
                             beginning, beside the state as it is
 
 Where an offset of a repartition topic is taken that nothing proves, records between two steps of
-the application may be left out: that is refused without --accept-loss. Offsets are committed with
-the ends of the changelogs in their metadata, as by the application itself.
+the application may be left out: that is refused without --accept-loss. The offsets of all inputs
+are committed in one request, or none is, with the metadata of a commit.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Annotated
 
 import typer
 
+from streams.app import App
 from streams.command_options import (
     ApplicationArgument,
     BootstrapServers,
@@ -33,14 +34,17 @@ from streams.command_options import (
     Yes,
 )
 from streams.commands.cluster_clients import (
+    ClusterClients,
     connect_clients,
     exit_on_cluster_error,
 )
-from streams.commands.offset_restoration import Restoration
+from streams.commands.offset_restoration import Restoration, RestoredOffset
 from streams.commands.output import print_message, print_rows
 from streams.commands.reset_command import find_application, require_no_members
 from streams.commands.topics_command import confirm
+from streams.common.topic_partitions import CommittedOffsets
 from streams.errors import ConfigError
+from streams.membership.group_offsets import fetch_group_offsets
 
 _MadeAgain = Annotated[
     list[str] | None,
@@ -98,7 +102,10 @@ def restore_offsets(
         application_id = found.application_id
         if not dry_run:
             require_no_members(clients, application_id, is_known=True)
-        restoration = Restoration(clients, found, accept=accept, made_again=made_again or ())
+        committed = _fetch_committed(clients, application_id)
+        restoration = Restoration(
+            clients, found, committed, accept=accept, made_again=made_again or ()
+        )
         plan = list(restoration.plan_offsets())
         rows = [
             {"input": str(each.partition), "now": each.now, "then": each.then, "proof": each.proof}
@@ -114,9 +121,39 @@ def restore_offsets(
             print_message("nothing was changed: --dry-run")
             return
         confirm(f"Commit these offsets for {application_id!r} on {clients.servers}?", yes=yes)
-        clients.cluster_admin.set_group_offsets(
-            application_id,
-            {each.partition: each.then or 0 for each in plan},
-            {each.partition: each.metadata for each in plan},
-        )
+        _commit_plan(clients, found, committed, plan)
         print_message(f"the offsets of {application_id} are committed: its workers may start")
+
+
+def _commit_plan(
+    clients: ClusterClients, app: App, committed: CommittedOffsets, plan: list[RestoredOffset]
+) -> None:
+    """Commit the offsets of a plan that was made from what was `committed`, and look at all again.
+
+    Raises ConfigError where a worker has run meanwhile, and where an input is left over.
+    """
+    group = app.application_id
+    # A worker may have run while the question was open.
+    require_no_members(clients, group, is_known=True)
+    if _fetch_committed(clients, group) != committed:
+        raise ConfigError(
+            f"the offsets of {group!r} have changed meanwhile, so nothing was committed: run this "
+            "again"
+        )
+    clients.cluster_admin.set_group_offsets(
+        group,
+        {each.partition: each.then or 0 for each in plan},
+        {each.partition: each.metadata for each in plan},
+    )
+    after = _fetch_committed(clients, group)
+    left = Restoration(clients, app, after, accept=False, made_again=()).plan_offsets()
+    if inputs := [str(each.partition) for each in left]:
+        raise ConfigError(
+            f"the offsets of {group!r} are committed, and {', '.join(inputs)} still has none that "
+            "accounts for its state: run this again"
+        )
+
+
+def _fetch_committed(clients: ClusterClients, application_id: str) -> CommittedOffsets:
+    """Fetch all committed offsets of the application's group, stable ones, and which are not."""
+    return fetch_group_offsets(clients.open_connection, application_id, None, require_stable=True)

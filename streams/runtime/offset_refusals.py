@@ -105,10 +105,17 @@ def explain_missing(lost: Collection[Partition], internal_topics: Collection[str
     )
 
 
-def explain_unproven(unproven: Collection[Partition], internal_topics: Collection[str]) -> str:
-    """Return that nothing proves the offsets of inputs, for a command that commits offsets."""
+def explain_unproven(
+    unproven: Collection[Partition],
+    internal_topics: Collection[str],
+    kept_topics: Collection[str] = (),
+) -> str:
+    """Return that nothing proves the offsets of inputs, for a command that commits offsets.
+
+    `kept_topics` are known not to have been made again.
+    """
     ways_out = []
-    topics = {p.topic for p in unproven}
+    topics = {p.topic for p in unproven}.difference(kept_topics)
     for inputs, options in (
         (topics.difference(internal_topics), ()),
         (topics.intersection(internal_topics), ("--accept-loss",)),
@@ -116,10 +123,11 @@ def explain_unproven(unproven: Collection[Partition], internal_topics: Collectio
         if inputs:
             names = ", ".join(map(repr, sorted(inputs)))
             ways_out.append(f"if {names} was made again, {offer_new_topics(inputs, *options)}")
+    made_again = f"{'; '.join(ways_out)}. Else set" if ways_out else "set"
     return (
-        f"nothing proves an offset for {', '.join(map(str, unproven))}, so nothing was committed: "
-        f"{'; '.join(ways_out)}. Else set offsets with Kafka's tools if you know them, and take "
-        f"them with {offer_acceptance()}; or start over with {offer_reset()}"
+        f"nothing proves an offset for {', '.join(map(str, unproven))}, so nothing was committed, "
+        f"also of other inputs: {made_again} offsets of these with Kafka's tools if you know them, "
+        f"and take them with {offer_acceptance()}; or start over with {offer_reset()}"
     )
 
 

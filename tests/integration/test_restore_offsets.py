@@ -106,6 +106,37 @@ def test_the_ledger_proves_the_offsets_of_a_group_that_is_gone(
     restored.count(20)
 
 
+def test_the_inputs_of_tasks_without_stores_are_restored_with_the_others_or_none_is(
+    topics: Topics, create: Callable[..., Restored]
+) -> None:
+    restored = create(ledger=True, kind="words")
+    with restored.start() as running:
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+        topics.load(100)
+        topics.wait_for_counts(200)
+    (between,) = (each for each in topics.list_names() if each.endswith("-repartition"))
+    delete_group(topics)
+    done = restored.restore("--yes")
+    assert done.exit_code == 0, done.output
+    assert "its workers may start" in done.stderr
+    assert {topics.source, between} == set(re.findall(r"^ *(\S+)\[\d+\]", done.stdout, re.M))
+    assert "has an offset that accounts for it" in restored.restore("--yes").stderr
+    with restored.start() as running:
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+        topics.load(50)
+        topics.wait_for_counts(300)
+    assert topics.counts().total() == 300
+    producer = Producer({"bootstrap.servers": topics.servers})
+    producer.produce(between, b"value", b"value", partition=0)  # by nobody that the ledger knows
+    assert producer.flush(HANG_LIMIT_S) == 0
+    delete_group(topics)
+    refused = restored.restore("--yes")
+    assert refused.exit_code == 2
+    assert (
+        f"nothing proves an offset for {topics.source}[0], {topics.source}[1], " in refused.stderr
+    )
+
+
 def test_the_ledger_proves_no_offset_of_a_topic_that_was_made_again(
     topics: Topics, create: Callable[..., Restored]
 ) -> None:
