@@ -27,6 +27,7 @@ from streams import App
 from streams.runtime.context import TaskContext
 from streams.runtime.failures import FAIL_ON_ANY_ERROR
 from streams.runtime.stores import open_store
+from streams.testing.simulated_host import SimulatedHost
 from streams.topology.compile import compile_subtopology
 
 _COMMIT_RECORDS = 1_000
@@ -87,7 +88,7 @@ class BoundApp:
                 stores,
                 FAIL_ON_ANY_ERROR,
                 stream_time_ms=-1,
-                now_ms=lambda: 0,
+                clocks=SimulatedHost(0),
             )
             self.receivers |= {
                 topic: self._create_receiver(topic, context, receive)

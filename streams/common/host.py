@@ -37,14 +37,18 @@ class SpawnedThread(Protocol):
     def is_alive(self) -> bool: ...
 
 
-class Host(Protocol):
-    """Provides what the runtime needs of the machine: clocks, events, locks and threads."""
+class Clocks(Protocol):
+    """Provides the machine's two clocks: the wall clock may be set while the other one goes on."""
 
     def monotonic_s(self) -> float: ...
 
     def now_ms(self) -> int:
         """Return the wall-clock time, in ms since 1970."""
         ...
+
+
+class Host(Clocks, Protocol):
+    """Provides what the runtime needs of the machine: clocks, events, locks and threads."""
 
     def create_event(self) -> Event: ...
 

@@ -238,7 +238,7 @@ class StreamJoins(Generic[K, V]):
 
         In a join of two streams a record is joined with None when no match can come any more: when
         its window and the `grace` have closed. That is checked as records come, at most once in
-        `emit_interval` of the wall clock; the result has the record's own time. A record without a
+        `emit_interval`; the result has the record's own time. A record without a
         key is joined with None at once.
         """
         return _join_stream(self, other, joiner, JoinKind.LEFT, with_key, name, options)

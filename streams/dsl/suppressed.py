@@ -52,7 +52,7 @@ def until_window_closes(
 
     The buffer has no limits unless they are given, in records or in bytes; a result that isn't
     final can't be emitted, so a full one ends the application. `logged` is as for stores. If no
-    updates come for `idle_close`, time goes on by the wall clock (docs/suppress.md). Source:
+    updates come for `idle_close`, time goes on by the clock (docs/suppress.md). Source:
     Suppressed.untilWindowCloses. Raises TopologyError.
     """
     if when_full != "shut_down":

@@ -106,8 +106,8 @@ class InternalProcessorContext(Protocol):
     intervals of the wall clock, which then stands still, are looked for with each record."""
 
     @property
-    def now_ms(self) -> Callable[[], int]:
-        """Return the function that reads the wall clock in ms."""
+    def monotonic_s(self) -> Callable[[], float]:
+        """Return the function that reads the monotonic clock in s."""
         ...
 
     def get_store(self, name: str) -> Any:

@@ -1,9 +1,10 @@
-"""Advance a step's stream time by the wall clock while no records come, if `idle_close` is set.
+"""Advance a step's stream time while no records come, if `idle_close` is set.
 
 Windows close by stream time, which stands still without records: the last results of a quiet night
 wait for the morning. With `idle_close` a step that has had no record for that long advances its
-time as the clock does: by as much as went by since its last record. It looks four times in that
-interval, so it may be a quarter late. The price: whether a record is late depends on when records
+time by as much as went by since its last record, by the monotonic clock: a wall clock that is set
+leaves windows open as they are. It looks four times in that interval, so it may be a quarter late.
+The price: whether a record is late depends on when records
 arrived, and processing the same records again may give other results. Kafka Streams has no such
 thing.
 """
@@ -32,15 +33,18 @@ def advance_time_when_idle(
     """
     had_records = True
     """Whether there may have been records since the last check."""
-    idle_since_ms = idle_stream_time_ms = 0
-    """The wall clock and the step's stream time when records stopped coming."""
+    idle_since_s, idle_stream_time_ms = 0.0, 0
+    """The monotonic clock and the step's stream time when records stopped coming."""
+    monotonic_s = binding.context.monotonic_s
 
-    def check_idle(now_ms: int) -> None:
-        nonlocal had_records, idle_since_ms, idle_stream_time_ms
+    def check_idle(_now_ms: int) -> None:
+        nonlocal had_records, idle_since_s, idle_stream_time_ms
         if had_records:
-            had_records, idle_since_ms, idle_stream_time_ms = False, now_ms, step_time.ms
-        elif idle_stream_time_ms >= 0 and now_ms - idle_since_ms >= idle_ms:
-            on_time_advanced(idle_stream_time_ms + now_ms - idle_since_ms)
+            had_records, idle_since_s, idle_stream_time_ms = False, monotonic_s(), step_time.ms
+            return
+        passed_ms = round((monotonic_s() - idle_since_s) * 1_000)
+        if idle_stream_time_ms >= 0 and passed_ms >= idle_ms:
+            on_time_advanced(idle_stream_time_ms + passed_ms)
 
     def note_and_process(key: Any, value: Any, timestamp_ms: int) -> None:
         nonlocal had_records

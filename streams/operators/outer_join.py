@@ -2,18 +2,9 @@
 
 Until then it waits in a store that both sides share, in the order of timestamps; a match removes
 it. The store is read when a record of either side advances the join's time, at most once in
-`emit_interval_ms` of the wall clock; and not before the record that was read last is due, which,
-seen from the oldest, may be late. That is how Kafka Streams avoids reads of the store, and as there
-the interval is 0 in the test driver.
-
-    a record without a match                    is joined with None
-    has no key                                  at once
-    is further behind than the window reaches   at once, whatever the grace
-    any other                                   when its window and the grace have closed: with its
-                                                own time, and the headers of the record that
-                                                closed it
-
-Rules: KStreamKStreamJoin (emitNonJoinedOuterRecords), KAFKA-10847, KAFKA-13216.
+`emit_interval_ms`, whatever becomes of the wall clock; and not before the record that was read
+last is due, which, seen from the oldest, may be late. That is how Kafka Streams avoids reads of the
+store, and as there the interval is 0 in the test driver.
 """
 
 from __future__ import annotations
@@ -60,9 +51,9 @@ class UnmatchedRecords:
             False: window.before_ms + window.grace_ms,
         }
         self._joiner = join.joiner
-        self._now_ms = context.now_ms
-        self._interval_ms = 0 if context.observer else join.emit_interval_ms
-        self._next_emit_ms = 0
+        self._monotonic_s = context.monotonic_s
+        self._interval_s = 0.0 if context.observer else join.emit_interval_ms / 1_000
+        self._next_emit_s = 0.0
         self._seen_ms: int | None = next((key.timestamp_ms for key, _ in self.store.all()), None)
         """The time of the record that was read last in the store, or of an older one that came
         after that; None: the store was empty."""
@@ -97,11 +88,11 @@ class UnmatchedRecords:
         seen_ms, open_ms = self._seen_ms, self._open_ms[is_left]
         if (open_ms <= 0) if seen_ms is None else seen_ms + open_ms >= self.stream_time_ms:
             return
-        if self._interval_ms:
-            now_ms = self._now_ms()
-            if now_ms < self._next_emit_ms:
+        if self._interval_s:
+            now_s = self._monotonic_s()
+            if now_s < self._next_emit_s:
                 return
-            self._next_emit_ms = now_ms + self._interval_ms
+            self._next_emit_s = now_s + self._interval_s
         self._emit_due(binding)
 
     def _emit_due(self, binding: Binding) -> None:

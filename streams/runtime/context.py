@@ -8,6 +8,7 @@ from typing import Any
 
 from state.errors import EarlierWriteRefused, StoreCorrupted
 from state.store import StateStore
+from streams.common.host import Clocks
 from streams.errors import (
     OutcomeUnknown,
     SerdeError,
@@ -34,7 +35,7 @@ PUNCTUATION_ORIGIN = "a punctuation"
 class TaskContext:
     """Gives the bound steps of one task its current record, stores, producer and clocks.
 
-    `stores` are by name; `now_ms` is the wall clock. It implements
+    `stores` are by name; `clocks` are the machine's. It implements
     `streams.graph.nodes.InternalProcessorContext`, which describes the methods.
     """
 
@@ -54,6 +55,7 @@ class TaskContext:
         "fatal_error",
         "late_count",
         "message",
+        "monotonic_s",
         "now_ms",
         "observer",
         "origin_without_record",
@@ -79,7 +81,7 @@ class TaskContext:
         failures: FailureHandler,
         *,
         stream_time_ms: int,
-        now_ms: Callable[[], int],
+        clocks: Clocks,
         observer: TaskObserver | None = None,
         global_views: Mapping[str, Callable[[], Any]] | None = None,
         step_times_ms: Mapping[str, int] | None = None,
@@ -107,11 +109,12 @@ class TaskContext:
         self.fatal_error: Exception | None = None
         """The error that ends the transaction, though a user's function may have caught it: nothing
         that was done since may be committed."""
-        self.now_ms = now_ms
+        self.monotonic_s = clocks.monotonic_s
+        self.now_ms = clocks.now_ms
         self.observer = observer
         self.shared_by_steps: dict[str, Any] = {}
         self.value_previews: dict[str, Callable[[set[bytes]], None]] = {}
-        self.punctuations = TaskPunctuations(now_ms)
+        self.punctuations = TaskPunctuations(clocks.now_ms)
         self.commit_callbacks: list[Callable[[], None]] = []
         self.uncommitted_results: dict[str, dict[Any, Any]] = {}
         self.start_callbacks: list[Callable[[], None]] = []

@@ -6,14 +6,16 @@
     wall     the machine's                              one interval after it was asked for
 
 A schedule keeps to its times: the first plus a number of intervals. Calls that were missed, because
-time leapt or nothing was processed, become one call, with the present time. A call may schedule
-others, and cancel itself. Source: Kafka Streams' PunctuationQueue and PunctuationSchedule.
+time leapt or nothing was processed, become one call, with the present time. Where the machine's
+clock is set back, the next call comes one interval later, and not when the former time is reached
+again, as in Kafka Streams. A call may schedule others, and cancel itself. Source: Kafka Streams'
+PunctuationQueue and PunctuationSchedule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 
 from streams.errors import StreamsError
@@ -51,6 +53,7 @@ class PunctuationQueue:
     def __init__(self) -> None:
         self._heap: list[PunctuationSchedule] = []
         self._numbers = count()
+        self._now_ms = -1
 
     def __bool__(self) -> bool:
         return bool(self._heap)
@@ -65,10 +68,19 @@ class PunctuationQueue:
 
     def is_due(self, now_ms: int) -> bool:
         """Return whether a callback is to be called at `now_ms`."""
+        if now_ms < self._now_ms:
+            self._follow_clock_back(now_ms)
+        self._now_ms = now_ms
         heap = self._heap
         while heap and heap[0].is_cancelled:
             heappop(heap)
         return bool(heap) and heap[0].next_at_ms <= now_ms
+
+    def _follow_clock_back(self, now_ms: int) -> None:
+        """Bring forward the calls that would now wait for longer than their interval."""
+        for schedule in self._heap:
+            schedule.next_at_ms = min(schedule.next_at_ms, now_ms + schedule.interval_ms)
+        heapify(self._heap)
 
     def call_due(self, now_ms: int) -> int:
         """Call all callbacks that are due, in the order of their times, and return their number."""

@@ -39,6 +39,7 @@ from typing import Any
 
 from state.expiring import ExpiringStore
 from state.locks import ProcessFileLock
+from streams.common.host import Clocks
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.graph.nodes import StepStreamTime, TaskObserver
 from streams.runtime.bound_steps import BoundSteps
@@ -215,13 +216,12 @@ class Task:
         producer: ProducerClient,
         flow_control: FlowControl,
         order_settings: RecordOrderSettings,
-        now_ms: Callable[[], int],
+        clocks: Clocks,
         refused_writes: RefusedWrites | None = None,
     ) -> None:
         """Bind the steps to a producer, so that records may be processed from now on.
 
-        `now_ms` is the wall clock, `flow_control` pauses partitions whose buffer is full,
-        `order_settings` say in which order records of several partitions are taken.
+        `flow_control` pauses partitions with full buffers, `order_settings` order their records.
         """
         self._change_state("start")
         self._changelog_ids = self.stores.hash_changelog_ids()
@@ -232,7 +232,7 @@ class Task:
             stores,
             self._failures,
             stream_time_ms=max(self.partition_times_ms.values(), default=NO_TIME),
-            now_ms=now_ms,
+            clocks=clocks,
             observer=self._observer,
             global_views=self._global_views,
             step_times_ms=self.step_times_ms,

@@ -143,7 +143,7 @@ class ThreadTasks:
                 producer,
                 parts.consumer,
                 parts.order_settings,
-                parts.host.now_ms,
+                parts.host,
                 producers.refused_writes,
             )
         if ready:

@@ -68,7 +68,7 @@ class BoundTask:
         self.dropped_count = 0
         self.late_count = 0
         self.step_times: dict[str, StepStreamTime] = {}
-        self.wall_ms = 0
+        self.elapsed_s = 0.0
         self.shared_by_steps: dict[str, Any] = {}
         self.value_previews: dict[str, Callable[[set[bytes]], None]] = {}
         self.observer: TaskObserver | None = None
@@ -116,8 +116,8 @@ class BoundTask:
         self.scheduled.append(entry)
         return lambda: self.scheduled.remove(entry)
 
-    def now_ms(self) -> int:
-        return self.wall_ms
+    def monotonic_s(self) -> float:
+        return self.elapsed_s
 
     @property
     def skips_processing(self) -> bool:

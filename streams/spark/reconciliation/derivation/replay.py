@@ -164,7 +164,7 @@ class ReplayedTask:
             self._stores,
             failures,
             stream_time_ms=-1,
-            now_ms=_refuse_wall_clock,
+            clocks=_NoClocks(),
         )
         self._receive = compile_subtopology(work.subtopology, self._context)
 
@@ -246,13 +246,18 @@ def _encode_text(data: Any) -> bytes | None:
     return data.encode() if isinstance(data, str) else data
 
 
-def _refuse_wall_clock() -> int:
-    """Raise StreamsError, since what depends on the wall clock can't be replayed."""
-    raise StreamsError("a step looks at the wall clock: what it does can't be done again")
+class _NoClocks:
+    """Implements `streams.common.host.Clocks` by StreamsError: no step may need a clock."""
+
+    def monotonic_s(self) -> float:
+        raise StreamsError("a step looks at a clock: what it does can't be done again")
+
+    def now_ms(self) -> int:
+        raise StreamsError("a step looks at the wall clock: what it does can't be done again")
 
 
 class _ReplayContext(TaskContext):
-    """Provides a task's context in which nothing depends on the wall clock."""
+    """Provides a task's context in which nothing depends on a clock."""
 
     __slots__ = ()
 

@@ -112,15 +112,15 @@ def test_a_record_that_comes_too_late_for_a_partner_is_joined_with_none_at_once(
     assert results(task) == [("in-time+x", 100)]
 
 
-def test_what_waits_is_looked_for_at_most_once_in_an_interval_of_the_wall_clock() -> None:
+def test_what_waits_is_looked_for_at_most_once_in_an_interval() -> None:
     task = BoundTask(joined("left_join", emit_interval=1_000))
-    task.wall_ms = 5_000
+    task.elapsed_s = 5.0
     task.pipe("k", "a", 5, topic="left")  # This record looks for a match and finds none.
     task.pipe("x", "x", 100, topic="right")
-    task.wall_ms = 5_999
+    task.elapsed_s = 5.999
     task.pipe("x", "x", 101, topic="right")
     assert results(task) == []
-    task.wall_ms = 6_000
+    task.elapsed_s = 6.0
     task.pipe("x", "x", 100, topic="right")
     assert results(task) == []  # A record behind stream time looks for none.
     task.pipe("x", "x", 101, topic="right")

@@ -25,6 +25,7 @@ from streams.serdes.foreign_key_messages import (
     subscription_serde,
 )
 from streams.testing.cluster import Message
+from streams.testing.simulated_host import SimulatedHost
 
 LEFT = Partition("left", 0)
 RESPONSES = Partition("app-j-subscription-response-topic", 0)
@@ -49,7 +50,7 @@ class Made:
         producer: Any = self
         flow_control: Any = None
         context = TaskContext(
-            "0_0", producer, stores, FAIL_ON_ANY_ERROR, stream_time_ms=-1, now_ms=lambda: 0
+            "0_0", producer, stores, FAIL_ON_ANY_ERROR, stream_time_ms=-1, clocks=SimulatedHost(0)
         )
         self._early = EarlySerialization(lambda: stores, lambda: False)
         self._steps = BoundSteps(left, context, TaskStores("0_0", {}, stores), self._early)

@@ -35,6 +35,7 @@ from streams.runtime.stores import open_store
 from streams.runtime.task import Task
 from streams.runtime.task_stores import TaskStores
 from streams.testing.cluster import InMemoryTransaction
+from streams.testing.simulated_host import SimulatedHost
 from streams.topology.build import Subtopology, build_topology
 from tests.unit.streams.runtime.fakes import (
     Clock,
@@ -193,7 +194,7 @@ class Thread:
         self.producers.prepare_producer(task.name)
         producer = self.producers.get_producer(task.name)
         order = RecordOrderSettings(NEVER_WAIT, keeps_order=self._keeps_order)
-        task.start_processing(producer, self.consumer, order, lambda: 0)
+        task.start_processing(producer, self.consumer, order, SimulatedHost(0))
         return task
 
 

@@ -32,6 +32,19 @@ def test_what_was_missed_is_one_call_with_the_time_that_it_is() -> None:
     assert timeline.is_due(60)
 
 
+def test_a_clock_that_is_set_back_delays_no_call_for_longer_than_its_interval() -> None:
+    calls: list[tuple[str, int]] = []
+    timeline = PunctuationQueue()
+    timeline.add_schedule(1_000, 1_000, noted(calls, "daily"))
+    timeline.add_schedule(1_001, 10, noted(calls, "often"))
+    assert not timeline.is_due(999)
+    for now_ms in (100, 109, 110, 115, 120):
+        timeline.call_due(now_ms)
+    assert calls == [("often", 110), ("often", 120)]
+    timeline.call_due(1_000)
+    assert calls[2:] == [("often", 1_000), ("daily", 1_000)]
+
+
 def test_several_schedules_are_called_in_the_order_of_their_times() -> None:
     calls: list[tuple[str, int]] = []
     timeline = PunctuationQueue()

@@ -24,6 +24,7 @@ from streams.runtime.stores import open_store
 from streams.runtime.task import Task, TaskState
 from streams.runtime.task_stores import TaskStores
 from streams.testing.clients import InMemoryProducer
+from streams.testing.simulated_host import SimulatedHost
 from tests.unit.streams.runtime.fakes import Clock, FakeConsumer, FakeProducer, Script
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import CHANGELOG, build_counting_topology
@@ -80,7 +81,9 @@ class Made:
         task.steps.process_runs(task.steps.buffered_records.take_next_runs(100, 0))
 
     def _start(self) -> None:
-        self.task.start_processing(self.producer, self.consumer, RecordOrderSettings(), lambda: 0)
+        self.task.start_processing(
+            self.producer, self.consumer, RecordOrderSettings(), SimulatedHost(0)
+        )
 
 
 PATHS = {
