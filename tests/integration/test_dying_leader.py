@@ -1,7 +1,5 @@
 """Test that a group goes on where its leader dies in the middle of a round that moves a task.
 
-pytestmark = IN_CI
-
 The leader speaks the protocol by hand, so that it dies at an exact point: it runs no task, takes
 one away from a worker that has all, and is gone before it has given it to another worker.
 """
@@ -21,12 +19,15 @@ from streams.membership.protocol import (
     encode_assignment,
     encode_subscription,
 )
+from tests.brokers import IN_CI
 from tests.conformance.members import Member
 from tests.conformance.wire import Api, Client
 from tests.integration.cluster import PARTITIONS, Topics
 from tests.integration.flow import ENOUGH, Flow
 from tests.integration.test_rebalances import partitions_of, start_copy
 from tests.processes import HANG_LIMIT_S, wait_until
+
+pytestmark = IN_CI
 
 TASKS = [f"0_{number}" for number in range(PARTITIONS)]
 MOVING, *STAYING = TASKS

@@ -23,6 +23,8 @@ from tests.integration.worker import build
 from tests.kafka.markers import wait_for_markers
 from tests.processes import HANG_LIMIT_S, UNREACHED_MS, wait_until
 
+pytestmark = pytest.mark.sampled(1, by="broker")
+
 
 def started(topics: Topics, state: Path) -> RunningApp:
     app = build(

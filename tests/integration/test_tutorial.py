@@ -1,7 +1,5 @@
 """Test the tutorial: run the commands of docs/tutorial.md in order, in one shell.
 
-pytestmark = IN_CI
-
 A Python block that begins with `# NAME.py` is written as that file. If a block of text follows a
 block of commands, these are repeated until their output has each line of the text, since results
 come with the next commit. The virtual environment that the page makes gets this checkout instead of
@@ -24,7 +22,10 @@ from shlex import quote
 
 import pytest
 
+from tests.brokers import IN_CI
 from tests.processes import HANG_LIMIT_S
+
+pytestmark = IN_CI
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorial.md"

@@ -20,6 +20,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.brokers import Broker, EmbeddedProcess
 from tests.processes import HANG_LIMIT_S
 
+pytestmark = pytest.mark.sampled(14, by="test")
+
 APP = """
 from streams import App, serdes
 app = App("{name}", commit_interval_ms=50)
