@@ -18,6 +18,7 @@ from typing import Any
 from state.errors import StateError
 from streams.command_lines import format_command, note_invocation
 from streams.command_options import exit_on_user_error
+from streams.common.names import explain_illegal_name
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, UserError
 from streams.membership.connection import (
@@ -103,6 +104,8 @@ class ClusterClients:
 
     def _explain_missing_topic(self, topic: str) -> str:
         """Return the message for a topic that does not exist, with the name that may be meant."""
+        if (fault := explain_illegal_name(topic)) is not None:
+            return f"{topic!r:.300} is no name of a topic: {fault}"
         close = difflib.get_close_matches(topic, self.partition_counts, n=1)
         hint = (
             f"did you mean {close[0]!r}?"

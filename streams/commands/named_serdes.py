@@ -34,7 +34,14 @@ SERDE_HELP = (
     "module:variable."
 )
 _WINDOWED = re.compile(r"windowed\((?P<inner>.+?)(?:, *(?P<size>\d+))?\)")
+_WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]+\s*")
+"""Matches whole numbers as other programs do: Python's own function takes 1_000 and digits of any
+script."""
 _SESSION_WINDOWED = re.compile(r"session_windowed\((.+)\)")
+
+
+class _RepeatedName(ValueError):
+    """Reports an object of JSON that has a name twice, of which only the last value would count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +129,9 @@ def _read_only(serde: Serde[Any], name: str) -> NamedSerde:
 def _from_application(serde: Serde[Any]) -> NamedSerde:
     def parse_typed(text: str) -> bytes:
         try:
-            value = json.loads(text)
+            value = json.loads(text, object_pairs_hook=_refuse_repeated_names)
+        except _RepeatedName:
+            raise
         except ValueError:
             value = text
         return serde.serialize(value)
@@ -150,10 +159,9 @@ def parse_bytes(text: str) -> bytes:
 
 
 def _parse_int(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is no whole number") from None
+    if not _WHOLE_NUMBER.fullmatch(text):
+        raise ValueError(f"{text!r:.100} is no whole number")
+    return int(text)
 
 
 def _parse_float(text: str) -> float | int:
@@ -161,6 +169,8 @@ def _parse_float(text: str) -> float | int:
 
     Raises ValueError for a number that is larger than any float.
     """
+    if "_" in text or not text.isascii():  # which Python takes, and no other program
+        raise ValueError(f"{text!r:.100} is no number")
     found = float(text)
     with suppress(ValueError):
         if (whole := int(text)) != found:
@@ -175,10 +185,10 @@ def _parse_json(text: str) -> bytes:
 
 
 def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of its names and values. Raises ValueError for a name that is repeated."""
+    """Return the object of its names and values. Raises _RepeatedName."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {repeated!r} is there twice")
+        raise _RepeatedName(f"the name {repeated!r:.100} is there twice")
     return found

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import typer
 
+from state.shown_values import read_repr
 from state.windowed import Windowed
 
 Row = Mapping[str, Any]
@@ -28,6 +30,7 @@ class WindowStart:
     end_ms: None = None
 
 
+_PRINTED_DEPTH_MAX = 200
 _ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
@@ -97,23 +100,42 @@ def show_value(value: Any) -> str:
 def _dump_json(value: Any) -> str:
     """Return a value as one line of JSON, with texts for what JSON doesn't have.
 
-    Lone surrogates, which can't be printed, are escapes.
+    NaN and the infinities are the texts NaN, Infinity and -Infinity, as in Spark's JSON. Lone
+    surrogates, which can't be printed, are escapes.
     """
     try:
-        text = json.dumps(value, default=to_json_value, ensure_ascii=False)
-    except TypeError:  # a dict with a key such as a tuple
-        value = _with_text_keys(value)
-        text = json.dumps(value, default=to_json_value, ensure_ascii=False)
-    return text if _is_utf8(text) else json.dumps(value, default=to_json_value)
+        text = _dump_strictly(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):  # a key such as a tuple, NaN, or a circle
+        value = _to_printable(value)
+        text = _dump_strictly(value, ensure_ascii=False)
+    return text if _is_utf8(text) else _dump_strictly(value, ensure_ascii=True)
 
 
-def _with_text_keys(value: Any) -> Any:
-    """Return a value in which all keys of dicts are texts."""
+def _dump_strictly(value: Any, *, ensure_ascii: bool) -> str:
+    return json.dumps(value, default=to_json_value, ensure_ascii=ensure_ascii, allow_nan=False)
+
+
+def _to_printable(value: Any, above: tuple[int, ...] = ()) -> Any:
+    """Return a value of which each part has a place in JSON: keys of dicts are texts.
+
+    A part that holds itself, as in a pickle, or is nested deeply, is its repr. `above` has the ids
+    of the parts that hold this one.
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if id(value) in above or len(above) > _PRINTED_DEPTH_MAX:
+        return read_repr(value)
+    above = (*above, id(value))
     if isinstance(value, dict):
-        return {show_value(key): _with_text_keys(each) for key, each in value.items()}
+        return {
+            key if isinstance(key, str) else show_value(key): _to_printable(each, above)
+            for key, each in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_with_text_keys(each) for each in value]
-    return value
+        return [_to_printable(each, above) for each in value]
+    return _to_printable(to_json_value(value), above)
 
 
 def _is_utf8(text: str) -> bool:

@@ -75,7 +75,7 @@ def _split_line(line: InputLine, text: str, separator: str, parts: str) -> tuple
     """Return what is before and after a separator. Raises ConfigError naming the line."""
     before, found, after = text.partition(separator)
     if not found:
-        raise ConfigError(f"{line.place}: {text!r} has no {separator!r} between {parts}")
+        raise ConfigError(f"{line.place}: {text!r:.200} has no {separator!r} between {parts}")
     return before, after
 
 
@@ -84,4 +84,6 @@ def _encode_typed(line: InputLine, part: str, text: str, serde: NamedSerde) -> b
     try:
         return serde.parse(text)
     except Exception as error:
-        raise ConfigError(f"{line.place}: {part} {text!r} is no {serde.name} ({error})") from None
+        raise ConfigError(
+            f"{line.place}: {part} {text!r:.200} is no {serde.name} ({error!s:.500})"
+        ) from None

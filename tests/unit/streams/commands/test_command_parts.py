@@ -145,6 +145,8 @@ def test_a_serde_of_a_module_is_imported_and_anything_else_refused(
     )
     serde = find_serde("own_serdes:upper", "--key-serde", "topic", "key")
     assert serde.parse("a") == b"A"
+    with pytest.raises(ValueError, match="the name 'b' is there twice"):
+        serde.parse('{"b": 1, "b": 2}')
     for name, message in (
         ("own_serdes:number", "'number' in 'own_serdes' is no serde"),
         ("missing_serdes:x", "there is no module 'missing_serdes'"),

@@ -110,6 +110,14 @@ def test_records_have_the_given_serdes_partition_and_time(
     [
         (("line", "a"), "there is no topic 'line' on memory:9092: did you mean 'lines'?"),
         (("zzz", "a"), "millrace topics create zzz` creates it"),
+        (("a b", "a"), "'a b' is no name of a topic: it may have letters, digits"),
+        (("", "a"), "'' is no name of a topic: it is text, and not empty"),
+        (
+            ("x" * 300, "a"),
+            "is no name of a topic: it has 300 characters, and may have 249 at most",
+        ),
+        (("lines", "a", "--key-separator", ""), "--key-separator '' separates nothing"),
+        (("lines", "a", "--timestamp-separator", ""), "--timestamp-separator '' separates nothing"),
         (("lines", "a", "--key-separator", ":"), "record 1: 'a' has no ':' between key and value"),
         (("lines", "1", "x", "--value-serde", "int64"), "record 2: value 'x' is no int64"),
         (("lines", "1", "--key", "x", "--key-serde", "int32"), "record 1: key 'x' is no int32"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, nan
 from typing import Any
 
 import pytest
@@ -66,7 +68,10 @@ def test_what_is_typed_is_consumed_and_can_be_typed_again(serde: str, data: st.D
             done = run("produce", "values", *named, typed="\n".join(typed) + "\n")
             assert done.exit_code == 0, done.output
             read = run("consume", "values", "-n", str(len(written)), *named, "--json")
-        found = [json.loads(line)["value"] for line in read.stdout.split("\n")[:-1]]
+        lines = read.stdout.split("\n")[:-1]
+        found = [json.loads(line, parse_constant=pytest.fail)["value"] for line in lines]
+        if serde == "float64":
+            found = [*map(float, found)]  # NaN and the infinities are texts
         typed = found if serde == "bytes" else [*map(to_text, found)]
         if serde == "bytes":
             found = [parse_bytes(text) for text in found]
@@ -84,6 +89,8 @@ def test_what_is_typed_is_consumed_and_can_be_typed_again(serde: str, data: st.D
         ("9007199254740993", "float, or int that equals one, got int: 9007199254740993"),
         ("1" * 400, "float, or int that equals one"),
         ("0x10", "could not convert"),
+        ("1_000", "'1_000' is no number"),
+        ("\u0663", "'\u0663' is no number"),
     ],
 )
 def test_a_number_that_no_float64_is_near_is_not_produced(
@@ -97,9 +104,32 @@ def test_a_number_that_no_float64_is_near_is_not_produced(
     assert reason in result.stderr
 
 
+@pytest.mark.parametrize("typed", ["1_000", "\u0663", "1.0", "0x10", "", "x" * 10_000])
+def test_what_only_python_takes_for_a_whole_number_is_not_produced(
+    monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    cluster = InMemoryCluster()
+    cluster.create_topic("values", 1)
+    use_cluster(monkeypatch, cluster)
+    result = run("produce", "values", "--value-serde", "int64", typed=f"{typed}\n")
+    assert result.exit_code == 2
+    assert f"{typed!r:.100} is no whole number" in result.stderr
+    assert len(result.stderr) < 600
+
+
 @pytest.mark.parametrize("data", [b"0x41", b"0x", b"0X41", b"A", b"", b"\xff", b"\0", b"a\r\n"])
 def test_bytes_are_printed_so_that_they_can_be_typed(data: bytes) -> None:
     assert parse_bytes(decode_bytes(data)) == data
+
+
+@dataclass
+class Reading:
+    at: float
+    of: set[Any]
+
+
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +138,9 @@ def test_bytes_are_printed_so_that_they_can_be_typed(data: bytes) -> None:
         ("a\ud800", r"a\ud800", r"a\ud800"),
         ({"a": "\udfff"}, r'{"a": "\udfff"}', {"a": r"\udfff"}),
         ({("a", 1): 2, None: 3}, '{"[\\"a\\", 1]": 2, "null": 3}', {'["a", 1]': 2, "null": 3}),
+        ([nan, {"a": -inf}], '["NaN", {"a": "-Infinity"}]', ["NaN", {"a": "-Infinity"}]),
+        (Reading(inf, {(1,)}), '{"at": "Infinity", "of": [[1]]}', {"at": "Infinity", "of": [[1]]}),
+        (CIRCLE, '["[[...]]"]', ["[[...]]"]),
     ],
 )
 def test_what_cannot_be_printed_as_it_is_ends_no_command(
@@ -116,7 +149,8 @@ def test_what_cannot_be_printed_as_it_is_ends_no_command(
     assert show_value(value) == shown
     print_json_line({"value": value})
     printed = capsys.readouterr().out
-    assert json.loads(printed.replace(r"\u", r"\\u"))["value"] == as_json
+    strict = json.loads(printed.replace(r"\u", r"\\u"), parse_constant=pytest.fail)
+    assert strict["value"] == as_json
 
 
 @pytest.mark.parametrize(
