@@ -1,8 +1,10 @@
-"""Measure `millrace reconcile` of an application with six kinds of state, as a user calls it.
+"""Measure `millrace reconcile` of an application, as a user calls it, and how much it checks.
 
     python -m benchmarks.reconcile [--records 20000] [--rounds 3] [--cores 2]
+    python -m benchmarks.reconcile --application order_pipeline --records 200000
 
-`benchmarks.six_stores` processes the records on an embedded broker and stops. Then its command is
+`benchmarks.six_stores` has six kinds of state, `benchmarks.order_pipeline` joins of all kinds. It
+processes the records on an embedded broker and stops. Then the command is
 run in a process of its own, with a Spark on `--cores`. Counted are its seconds from start to exit,
 and the processor time of all its processes: Python, the JVM and Spark's workers, the broker not.
 The seconds of its parts are those of the lines of progress that it prints:
@@ -17,7 +19,6 @@ The seconds of its parts are those of the lines of progress that it prints:
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import statistics
@@ -26,8 +27,12 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -37,13 +42,14 @@ from rich.table import Table
 from benchmarks import recorded
 from benchmarks.figures import SECONDS, all_cpu_s
 from benchmarks.runs import broker_at
-from benchmarks.six_stores import INPUTS, JOIN_STORES, ORDERS, OUTPUTS, PAYMENTS, app
+from streams import App
 from streams.errors import ConfigError
 from streams.spark import read_cut
 
-PARTITIONS, CUSTOMERS, ITEMS = 2, 200, 50
-STEP_MS, WINDOW_MS = 200, 600_000
-"""The time from one record to the next, by their timestamps, and the size of a window."""
+APPLICATIONS = ("six_stores", "order_pipeline")
+PARTITIONS = 2
+WINDOW_MS = 600_000
+"""The size of the applications' windows."""
 ANSWER_S = 60.0
 DRAINED_S = 300.0
 RECONCILED_S = 900.0
@@ -52,54 +58,55 @@ PARTS = ("start", "cut", "plan", "compare", "end")
 _TOOK = re.compile(r" in (\d+\.\d) s(?:: |$)")
 
 
-def feed_records(servers: str, records: int) -> None:
-    """Create the topics, and write the inputs: of four records three orders and a payment."""
+def feed_records(application: ModuleType, servers: str, records: int) -> dict[str, int]:
+    """Create the topics, and write the inputs; return how many records each of them has got."""
     admin = AdminClient({"bootstrap.servers": servers})
-    names = dict.fromkeys([*INPUTS, *OUTPUTS])
-    created = admin.create_topics([NewTopic(each, PARTITIONS) for each in names])
+    names = dict.fromkeys([*application.INPUTS, *application.TABLES, *application.OUTPUTS])
+    compacted = {"config": {"cleanup.policy": "compact"}}
+    created = admin.create_topics(
+        [
+            NewTopic(each, PARTITIONS, **(compacted if each in application.TABLES else {}))
+            for each in names
+        ]
+    )
     for answer in created.values():
         answer.result(ANSWER_S)
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 50})
+    producer = Producer(
+        # By the partitioner of tables that are joined by a foreign key.
+        {"bootstrap.servers": servers, "linger.ms": 50, "partitioner": "murmur2_random"}
+    )
     now_ms = time.time_ns() // 1_000_000
     # Each run has the same windows.
-    began_ms = (now_ms - records * STEP_MS) // WINDOW_MS * WINDOW_MS
-    for number in range(records):
-        # A payment is of the customer of the order before it.
-        ordered = number - (number % 4 == 3)
-        value = {"item": f"item-{ordered % ITEMS}", "amount": 1 + ordered % 9, "number": ordered}
-        producer.produce(
-            ORDERS if ordered == number else PAYMENTS,
-            json.dumps(value),
-            f"customer-{ordered % CUSTOMERS}",
-            timestamp=began_ms + number * STEP_MS,
-        )
-        if number % 10_000 == 0:
-            producer.poll(0)
+    began_ms = (now_ms - records * application.STEP_MS) // WINDOW_MS * WINDOW_MS
+    counts: dict[str, int] = application.feed_records(producer, records, began_ms)
     if left := producer.flush(ANSWER_S):
         raise RuntimeError(f"{left} of {records} records could not be written in {ANSWER_S:.0f} s")
+    return counts
 
 
-def process_records(servers: str, state: Path, records: int) -> None:
-    """Run the application until it has read everything, its repartition topic too, and stop it."""
+def process_records(app: App, servers: str, state: Path, counts: Mapping[str, int]) -> None:
+    """Run the application until it has read everything, its own topics too, and stop it."""
     app.configure(None, bootstrap_servers=servers, state_dir=state)
     deadline_s = time.monotonic() + DRAINED_S
     with app.start():
-        while not _is_drained(records):
+        while not _is_drained(app, counts):
             if time.monotonic() > deadline_s:
                 raise RuntimeError(f"not all was processed after {DRAINED_S:.0f} s")
             time.sleep(0.5)
 
 
-def _is_drained(records: int) -> bool:
-    """Return whether all records are read, and those of the repartition topic that came of them."""
+def _is_drained(app: App, counts: Mapping[str, int]) -> bool:
+    """Return whether all records are read, and those of repartition topics that came of them."""
     try:
         cut = read_cut(app)
     except ConfigError:  # nothing is committed yet
         return False
-    read = sum(at for partition, at in cut.offsets.items() if partition.topic in INPUTS)
+    read: Counter[str] = Counter()
+    for partition, at in cut.offsets.items():
+        read[partition.topic] += at
     ends = cut.ends
     return (
-        read >= records
+        all(read[topic] >= counts[topic] for topic in app.topology().input_topics)
         and ends is not None
         # The last offset is that of a transaction's marker.
         and all(at >= ends[p] - 1 for p, at in cut.offsets.items() if p in ends)
@@ -114,15 +121,17 @@ class Run:
     cpu_s: float
     parts: dict[str, float]
     lines: list[str]
+    checked: str
+    """How much was checked, as the report says it."""
     load: float
     """The machine's load of the last minute when the run began."""
 
 
-def run_reconciliation(servers: str, cores: int) -> Run:
+def run_reconciliation(application: ModuleType, servers: str, cores: int) -> Run:
     """Run `millrace reconcile` once. Raises RuntimeError unless all is as expected."""
-    command = [sys.executable, "-m", "streams", "reconcile", "benchmarks.six_stores:app"]
+    command = [sys.executable, "-m", "streams", "reconcile", f"{application.__name__}:app"]
     command += ["--bootstrap-servers", servers, "--master", f"local[{cores}]"]
-    for name in JOIN_STORES:
+    for name in application.UNCHECKED:
         command += ["--allow-unchecked", name]
     load, began_s = os.getloadavg()[0], time.monotonic()
     with subprocess.Popen(
@@ -138,7 +147,9 @@ def run_reconciliation(servers: str, cores: int) -> Run:
     lines = [line for _, line in told]
     if running.returncode:
         raise RuntimeError("\n".join([f"status {running.returncode}", *lines, report]))
-    return Run(seconds, cpu_s.wait_for_total_s(), split_into_parts(told, seconds), lines, load)
+    parts = split_into_parts(told, seconds)
+    checked = next(line for line in report.splitlines() if line.startswith("Checked "))
+    return Run(seconds, cpu_s.wait_for_total_s(), parts, lines, checked, load)
 
 
 def split_into_parts(told: list[tuple[float, str]], seconds: float) -> dict[str, float]:
@@ -189,24 +200,27 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--broker", default="embedded", help="embedded, or HOST:PORT")
     parser.add_argument("--lines", action="store_true", help="print what the command tells, too")
+    parser.add_argument("--application", choices=APPLICATIONS, default=APPLICATIONS[0])
     given = parser.parse_args()
+    application = import_module(f"benchmarks.{given.application}")
     with (
         tempfile.TemporaryDirectory() as name,
         broker_at(given.broker, Path(name)) as servers,
     ):
-        feed_records(servers, given.records)
-        process_records(servers, Path(name) / "state", given.records)
+        counts = feed_records(application, servers, given.records)
+        process_records(application.app, servers, Path(name) / "state", counts)
         runs = []
         for _ in range(given.rounds):
-            runs.append(run_reconciliation(servers, given.cores))
+            runs.append(run_reconciliation(application, servers, given.cores))
             if given.lines:
                 print("\n".join(runs[-1].lines))
-    print_and_record(runs, given.records, given.cores)
+    print_and_record(given.application, runs, given.records, given.cores)
 
 
-def print_and_record(runs: list[Run], records: int, cores: int) -> None:
+def print_and_record(application: str, runs: list[Run], records: int, cores: int) -> None:
     """Print a line for each run with the machine's load then; record wall and processor time."""
-    case = f"reconcile, {records} records, six kinds of state"
+    state = {"six_stores": "six kinds of state", "order_pipeline": "an order pipeline"}
+    case = f"reconcile, {records} records, {state[application]}"
     table = Table(title=f"{case}, local[{cores}]")
     for heading in ("s", "s of processors", *PARTS, "load before"):
         table.add_column(heading, justify="right")
@@ -214,6 +228,7 @@ def print_and_record(runs: list[Run], records: int, cores: int) -> None:
         parts = (f"{run.parts[part]:.1f}" for part in PARTS)
         table.add_row(f"{run.seconds:.1f}", f"{run.cpu_s:.1f}", *parts, f"{run.load:.1f}")
     Console().print(table)
+    print(runs[-1].checked)
     print(f"median: {statistics.median(run.seconds for run in runs):.1f} s")
     recorded.record("reconcile", case, "ours", SECONDS, [run.seconds for run in runs])
     processors = [run.cpu_s for run in runs]

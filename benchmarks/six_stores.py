@@ -7,8 +7,11 @@ topic. The join's two stores are the only ones that a reconciliation can't compa
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
+
+from confluent_kafka import Producer
 
 from streams import App, serdes, windows
 
@@ -17,8 +20,12 @@ Order = dict[str, Any]
 ORDERS, PAYMENTS = "orders", "payments"
 INPUTS = (ORDERS, PAYMENTS)
 OUTPUTS = ("orders-counted", "orders-by-window", "visits", "item-totals", "last-orders", "paid")
-JOIN_STORES = ("orders-to-pay", "payments-made")
+TABLES: tuple[str, ...] = ()
+UNCHECKED = ("orders-to-pay", "payments-made")
 """The stores of the join, which are not compared: the topic `paid` is."""
+CUSTOMERS, ITEMS = 200, 50
+STEP_MS = 200
+"""The time from one record to the next, by their timestamps."""
 
 
 def add_amount(item: str, order: Order, total: int) -> int:
@@ -62,6 +69,29 @@ orders.join(
     within=timedelta(seconds=30),
     grace=timedelta(days=1),
     value=serdes.json,
-    store=JOIN_STORES[0],
-    other_store=JOIN_STORES[1],
+    store=UNCHECKED[0],
+    other_store=UNCHECKED[1],
 ).to("paid")
+
+
+def feed_records(producer: Producer, records: int, began_ms: int) -> dict[str, int]:
+    """Write the inputs, of four records three orders and a payment.
+
+    Returns how many records each input has got.
+    """
+    counts = dict.fromkeys(INPUTS, 0)
+    for number in range(records):
+        # A payment is of the customer of the order before it.
+        ordered = number - (number % 4 == 3)
+        value = {"item": f"item-{ordered % ITEMS}", "amount": 1 + ordered % 9, "number": ordered}
+        topic = ORDERS if ordered == number else PAYMENTS
+        producer.produce(
+            topic,
+            json.dumps(value),
+            f"customer-{ordered % CUSTOMERS}",
+            timestamp=began_ms + number * STEP_MS,
+        )
+        counts[topic] += 1
+        if number % 10_000 == 0:
+            producer.poll(0)
+    return counts

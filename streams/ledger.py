@@ -24,10 +24,10 @@ name. An earlier release writes none, and brokers without topic ids give none. `
 offsets in which no record of another producer lies, first and last included: several threads may
 write to one partition at a time.
 
-`order` tells of tasks that read several partitions in which order they took the records (decision
-80): pairs of a partition's place among the sorted ones of the task and how many records were taken
-from it in a row. The numbers are varints (LEB128), compressed by zlib, in base64. An earlier
-release writes none, and a transaction of very many runs leaves it out.
+`order` tells how many records each task took, and in which order (decision 80): pairs of a
+partition's place among the sorted ones of the task and how many records were taken from it in a
+row. The numbers are varints (LEB128), compressed by zlib, in base64. An earlier release writes
+none, and a transaction of very many runs leaves it out.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class LedgerTransaction:
     topic_ids: Mapping[str, int] = field(default_factory=dict)
     """The hash of the id of each input (`streams.runtime.topic_ids`)."""
     order: Mapping[str, str] = field(default_factory=dict)
-    """The order of the records of each task that reads several partitions (`encode_order`)."""
+    """The order in which each task took records of its partitions (`encode_order`)."""
 
     def wrote(self, partition: Partition, offset: int) -> bool:
         """Return whether this transaction wrote the record at `offset` of `partition`."""

@@ -70,18 +70,20 @@ class LedgerWriter:
 
 
 def _take_orders(tasks: Collection[Task]) -> dict[str, str]:
-    """Take the order of records of each task that has one, as the ledger encodes it.
+    """Take the order of each task's records since the last commit, as the ledger encodes it.
 
     All together are small enough for a record; what has no room is left out.
     """
     room = ORDER_BYTES_MAX
     orders: dict[str, str] = {}
     for task in tasks:
-        if runs := task.steps.buffered_records.take_order():
-            text = encode_order(runs)
-            if len(text) <= room:
-                orders[task.name] = text
-                room -= len(text)
+        runs = task.steps.buffered_records.take_order()
+        if runs is None:
+            continue
+        text = encode_order(runs)
+        if len(text) <= room:
+            orders[task.name] = text
+            room -= len(text)
     return orders
 
 

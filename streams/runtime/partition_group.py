@@ -87,10 +87,10 @@ class RecordBuffer(Protocol):
         """
         ...
 
-    def take_order(self) -> list[tuple[int, int]]:
+    def take_order(self) -> list[tuple[int, int]] | None:
         """Return the runs of records taken since the last call: partition's place, and count.
 
-        The place is that among the sorted partitions. Returns an empty list if it is not kept.
+        The place is that among the sorted partitions. Returns None if they are not kept.
         """
         ...
 
@@ -103,6 +103,8 @@ class SinglePartitionQueue:
         self._receive = receive
         self._batch: list[Any] = []
         self._taken_count = 0
+        self._unreported_count = 0
+        """The number of records taken since `take_order`."""
 
     def add_records(self, partition: Partition, messages: list[Any]) -> None:
         left = self._batch[self._taken_count :]
@@ -112,6 +114,7 @@ class SinglePartitionQueue:
     def take_next_runs(self, records_max: int, now_ms: int) -> list[RecordRun]:
         run = self._batch[self._taken_count : self._taken_count + records_max]
         self._taken_count += len(run)
+        self._unreported_count += len(run)
         return [(self._receive, run)] if run else []
 
     def has_waiting_records(self) -> bool:
@@ -129,8 +132,9 @@ class SinglePartitionQueue:
         return {self._partition: stream_time_ms}
 
     def take_order(self) -> list[tuple[int, int]]:
-        """Return an empty list: the order is that of the offsets."""
-        return []
+        """Return how many records were taken since the last call, as one run."""
+        count, self._unreported_count = self._unreported_count, 0
+        return [(0, count)] if count else []
 
 
 class _RecordQueue:
@@ -220,11 +224,10 @@ class PartitionGroup:
             self._note_order(places, runs)
         return runs
 
-    def take_order(self) -> list[tuple[int, int]]:
-        if not self._settings.keeps_order:
-            return []
-        order, self._order = self._order, []
-        return order or []
+    def take_order(self) -> list[tuple[int, int]] | None:
+        order = self._order
+        self._order = [] if self._settings.keeps_order else None
+        return order
 
     def has_waiting_records(self) -> bool:
         return bool(self._heads)

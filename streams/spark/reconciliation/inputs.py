@@ -49,6 +49,7 @@ class TopicRecords:
         self.admin = access.create_admin()
         self._earliest_offsets: dict[str, dict[Partition, int]] = {}
         self._kept_frames: dict[str, DataFrame] = {}
+        self._other_frames: list[DataFrame] = []
 
     def read_topic(self, topic: str, **options: str) -> DataFrame:
         """Read a topic's committed records that are in the consistent cut.
@@ -97,9 +98,14 @@ class TopicRecords:
             self._kept_frames[topic] = frame
         return self._kept_frames[topic]
 
+    def keep_frame(self, frame: DataFrame) -> DataFrame:
+        """Return a DataFrame that Spark stores already, and release it with the topics."""
+        self._other_frames.append(frame)
+        return frame
+
     def unpersist(self) -> None:
-        """Release the topics that Spark stores."""
-        for frame in self._kept_frames.values():
+        """Release the topics, and other DataFrames, that Spark stores."""
+        for frame in (*self._kept_frames.values(), *self._other_frames):
             frame.unpersist()
 
     def read_written(

@@ -34,6 +34,7 @@ from streams.spark.reconciliation.expected_by_user import (
     compute_expected_accounts,
 )
 from streams.spark.reconciliation.inputs import Inputs, TopicRecords, explain_unknown_end
+from streams.spark.reconciliation.ledger_check import entries_in_cut
 from streams.spark.reconciliation.progress import ProgressLines
 from streams.spark.reconciliation.report import Report
 from streams.spark.reconciliation.result import CheckedAccount
@@ -181,7 +182,10 @@ class _Reconciliation:
         self, targets: list[ReconciliationTarget], names: Sequence[str] | None
     ) -> tuple[list[ReconciliationTarget | OpaqueAccount], list[Account], frozenset[str]]:
         """Derive the expected rows that topology and inputs determine, as of the consistent cut."""
-        found = derive_accounts_at_cut(self.app, self.records)
+        records, entries = self.records, None
+        if self.cut.ledger_end is not None:
+            entries = entries_in_cut(records.access, self.cut)
+        found = derive_accounts_at_cut(self.app, records, entries)
         targets_by_key = {account_key(each): each for each in targets}
         accounts = {
             key: split_account_keys(each, targets_by_key[key])

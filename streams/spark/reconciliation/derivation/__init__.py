@@ -1,12 +1,14 @@
 """Derive what an application's stores and topics should hold from its topology and inputs.
 
 Each sub-topology is looked at alone: what its source topics have below the cut, repartition topics
-included, and what follows from it. Three ways, in this order:
+included, and what follows from it. Four ways, in this order:
 
     computed    counts, and what is declared commutative, by Spark's own grouping (`aggregation`)
     one by one  steps that look at a record at a time: the user's functions, on executors
     in order    anything else that one topic determines: the product's own steps, in memory, over
                 each partition in the order of its offsets (`replay`)
+    by ledger   what several topics determine, or commits: the same in the order that the ledger
+                tells (`ledger_replay`)
 
 What none of them can do is refused, by the name of the step. Nothing is computed before somebody
 looks at an account, but for what may have been late.
@@ -14,7 +16,8 @@ looks at an account, but for what may have been late.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,8 +25,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from streams.errors import ConfigError
+from streams.ledger import LedgerTransaction
 from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
 from streams.spark.reconciliation.derivation.computable_steps import SourceRecords
+from streams.spark.reconciliation.derivation.ledger_candidates import (
+    LedgerTasks,
+    find_ledger_tasks,
+)
 from streams.spark.reconciliation.derivation.plan import plan_accounts
 from streams.topology.build import Subtopology, Topology
 
@@ -47,8 +55,12 @@ class DerivedAccounts:
     recomputed: frozenset[str] = frozenset()
 
 
-def derive_accounts_at_cut(app: App, records: TopicRecords) -> DerivedAccounts:
+def derive_accounts_at_cut(
+    app: App, records: TopicRecords, ledger_entries: Iterable[LedgerTransaction] | None = None
+) -> DerivedAccounts:
     """Derive the expected rows of `app` as of a consistent cut from its topics' records.
+
+    `ledger_entries`: the transactions of the cut; None if the application keeps no ledger.
 
     A repartition topic of which processed records were deleted (docs/runtime.md) is recomputed from
     the sub-topology that writes it, without the records that were written at the cut and not read.
@@ -89,6 +101,10 @@ def derive_accounts_at_cut(app: App, records: TopicRecords) -> DerivedAccounts:
         read_in_transit=lambda topic: records.read_written(topic, records.cut.offsets),
         unknown_topics=unknown_topics,
         compacted_topics=compacted_topics,
+        partition_counts=Counter(
+            p.topic for p in {**records.cut.offsets, **(records.cut.ends or {})}
+        ),
+        tasks=find_ledger_tasks(ledger_entries, topology, records.keep_frame),
     )
     other_refusals = [each for each in result.refused if each.name not in unknown_topics]
     return replace(result, refused=[*refused, *other_refusals])
@@ -102,6 +118,8 @@ def derive_accounts(
     read_in_transit: Callable[[str], DataFrame] | None = None,
     unknown_topics: Collection[str] = (),
     compacted_topics: Collection[str] = (),
+    partition_counts: Mapping[str, int] | None = None,
+    tasks: Mapping[int, LedgerTasks] | None = None,
 ) -> DerivedAccounts:
     """Derive the expected rows of `app`'s stores and topics from all source records.
 
@@ -110,7 +128,8 @@ def derive_accounts(
     with the number of their partitions, of which not all records are there any more: what was in
     them is taken from the sub-topology that wrote it, without the records in transit that
     `read_in_transit(topic)` has. Of `unknown_topics` nothing is known, of `compacted_topics` the
-    last record of each key.
+    last record of each key. `partition_counts`: of topics that are written. `tasks`: what the
+    ledger says of the tasks, by sub-topology.
     """
     topology = app.topology()
     recomputed_partition_counts = recomputed_partition_counts or {}
@@ -134,7 +153,12 @@ def derive_accounts(
             continue
         followed |= recomputed_partition_counts.keys() & sub.sources.keys()
         planned_accounts = plan_accounts(
-            sub, reads, app.config.handlers, recomputed_partition_counts, compacted_topics
+            sub,
+            reads,
+            app.config.handlers,
+            {**(partition_counts or {}), **recomputed_partition_counts},
+            compacted_topics,
+            (tasks or {}).get(sub.number),
         )
         written |= planned_accounts.written_records
         accounts += [

@@ -125,6 +125,11 @@ def emits_closed_windows(node: Node) -> bool:
     return isinstance(rule, SuppressionRule) and rule.final_only
 
 
+def looks_into_global_table(node: ProcessorNode) -> bool:
+    """Return whether a step joins records with a global table."""
+    return node.kind in _TABLE_LOOKUPS and not node.stores and node.rule is None
+
+
 def explain_not_compared(spec: StoreSpec) -> str | None:
     """Explain why the content of a store is not compared, or return None if it is."""
     if not spec.logged:
@@ -242,7 +247,7 @@ class DeterminismAnalysis:
 
     def _explain_lost_order(self, node: ProcessorNode) -> str | None:
         """Explain why a stateful step gets records in an unknown order, or return None if not."""
-        if node.kind in _TABLE_LOOKUPS and not node.stores:
+        if looks_into_global_table(node):
             return "what it finds in a global table depends on when it looks there"
         topics = self._find_topics_in_store(node)
         if lost := topics & self._shuffled:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from streams.spark.reconciliation.accounts import KEY_COLUMNS
 from streams.spark.reconciliation.derivation.stream_joins import strip_join_prefix
 
-_RESULT_COLUMNS = (*KEY_COLUMNS, "value", "timestamp")
+RESULT_COLUMNS = (*KEY_COLUMNS, "value", "timestamp")
 
 
 def identify_table_row() -> Column:
@@ -40,7 +40,7 @@ def select_result_origins(results: DataFrame, window_records: Mapping[str, DataF
     it in `results`.
     """
     if not window_records:
-        return select_origins(results, *_RESULT_COLUMNS)
+        return select_origins(results, *RESULT_COLUMNS)
     is_of_table = f.col("topic").isin(list(window_records))
     records = reduce(
         DataFrame.unionByName,
@@ -54,10 +54,10 @@ def select_result_origins(results: DataFrame, window_records: Mapping[str, DataF
         ),
     )
     of_tables = results.where(is_of_table).select(
-        *_RESULT_COLUMNS, f.col("topic").alias("table"), f.col("offset").alias("row")
+        *RESULT_COLUMNS, f.col("topic").alias("table"), f.col("offset").alias("row")
     )
     return (
         of_tables.join(records, ["table", "row"])
         .drop("table", "row")
-        .unionByName(select_origins(results.where(~is_of_table), *_RESULT_COLUMNS))
+        .unionByName(select_origins(results.where(~is_of_table), *RESULT_COLUMNS))
     )

@@ -40,11 +40,19 @@ from streams.spark.reconciliation.derivation.determinism import (
     is_stateless,
 )
 from streams.spark.reconciliation.derivation.executors import map_on_executors
-from streams.spark.reconciliation.derivation.origins import select_origins, select_result_origins
+from streams.spark.reconciliation.derivation.ledger_candidates import (
+    LedgerCandidate,
+    LedgerReplay,
+    LedgerTasks,
+)
+from streams.spark.reconciliation.derivation.origins import (
+    RESULT_COLUMNS,
+    select_origins,
+    select_result_origins,
+)
 from streams.spark.reconciliation.derivation.replay import (
     STORE_PREFIX,
-    ReplayedTask,
-    ReplayWork,
+    dry_run,
     replay_partitions,
 )
 from streams.spark.reconciliation.derivation.row_schemas import MADE
@@ -54,6 +62,7 @@ from streams.topology.build import Subtopology
 COMPUTED = "computed by Spark"
 ONE_BY_ONE = "record by record, by the application's functions"
 IN_ORDER = "replayed in the order of the offsets, by the application's own steps"
+BY_LEDGER = "replayed in the order of the ledger, by the application's own steps"
 
 
 @dataclass(slots=True)
@@ -75,14 +84,15 @@ def plan_accounts(
     handlers: ExceptionHandlers,
     partition_counts: Mapping[str, int],
     compacted_topics: Collection[str] = (),
+    tasks: LedgerTasks | None = None,
 ) -> SubtopologyAccounts:
     """Plan the expected rows of a sub-topology's stores and topics from its source records.
 
     `partition_counts`: of the topics of which it matters where records go. Of `compacted_topics`
-    only the last record of a key is known.
+    only the last record of a key is known. `tasks`: what the ledger says of the tasks.
     """
     plan = _AccountPlanner(
-        subtopology, source_records, handlers, partition_counts, compacted_topics
+        subtopology, source_records, handlers, partition_counts, compacted_topics, tasks
     )
     for spec in subtopology.stores:
         plan.plan_store(spec)
@@ -91,6 +101,7 @@ def plan_accounts(
             plan.add_refusal(node.name, f"which topic a record goes to is {node.topic_name}")
     for topic, sinks in group_sinks_by_topic(subtopology.nodes).items():
         plan.plan_topic(topic, sinks)
+    plan.plan_by_ledger()
     return plan.result
 
 
@@ -104,8 +115,13 @@ class _AccountPlanner:
         handlers: ExceptionHandlers,
         partitions: Mapping[str, int],
         compacted: Collection[str],
+        tasks: LedgerTasks | None,
     ) -> None:
         self.result = SubtopologyAccounts()
+        self._handlers = handlers
+        self._partition_counts = partitions
+        self._tasks = tasks
+        self._left_to_ledger: list[LedgerCandidate] = []
         self._subtopology = subtopology
         self._source_records = reads
         self._computable = ComputableSteps(
@@ -148,21 +164,26 @@ class _AccountPlanner:
             return
         flow = self._downgrade_after_failure(writers, self._determinism.determinism_of_store(spec))
         if flow.determinism is Determinism.UNKNOWN:
-            self.add_refusal(flow.step, flow.reason)
+            self._left_to_ledger.append(LedgerCandidate(spec.name, writers, flow, spec))
             return
         computed = self._compute_rows(spec.name, [list(writers)], (spec.name,))
         if computed is None:
             return
-        frame, how = computed
+        self._add_replayed_store(spec, *computed, writers)
+
+    def _add_replayed_store(
+        self, spec: StoreSpec, rows: DataFrame, method: str, writers: Iterable[Node]
+    ) -> None:
+        """Add the rows that the application's own steps have left in a store."""
         expired_rows = None
         if spec.retention_ms is not None:
             time = "window_end" if spec.kind is StoreKind.SESSION else "window_start"
-            expired_rows = select_expired_windows(frame, time, spec.retention_ms)
+            expired_rows = select_expired_windows(rows, time, spec.retention_ms)
         self._add_account(
             spec.name,
             AccountKind.STORE,
-            how,
-            frame,
+            method,
+            rows,
             self._find_origins(writers),
             expired_rows=expired_rows,
         )
@@ -171,14 +192,11 @@ class _AccountPlanner:
         """Add the expected rows of a written topic, or the refusal that says why there are none."""
         flows = map(self._determinism.determinism_of_step, sinks)
         flow = self._downgrade_after_failure(sinks, min(flows, key=lambda each: each.determinism))
-        if flow.determinism is Determinism.UNKNOWN:
-            self.add_refusal(flow.step, flow.reason)
-            return
         if flow.determinism is Determinism.LAST and len(sinks) > 1:
-            self.add_refusal(
-                topic,
-                f"{len(sinks)} steps write to it, of tables: {', '.join(s.name for s in sinks)}",
-            )
+            why = f"{len(sinks)} steps write to it, of tables: {', '.join(s.name for s in sinks)}"
+            flow = StepDeterminism(Determinism.UNKNOWN, topic, why)
+        if flow.determinism is Determinism.UNKNOWN:
+            self._left_to_ledger.append(LedgerCandidate(topic, sinks, flow))
             return
         computed = self._compute_rows(topic, ([sink] for sink in sinks))
         if computed is None:
@@ -192,6 +210,31 @@ class _AccountPlanner:
         frame = _select_last_rows(frame)
         [sink] = sinks
         self._add_account(topic, AccountKind.UPSERTS, how, frame, self._find_origins([sink]))
+
+    def plan_by_ledger(self) -> None:
+        """Add what follows from the order that the ledger tells, or the refusals of the rest."""
+        replay = LedgerReplay(
+            self._subtopology,
+            {
+                topic: read.records
+                for topic, read in self._source_records.items()
+                if read.is_ordered
+            },
+            self._handlers,
+            self._partition_counts,
+            self._tasks,
+        )
+        rows, refused = replay.run_candidates(self._left_to_ledger)
+        for _, flow in refused:
+            self.add_refusal(flow.step, flow.reason)
+        for candidate, frame in rows:
+            name, nodes = candidate.name, candidate.nodes
+            if candidate.store is not None:
+                self._add_replayed_store(candidate.store, frame, BY_LEDGER, nodes)
+                continue
+            self.result.written_records[name] = frame
+            origins = select_origins(frame, *RESULT_COLUMNS)
+            self._add_account(name, AccountKind.STREAM, BY_LEDGER, frame, origins)
 
     def _downgrade_after_failure(
         self, nodes: Iterable[Node], flow: StepDeterminism
@@ -238,7 +281,7 @@ class _AccountPlanner:
             how = COMPUTED if ancestors & computable.joined_streams.keys() else ONE_BY_ONE
             return computable.replay_each_record(computable.create_replay_work(nodes), nodes), how
         work = computable.create_replay_work(nodes, stores)
-        _dry_run(work)
+        dry_run(work)
         ordered = (
             self._read_source_topics(nodes)
             .repartition("partition")
@@ -301,16 +344,6 @@ class _AccountPlanner:
                 expired_rows=expired_rows,
             )
         )
-
-
-def _dry_run(replay_work: ReplayWork) -> None:
-    """Run the steps without records on the driver, so that it reports errors. Raises UserError."""
-    try:
-        ReplayedTask(replay_work, partition=0).finish_task()
-    except UserError:
-        raise
-    except Exception as error:
-        raise UserError(f"its steps can't be run by themselves: {error!r}") from error
 
 
 def _select_last_rows(output_rows: DataFrame) -> DataFrame:

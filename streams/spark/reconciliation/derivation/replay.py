@@ -27,7 +27,7 @@ from state.keys import (
 from state.memory import MemoryDisk
 from state.store import StoreCheckpoint
 from streams.common.partitioning import partition_for_key
-from streams.errors import StreamsError
+from streams.errors import StreamsError, UserError
 from streams.graph.nodes import Binding, ForwardRecord, Operator, StoreKind, StoreSpec
 from streams.operators.sink import Serialize
 from streams.runtime.clients import StreamsProducer
@@ -136,6 +136,16 @@ def replay_partitions(
                 yield from drain_into_batches(task.output_rows)
         task.finish_task()
         yield from drain_into_batches(task.output_rows)
+
+
+def dry_run(replay_work: ReplayWork) -> None:
+    """Run the steps without records on the driver, so that it reports errors. Raises UserError."""
+    try:
+        ReplayedTask(replay_work, partition=0).finish_task()
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"its steps can't be run by themselves: {error!r}") from error
 
 
 class ReplayedTask:

@@ -112,7 +112,7 @@ def test_an_order_of_too_many_runs_is_not_told_until_it_is_taken(
     made.add(RIGHT, 10, 30, 50)
     made.add(LEFT, 20, 40)
     made.process()
-    assert made.queues.take_order() == []
+    assert made.queues.take_order() is None
     made.add(LEFT, 60)
     made.process()
     assert made.queues.take_order() == [(0, 1)]
@@ -122,7 +122,16 @@ def test_without_a_ledger_no_order_is_kept() -> None:
     made = Made(RIGHT, LEFT, idle_ms=NEVER_WAIT, keeps_order=False)
     made.add(RIGHT, 10)
     made.process()
-    assert made.queues.take_order() == []
+    assert made.queues.take_order() is None
+
+
+def test_of_a_single_partition_the_number_of_records_is_told() -> None:
+    straight = SinglePartitionQueue(LEFT, lambda message: None)
+    straight.add_records(LEFT, messages(LEFT, 0, [10, 20, 30]))
+    straight.take_next_runs(2, now_ms=0)
+    straight.take_next_runs(2, now_ms=0)
+    assert straight.take_order() == [(0, 3)]
+    assert straight.take_order() == []
 
 
 def test_a_record_with_repaired_headers_is_taken_as_any_other() -> None:

@@ -1,0 +1,231 @@
+"""Derive what only the order of the ledger determines, by one replay for each sub-topology.
+
+Candidates are the stores and topics of which the topics' own order tells nothing: those behind
+joins of a stream with a table, joins by a foreign key, and suppressions until a time limit, for
+instance. What the ledger tells nothing of either is refused: look-ups in a global table, which
+takes part in no transaction, and what the wall clock decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from py4j.protocol import Py4JJavaError
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from streams.errors import AuthenticationError, AuthorizationError, UserError
+from streams.graph.nodes import Node, ProcessorNode, StoreSpec
+from streams.ledger import LedgerTransaction
+from streams.settings.exception_handlers import ExceptionHandlers
+from streams.spark.reconciliation.derivation.determinism import (
+    DeterminismAnalysis,
+    StepDeterminism,
+    find_ancestors,
+    looks_into_global_table,
+)
+from streams.spark.reconciliation.derivation.executors import pickle_for_executors
+from streams.spark.reconciliation.derivation.ledger_order import (
+    LedgerOrder,
+    collect_ledger_orders,
+)
+from streams.spark.reconciliation.derivation.ledger_replay import replay_in_ledger_order
+from streams.spark.reconciliation.derivation.replay import STORE_PREFIX, ReplayWork, dry_run
+from streams.spark.reconciliation.derivation.subgraphs import extract_steps
+from streams.spark.session import to_user_error
+from streams.topology.build import Subtopology, Topology
+from streams.topology.rules import StreamJoinRule
+
+_RESOLVER = "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR"
+"""The kind of a foreign-key join's last step, which asks for its children by their names."""
+KeepFrame = Callable[[DataFrame], DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerTasks:
+    """Tells what the ledger says of the tasks of a sub-topology.
+
+    `order`: None if they can't be repeated, for the reason `why`. `keep_frame` makes Spark keep a
+    DataFrame until the report is released.
+    """
+
+    order: LedgerOrder | None
+    why: str
+    keep_frame: KeepFrame
+
+
+def find_ledger_tasks(
+    entries: Iterable[LedgerTransaction] | None, topology: Topology, keep_frame: KeepFrame
+) -> dict[int, LedgerTasks]:
+    """Find what the ledger says of the tasks of each sub-topology.
+
+    `entries`: None if there is no ledger.
+    """
+    if entries is None:
+        why = "with ledger=True the order of the records and the commits are known"
+        return {sub.number: LedgerTasks(None, why, keep_frame) for sub in topology.subtopologies}
+    orders = collect_ledger_orders(entries, topology)
+    why = "an earlier version of the application, with other sub-topologies, wrote the ledger"
+    return {
+        sub.number: LedgerTasks(orders.get(sub.number), why, keep_frame)
+        for sub in topology.subtopologies
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerCandidate:
+    """Represents a store, or a topic, that only the order of the ledger may determine.
+
+    `nodes` write it; `flow` says why its inputs alone don't determine it.
+    """
+
+    name: str
+    nodes: Sequence[Node]
+    flow: StepDeterminism
+    store: StoreSpec | None = None
+
+    @property
+    def target(self) -> str:
+        """Return the target of its rows in a replay."""
+        return self.name if self.store is None else STORE_PREFIX + self.name
+
+
+class LedgerReplay:
+    """Replays the steps of a sub-topology in the order of the ledger.
+
+    `records`: of those source topics whose records are there, with their offsets.
+    """
+
+    def __init__(
+        self,
+        subtopology: Subtopology,
+        records: Mapping[str, DataFrame],
+        handlers: ExceptionHandlers,
+        partition_counts: Mapping[str, int],
+        tasks: LedgerTasks | None,
+    ) -> None:
+        self._subtopology = subtopology
+        self._records = records
+        self._handlers = handlers
+        self._partition_counts = partition_counts
+        self._tasks = tasks
+        self._analysis = DeterminismAnalysis(subtopology)
+        self._flows_by_name = {
+            node.name: self._analysis.determinism_of_step(node) for node in subtopology.nodes
+        }
+
+    def run_candidates(
+        self, candidates: Sequence[LedgerCandidate]
+    ) -> tuple[
+        list[tuple[LedgerCandidate, DataFrame]], list[tuple[LedgerCandidate, StepDeterminism]]
+    ]:
+        """Replay what determines the candidates; return their rows, and the refusals of the rest.
+
+        The replay is run at once: several accounts come of its rows.
+        """
+        refused: list[tuple[LedgerCandidate, StepDeterminism]] = []
+        able: list[LedgerCandidate] = []
+        for candidate in candidates:
+            obstacle = self._find_obstacle(candidate)
+            if obstacle is None:
+                able.append(candidate)
+            else:
+                refused.append((candidate, obstacle))
+        tasks = self._tasks
+        if not able or tasks is None or tasks.order is None:
+            return [], refused
+        try:
+            work = self._create_work(able)
+            rows = replay_in_ledger_order(self._read_all_topics(), work, tasks.order)
+            rows = tasks.keep_frame(rows.persist(StorageLevel.MEMORY_AND_DISK))
+            rows.count()
+        except (UserError, PySparkException, Py4JJavaError) as error:
+            why = error if isinstance(error, UserError) else to_user_error(error)
+            if isinstance(why, (AuthenticationError, AuthorizationError)):
+                raise why from error
+            return [], [*refused, *((each, _add_reason(each.flow, str(why))) for each in able)]
+        return [(each, rows.where(f.col("target") == each.target)) for each in able], refused
+
+    def _find_obstacle(self, candidate: LedgerCandidate) -> StepDeterminism | None:
+        """Find why a candidate can't be replayed; return None if nothing is in the way."""
+        flow = candidate.flow
+        if self._tasks is None:
+            return flow
+        for node in self._extract([candidate]).nodes:
+            if isinstance(node, ProcessorNode) and _is_beyond_ledger(node):
+                return self._flows_by_name[node.name]  # steps are copied
+        if self._tasks.order is None:
+            return _add_reason(flow, self._tasks.why)
+        if gone := self._subtopology.sources.keys() - self._records.keys():
+            return _add_reason(
+                flow,
+                f"the ledger tells the order of the records, but those of {sorted(gone)} were "
+                "deleted when they had been processed (repartition_purge_interval_ms)",
+            )
+        try:
+            work = self._create_work([candidate])
+            dry_run(work)
+            pickle_for_executors(work)
+        except UserError as error:
+            return _add_reason(flow, str(error))
+        return None
+
+    def _create_work(self, candidates: Iterable[LedgerCandidate]) -> ReplayWork:
+        """Create the work that replays what the candidates come of."""
+        candidates = list(candidates)
+        steps = self._extract(candidates)
+        # All of the task's records advance its time.
+        others = [
+            source
+            for topic, source in self._subtopology.sources.items()
+            if topic not in steps.sources
+        ]
+        return ReplayWork(
+            replace(steps, nodes=(*others, *steps.nodes)),
+            self._handlers,
+            tuple(each.store.name for each in candidates if each.store is not None),
+            self._partition_counts,
+        )
+
+    def _extract(self, candidates: Iterable[LedgerCandidate]) -> Subtopology:
+        """Extract the steps that candidates come of, those that write the stores they read too."""
+        specs = {spec.name: spec for spec in self._subtopology.stores}
+        targets: set[Node] = {node for each in candidates for node in each.nodes}
+        while True:
+            upstream = set().union(*map(find_ancestors, targets))
+            read = {
+                name for node in upstream if isinstance(node, ProcessorNode) for name in node.stores
+            }
+            writers = {
+                writer for name in read for writer in self._analysis.find_store_writers(specs[name])
+            }
+            named = {
+                child
+                for child in self._subtopology.nodes
+                for parent in child.parents
+                if parent in upstream and getattr(parent, "kind", "") == _RESOLVER
+            }
+            if writers | named <= upstream:
+                return extract_steps(self._subtopology, targets)
+            targets |= writers | named
+
+    def _read_all_topics(self) -> DataFrame:
+        """Return the records of all source topics of the sub-topology."""
+        topics = sorted(self._subtopology.sources)
+        return reduce(DataFrame.unionByName, (self._records[topic] for topic in topics))
+
+
+def _is_beyond_ledger(node: ProcessorNode) -> bool:
+    """Return whether a step depends on what no transaction has: a global table, the wall clock."""
+    rule = node.rule
+    waits = isinstance(rule, StreamJoinRule) and rule.emit_interval_ms is not None
+    return waits or looks_into_global_table(node)
+
+
+def _add_reason(flow: StepDeterminism, reason: str) -> StepDeterminism:
+    """Add to the reason of a flow why the ledger does not help."""
+    return replace(flow, reason=f"{flow.reason}; {reason}")

@@ -1,0 +1,138 @@
+"""Put the records of a task's topics in the order in which the ledger says the task took them.
+
+The ledger has, for each commit of a task, up to which offsets it had read, and runs of records as
+counts (`streams.ledger`). The records that are there are counted along: where they are more or
+fewer than the ledger says, nothing follows from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from streams.errors import ConfigError
+from streams.ledger import LedgerTransaction, decode_order
+from streams.topology.build import Topology
+
+NumberedPosition = tuple[int, int]
+"""The number of a task's commit, and the place of a record among those of that commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCommit:
+    """Represents one commit of a task: the next offset of each topic, and the order of records.
+
+    `order` is encoded (`streams.ledger.encode_order`), None where the ledger has none. Its runs
+    name topics by their places in `topics`.
+    """
+
+    ends: Mapping[str, int]
+    order: str | None
+
+    @property
+    def topics(self) -> list[str]:
+        """Return the task's topics in the order by which runs name them."""
+        return sorted(self.ends)
+
+
+LedgerOrder = dict[int, list[TaskCommit]]
+"""The commits of each task of one sub-topology, by its partition."""
+
+
+def collect_ledger_orders(
+    entries: Iterable[LedgerTransaction], topology: Topology
+) -> dict[int, LedgerOrder]:
+    """Collect the commits of all tasks, by the number of their sub-topology.
+
+    `entries`: those of a cut, in the order of the ledger. Of a sub-topology whose tasks have read
+    other topics, in an earlier version of the application, nothing is known.
+    """
+    orders: dict[int, LedgerOrder] = {sub.number: {} for sub in topology.subtopologies}
+    topics = {sub.number: sub.sources.keys() for sub in topology.subtopologies}
+    for entry in entries:
+        for task, offsets in entry.inputs.items():
+            number, partition = map(int, task.split("_"))
+            ends = {each.topic: offset for each, offset in offsets.items()}
+            if number not in orders:
+                continue
+            if not ends.keys() <= topics[number]:
+                del orders[number]
+                continue
+            commit = TaskCommit(ends, entry.order.get(task))
+            orders[number].setdefault(partition, []).append(commit)
+    return orders
+
+
+class PartitionOrder:
+    """Tells the order in which a task took the records of one partition of its topics."""
+
+    def __init__(self, commits: Sequence[TaskCommit], partition: int) -> None:
+        self._commits = commits
+        self._partition = partition
+
+    def number_topic(self, topic: str, offsets: Iterable[int]) -> Iterator[NumberedPosition]:
+        """Yield the position of each record of a topic, whose offsets ascend.
+
+        Raises ConfigError for a record that the ledger doesn't know.
+        """
+        at, end = -1, -1
+        places: Iterator[int] = iter(())
+        for offset in offsets:
+            while offset >= end:
+                at += 1
+                if at == len(self._commits):
+                    raise ConfigError(
+                        f"the ledger has no commit in which {topic}[{self._partition}] at offset "
+                        f"{offset} was read"
+                    )
+                end = self._commits[at].ends.get(topic, -1)
+                places = self._iterate_places(self._commits[at], topic)
+            place = next(places, None)
+            if place is None:
+                raise ConfigError(
+                    f"{topic}[{self._partition}] at offset {offset} is not among the records that "
+                    "the ledger says were read up to there"
+                )
+            yield at, place
+
+    def check_counts(self, counts: Mapping[int, int], from_commit: int, to_commit: int) -> None:
+        """Check that each commit from the one up to the other, exclusive, has all its records.
+
+        `counts`: how many there are, by the commit's number. Raises ConfigError.
+        """
+        for number in range(from_commit, to_commit):
+            said = sum(length for _, length in self._decode_runs(self._commits[number]))
+            if said != (found := counts.get(number, 0)):
+                raise ConfigError(
+                    f"of {said} records that the ledger says were read at a time from partition "
+                    f"{self._partition}, {found} are there"
+                )
+
+    def check_rest(self, from_commit: int) -> None:
+        """Check that no commit from this one on has read a record. Raises ConfigError."""
+        self.check_counts({}, from_commit, len(self._commits))
+
+    def _iterate_places(self, commit: TaskCommit, topic: str) -> Iterator[int]:
+        """Return the places of a topic's records among all of a commit. Raises ConfigError."""
+        topics = commit.topics
+        wanted = topics.index(topic) if topic in topics else -1
+        return _iterate_wanted(self._decode_runs(commit), wanted)
+
+    def _decode_runs(self, commit: TaskCommit) -> list[tuple[int, int]]:
+        """Return the runs of a commit's records. Raises ConfigError if the ledger has none."""
+        if commit.order is None:
+            raise ConfigError(
+                "the ledger does not tell in which order the records of partition "
+                f"{self._partition} were read: an earlier release wrote it, or the order was too "
+                "long"
+            )
+        return decode_order(commit.order)
+
+
+def _iterate_wanted(runs: Iterable[tuple[int, int]], wanted: int) -> Iterator[int]:
+    """Yield the places of the records of those runs that have the number `wanted`."""
+    place = 0
+    for number, length in runs:
+        if number == wanted:
+            yield from range(place, place + length)
+        place += length
