@@ -31,6 +31,7 @@ from streams.runtime.chosen_topics import ChosenTopics
 from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier
 from streams.runtime.clients.topic_limits import create_limit_lookup
 from streams.runtime.commit import CommitStep
+from streams.runtime.committed_record_search import CommittedRecordSearch
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
 from streams.runtime.group_size_limits import fetch_group_size_limits
@@ -42,6 +43,7 @@ from streams.runtime.partition_group import RecordOrderSettings
 from streams.runtime.producer_creation import RequireWanted
 from streams.runtime.producers import TaskProducers
 from streams.runtime.purge import RepartitionPurger
+from streams.runtime.repeated_writes import RepeatedWriteCheck
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
@@ -186,6 +188,14 @@ def _create_task_creator(
         ),
         on_part_written=lambda: on_commit_step(CommitStep.STORING),
         metadata_bytes_max=worker.metadata_bytes_max,
+        repeated_writes=RepeatedWriteCheck(
+            worker.topology,
+            admin,
+            CommittedRecordSearch(
+                admin, partial(worker.clients.create_restore_consumer, "search"), worker.host
+            ),
+            member.fetch_committed_offsets,
+        ),
         global_views=None if global_tables is None else global_tables.view_factories(),
         failures=FailureHandler(
             config.handlers,

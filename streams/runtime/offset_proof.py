@@ -39,7 +39,12 @@ from streams.runtime.offset_metadata import (
     has_metadata_of_streams,
     has_positions,
 )
-from streams.runtime.offset_refusals import explain_missing, explain_untrusted
+from streams.runtime.offset_refusals import (
+    describe_foreign_offsets,
+    describe_missing_offsets,
+    explain_missing,
+    explain_untrusted,
+)
 from streams.runtime.task_stores import TaskStores
 
 
@@ -120,12 +125,8 @@ def prove_offsets(
     """
     own = {p: committed[p].metadata for p in partitions if p in committed}
     if foreign := sorted(p for p, text in own.items() if not has_metadata_of_streams(text)):
-        first = foreign[0]
-        return OffsetProof(
-            group,
-            f"offset {committed[first].offset} of {_format_partitions(foreign)} was not committed "
-            f"by group {group!r} itself: a tool has set it, or another program",
-        )
+        offsets = {p: committed[p].offset for p in foreign}
+        return OffsetProof(group, describe_foreign_offsets(group, offsets))
     if any(decode_metadata(text).is_reset_begun for text in own.values()):
         raise StreamsError(
             f"a reset of {group!r} was begun, and not ended: run {format_command('group reset')} "
@@ -139,9 +140,7 @@ def prove_offsets(
     if lost := [p for p in missing if p not in deleted and is_lost(p.topic, known)]:
         return OffsetProof(
             group,
-            f"group {group!r} has no committed offset for {_format_partitions(lost)}: the topic "
-            "was deleted and created again, and brokers deleted its offsets with it; or it has "
-            "expired (offsets.retention.minutes), or was deleted itself",
+            describe_missing_offsets(group, lost),
             ways_out=explain_missing(lost, internal_topics),
         )
     positions = {

@@ -86,6 +86,24 @@ def explain_gone(offsets: Mapping[Partition, int], policy: str) -> str:
     )
 
 
+def describe_missing_offsets(group: str, partitions: Collection[Partition]) -> str:
+    """Return that inputs have no committed offset any more, and what may be the reason."""
+    return (
+        f"group {group!r} has no committed offset for {', '.join(map(str, partitions))}: the topic "
+        "was deleted and created again, and brokers deleted its offsets with it; or it has "
+        "expired (offsets.retention.minutes), or was deleted itself"
+    )
+
+
+def describe_foreign_offsets(group: str, offsets: Mapping[Partition, int]) -> str:
+    """Return that the application has not committed the offsets of inputs itself."""
+    partitions = sorted(offsets)
+    return (
+        f"offset {offsets[partitions[0]]} of {', '.join(map(str, partitions))} was not committed "
+        f"by group {group!r} itself: a tool has set it, or another program"
+    )
+
+
 def explain_missing(lost: Collection[Partition], internal_topics: Collection[str]) -> str:
     """Return the ways out where inputs have no committed offset and state rests on them.
 

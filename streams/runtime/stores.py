@@ -36,6 +36,10 @@ STORE_CLASSES: dict[StoreKind, type[AnyStore]] = {
     StoreKind.BUFFER: BufferStore,
 }
 """The class of the stores of each kind."""
+_REWRITTEN_KINDS = frozenset(
+    (StoreKind.KEY_VALUE, StoreKind.WINDOW, StoreKind.SESSION, StoreKind.BUFFER)
+)
+"""The kinds of stores in which several commits change the same key, or delete what is new."""
 _DEFAULT_RETENTION_MS = 86_400_000
 """The retention of windows and sessions that declare none: a day, as in Kafka Streams."""
 
@@ -152,3 +156,13 @@ def _open_versioned_store(
         cache=cache,
         clock=clock,
     )
+
+
+def is_written_behind(spec: StoreSpec) -> bool:
+    """Return whether the changes of a store may wait before they are written to its disk.
+
+    They may where a changelog of its own restores them; a table's topic may have lost its records.
+    It is no gain where a key is written once: versions, and records that a join keeps.
+    """
+    has_changelog = spec.logged and spec.source_topic is None
+    return has_changelog and spec.kind in _REWRITTEN_KINDS and not spec.retain_duplicates

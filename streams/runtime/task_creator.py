@@ -24,7 +24,7 @@ from state.write_behind import WriteBehindDisk
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, TopologyRefused
-from streams.graph.nodes import StoreKind, StoreSpec, TaskObserver
+from streams.graph.nodes import StoreSpec, TaskObserver
 from streams.membership.connection import ConnectionLost
 from streams.runtime.assignment import format_task_id
 from streams.runtime.committed_inputs import find_missing_offsets, is_overtaken
@@ -35,8 +35,13 @@ from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX, decode_metadata
 from streams.runtime.offset_proof import OffsetProof, prove_offsets
 from streams.runtime.offset_reset import OffsetResetter
-from streams.runtime.partition_group import NO_TIME
-from streams.runtime.stores import open_store, refuse_what_is_not_read_back
+from streams.runtime.repeated_writes import RepeatedWriteCheck, UntrustedInputs
+from streams.runtime.restore_start import start_restoring_task
+from streams.runtime.stores import (
+    is_written_behind,
+    open_store,
+    refuse_what_is_not_read_back,
+)
 from streams.runtime.task import Task
 from streams.runtime.task_directories import number_directories
 from streams.runtime.task_stores import TaskStores
@@ -48,10 +53,6 @@ log = logging.getLogger(__name__)
 _UNSTABLE_RETRY_S = 0.02
 _UNSTABLE_LOG_INTERVAL_S = 2.0
 _LOCK_LOG_DELAY_S = 1.0
-_REWRITTEN_KINDS = frozenset(
-    (StoreKind.KEY_VALUE, StoreKind.WINDOW, StoreKind.SESSION, StoreKind.BUFFER)
-)
-"""The kinds of stores in which several commits change the same key, or delete what is new."""
 
 
 class TaskCreator:
@@ -79,6 +80,7 @@ class TaskCreator:
         global_views: Mapping[str, Callable[[], Any]] | None = None,
         observer: TaskObserver | None = None,
         metadata_bytes_max: int = METADATA_BYTES_MAX,
+        repeated_writes: RepeatedWriteCheck | None = None,
     ) -> None:
         self._topology = topology
         self._directory = directory
@@ -93,6 +95,7 @@ class TaskCreator:
         self._global_views = global_views
         self._observer = observer
         self._metadata_bytes_max = metadata_bytes_max
+        self._repeated_writes = repeated_writes
         self._directory_numbers: dict[int, int] | None = None
         self._warned_stores: set[str] = set()
         self._locked_since_s: dict[str, float] = {}
@@ -212,47 +215,48 @@ class TaskCreator:
         former = find_offsets_of_former_topics(known, topic_ids)
         missing = find_missing_offsets(stable, known)
         deleted = self._offset_resetter.find_deleted(missing, topic_ids)
+        untrusted = self._check_repeated_writes(stable, known, deleted)
+        if untrusted.waiting:
+            self._postpone_unstable([*self._unstable_partitions, *untrusted.waiting])
+            stable = [t for t in stable if self._unstable_partitions.isdisjoint(t.partitions)]
         proofs = self._prove_offsets(stable, committed.offsets, deleted)
-        fresh = list(missing)
+        fresh = [p for p in missing if p not in untrusted.waiting]
         positions = {p: each.offset for p, each in known.items()}
         self._offset_resetter.note_committed((p, h) for p, h in known.items() if p not in former)
         positions |= self._offset_resetter.find_initial_offsets(fresh, siblings.offsets, topic_ids)
         positions |= self._offset_resetter.find_offsets_in_new_topics(former)
         # A policy might choose others another time, and what is known of a topic is not kept.
         chosen = {*former, *deleted, *(fresh if self._offset_resetter.may_choose_otherwise else ())}
+        if not self._is_transactional:  # what is written before a commit stays
+            chosen |= set(untrusted.inputs)
         for task in stable:
-            mine = {p: committed.offsets[p] for p in task.partitions if p in committed.offsets}
-            metadata = {p: decode_metadata(held.metadata) for p, held in mine.items()}
-            times = {p: each.partition_time_ms for p, each in metadata.items()}
-            steps = {
-                step: max((each.time_of_step(step) for each in metadata.values()), default=NO_TIME)
-                for step in task.timed_steps
-            }
-            begin = {p: positions[p] for p in task.partitions}
-            for logged in task.stores.logged.values():
-                if logged.is_source_topic:
-                    held = mine.get(logged.changelog)
-                    logged.committed_source_offset = 0 if held is None else held.offset
-            number = max((each.commit_number or 0 for each in metadata.values()), default=0)
-            required = task.stores.find_committed_positions(mine)
-            task.stores.note_committed_times(mine)
-            task.start_restoring(
-                begin,
-                required,
-                times,
-                steps,
-                number,
+            mine = {p: known[p] for p in task.partitions if p in known}
+            start_restoring_task(
+                task,
+                mine,
+                positions,
                 proofs[task.name],
-                committed_positions={p: held.offset for p, held in mine.items()},
-                must_commit_positions=any(p in chosen for p in task.partitions),
+                must_commit_positions=not chosen.isdisjoint(task.partitions),
             )
             topics = {p.topic for p in task.partitions}
             task.topic_ids = {t: topic_ids[t] for t in sorted(topics & topic_ids.keys())}
-            task.uncommitted_inputs = [p for p in task.partitions if p not in mine]
             task.first_starts = self._offset_resetter.find_first_starts(
-                [p for p in task.partitions if p not in former], metadata
+                [p for p in task.partitions if p not in former],
+                {p: decode_metadata(held.metadata) for p, held in mine.items()},
             )
         return stable
+
+    def _check_repeated_writes(
+        self,
+        tasks: Collection[Task],
+        committed: Mapping[Partition, OffsetAndMetadata],
+        deleted: Collection[Partition],
+    ) -> UntrustedInputs:
+        """Return the inputs whose records may be in repartition topics. Raises PositionRefused."""
+        if self._repeated_writes is None:
+            return UntrustedInputs([], [])
+        by_task = {task.name: task.partitions for task in tasks}
+        return self._repeated_writes.check_inputs(by_task, committed, deleted)
 
     def _fetch_siblings(
         self, committed: CommittedOffsets, partitions: Collection[Partition]
@@ -362,7 +366,7 @@ class TaskCreator:
             wait=self._host.create_event().wait,
             on_batch_written=self._on_part_written,
         )
-        if _is_written_behind(spec):
+        if is_written_behind(spec):
             disk = WriteBehindDisk(disk, monotonic_s=self._host.monotonic_s)
         try:
             return open_store(spec, disk, cache=self._cache), disk
@@ -373,13 +377,3 @@ class TaskCreator:
             log.warning("directory %s: %s. It is %s, alone", directory, damage, outcome)
             disk.clear_all_data()
             return open_store(spec, disk, cache=self._cache), disk
-
-
-def _is_written_behind(spec: StoreSpec) -> bool:
-    """Return whether the changes of a store may wait before they are written to its disk.
-
-    They may where a changelog of its own restores them; a table's topic may have lost its records.
-    It is no gain where a key is written once: versions, and records that a join keeps.
-    """
-    has_changelog = spec.logged and spec.source_topic is None
-    return has_changelog and spec.kind in _REWRITTEN_KINDS and not spec.retain_duplicates

@@ -380,13 +380,13 @@ class InMemoryAdmin:
         """Return the end offset of each partition, at once."""
         return {p: self._cluster.logs[p].high_watermark for p in partitions}
 
+    def fetch_last_stable_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        return {p: self._cluster.logs[p].last_stable_offset for p in partitions}
+
     def fetch_offsets_for_time(
         self, partitions: Sequence[Partition], timestamp_ms: int
     ) -> dict[Partition, int]:
-        """Return for each partition the offset of the first record not older than `timestamp_ms`.
-
-        It is the end offset where all records are older.
-        """
+        """Return the offset of each partition's first record since `timestamp_ms`, else its end."""
         return {p: self._find_offset_since(p, timestamp_ms) for p in partitions}
 
     def _find_offset_since(self, partition: Partition, timestamp_ms: int) -> int:

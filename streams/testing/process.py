@@ -26,6 +26,7 @@ from streams.runtime.changelog_follower import ChangelogFollower
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.chosen_topics import ChosenTopics
 from streams.runtime.commit import CommitStep
+from streams.runtime.committed_record_search import CommittedRecordSearch
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
@@ -38,6 +39,7 @@ from streams.runtime.partition_group import NEVER_WAIT
 from streams.runtime.partition_group import RecordOrderSettings as TaskOrder
 from streams.runtime.producer_creation import RequireWanted
 from streams.runtime.producers import TaskProducers
+from streams.runtime.repeated_writes import RepeatedWriteCheck
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
@@ -114,7 +116,7 @@ class SimulatedProcess:
             StreamsPartitionAssignor(environment.topology, environment.config, admin).assign_group,
         )
         self._replicas, self._globals = self._open_global_tables(admin)
-        self._task_creator = self._create_task_creator(resetting, on_step)
+        self._task_creator = self._create_task_creator(admin, resetting, on_step)
         self.consumer = InMemoryOrderedConsumer(environment.cluster, self._create_record_order())
         self.loop = StreamLoop(
             self._create_thread_dependencies(admin, resetting, commit_every_ms, on_step)
@@ -159,7 +161,10 @@ class SimulatedProcess:
         )
 
     def _create_task_creator(
-        self, resetting: OffsetResetter, on_step: Callable[[CommitStep], None]
+        self,
+        admin: InMemoryAdmin,
+        resetting: OffsetResetter,
+        on_step: Callable[[CommitStep], None],
     ) -> TaskCreator:
         """Create the TaskCreator of this process."""
         world, config = self._environment, self._environment.config
@@ -169,6 +174,12 @@ class SimulatedProcess:
             resetting,
             world.host,
             committed_offsets=self._member.fetch_committed_offsets,
+            repeated_writes=RepeatedWriteCheck(
+                world.topology,
+                admin,
+                CommittedRecordSearch(admin, partial(InMemoryConsumer, world.cluster), world.host),
+                self._member.fetch_committed_offsets,
+            ),
             is_transactional=config.exactly_once,
             memory=world.memory,
             cache=ObjectCache(config.cache_max_bytes),

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from state.rocksdb import RocksDisk
@@ -116,6 +116,15 @@ class Topics:
         """Yield all committed records of the output to its very end, once no worker runs."""
         for message in final_records(self.servers, self.target, PARTITIONS):
             yield Pair(message.key().decode(), message.value(), message.partition())
+
+    def find_ends(self, topic: str) -> list[int]:
+        """Return the high watermark of each partition of a topic."""
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "ends"})
+        try:
+            partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+            return [consumer.get_watermark_offsets(p, HANG_LIMIT_S)[1] for p in partitions]
+        finally:
+            consumer.close()
 
     def messages(self, topic: str) -> Iterator[Any]:
         """Yield committed records as the consumer returns them."""

@@ -17,13 +17,16 @@ from tests.processes import HANG_LIMIT_S, wait_until
 pytestmark = pytest.mark.sampled(1, by="broker")
 
 
-def build_app(topics: Topics, state: Path, kind: str = "count") -> App:
+def build_app(
+    topics: Topics, state: Path, kind: str = "count", guarantee: str = "exactly_once_v2"
+) -> App:
     """Build the application that the workers of `new_worker` run."""
     return build(
         topics.application,
         topics.source,
         topics.target,
         kind=kind,
+        processing_guarantee=guarantee,
         bootstrap_servers=topics.servers,
         state_dir=state,
     )
@@ -73,6 +76,38 @@ def test_offsets_that_do_not_fit_the_state_are_refused(
     ):
         running.wait_for("RUNNING", HANG_LIMIT_S)
     assert topics.counts() == topics.truth
+
+
+@pytest.mark.parametrize(
+    ("lose", "refusal", "guarantee"),
+    [
+        (delete_group, "has no committed offset for", "exactly_once_v2"),
+        (lambda topics: set_offsets(topics, 0), "offset 0 of", "at_least_once"),
+    ],
+    ids=["expired", "rewound"],
+)
+def test_nothing_is_written_to_a_repartition_topic_again(
+    topics: Topics,
+    new_worker: Callable[..., Worker],
+    tmp_path: Path,
+    lose: Callable[[Topics], None],
+    refusal: str,
+    guarantee: str,
+) -> None:
+    worker = new_worker("words", guarantee=guarantee)
+    worker.start()
+    topics.load(30)  # of two words each
+    assert topics.wait_for_counts(60)["value"] == 30
+    worker.finish()
+    lose(topics)
+    repartition = f"{topics.application}-counts-repartition"
+    ends = topics.find_ends(repartition)
+    with (
+        pytest.raises(StreamsError, match=rf"{refusal}.* {topics.source}\[.*restore-offsets"),
+        build_app(topics, tmp_path / "elsewhere", "words", guarantee).start() as running,
+    ):
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+    assert topics.find_ends(repartition) == ends
 
 
 def test_an_application_without_state_reads_from_where_a_tool_has_put_it(

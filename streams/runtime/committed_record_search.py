@@ -1,0 +1,56 @@
+"""Find out whether partitions hold a committed record, for a task that is about to start.
+
+Offsets alone don't tell: markers and aborted records have offsets, too. So the first committed
+record is read, if there is one, with a consumer that is closed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from streams.common.host import Host
+from streams.common.topic_partitions import Partition
+from streams.runtime.interfaces import AdminClient, ConsumerClient
+
+_POLL_WAIT_S = 0.05
+_TIME_MAX_S = 2.0
+"""How long one search may keep its thread, which has tasks that run."""
+
+
+class CommittedRecordSearch:
+    """Looks for committed records; `create_consumer` creates a consumer that reads these alone."""
+
+    def __init__(
+        self, admin: AdminClient, create_consumer: Callable[[], ConsumerClient], host: Host
+    ) -> None:
+        self._admin = admin
+        self._create_consumer = create_consumer
+        self._host = host
+
+    def has_committed_record(self, partitions: Sequence[Partition]) -> bool | None:
+        """Return whether a partition holds a committed record below its last stable offset.
+
+        Returns None if that is not known after two seconds; it is to be asked again then. Raises
+        OutcomeUnknown where no broker answers.
+        """
+        starts = self._admin.fetch_earliest_offsets(partitions)
+        ends = self._admin.fetch_last_stable_offsets(partitions)
+        unread = {p: end for p, end in ends.items() if starts[p] < end}
+        if not unread:
+            return False
+        consumer = self._create_consumer()
+        try:
+            consumer.add_partitions({p: starts[p] for p in unread})
+            deadline_s = self._host.monotonic_s() + _TIME_MAX_S
+            while self._host.monotonic_s() < deadline_s:
+                if consumer.poll_records(1, _POLL_WAIT_S):
+                    return True
+                if consumer.take_out_of_range_positions():
+                    return None  # its first records were deleted meanwhile
+                positions = consumer.next_offsets(unread)
+                unread = {p: end for p, end in unread.items() if positions.get(p, 0) < end}
+                if not unread:
+                    return False
+        finally:
+            consumer.close()
+        return None

@@ -1,0 +1,261 @@
+"""Refuse a task that would write again what a repartition topic has, and a store behind it counts.
+
+The stores of a task prove that its inputs had offsets (`streams.runtime.offset_proof`). A
+sub-topology before a repartition topic often has none: what it has read is in the stores of another
+one. Read again, its records would be written again, and count twice there. So a task whose input
+has no committed offset, or one that a tool has set, is refused before it reads a record, if
+
+- its sub-topology writes repartition topics that lead to a store, one of which holds a committed
+  record, or had some that were purged; and
+- nothing explains that it has no offset, as the following does:
+
+    what else the group has committed               why the input has no offset
+    an offset of the same topic                     the partition was never read: workers start
+                                                    one after the other, or it was added
+    an offset of another input of the               the input was added to the topology, unless that
+    sub-topology                                    offset was committed together with one of it
+    an offset of a topic that is not read any more  the input takes the place of that one
+    nothing of these                                it is lost: the task is refused
+
+The topics are looked at first, and then the offsets, which are committed in the same transaction:
+who has written before, in a first start, has an offset then. At least once the offsets at which a
+task begins are committed before it reads a record, to the same end. A log that was purged of
+aborted records alone proves nothing: the purge goes by offsets that were committed, whose metadata
+then name no time of a record.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
+from streams.errors import OutcomeUnknown, PositionRefused
+from streams.membership.connection import ConnectionLost
+from streams.runtime.committed_record_search import CommittedRecordSearch
+from streams.runtime.interfaces import AdminClient
+from streams.runtime.offset_metadata import (
+    OffsetMetadata,
+    decode_metadata,
+    has_metadata_of_streams,
+)
+from streams.runtime.offset_refusals import (
+    describe_foreign_offsets,
+    describe_missing_offsets,
+    explain_missing,
+    explain_untrusted,
+)
+from streams.runtime.partition_group import NO_TIME
+from streams.topology.build import Topology
+from streams.topology.topics_before_stores import find_topics_before_stores
+
+FetchOffsets = Callable[[list[Partition] | None], CommittedOffsets]
+"""Fetches stable offsets of partitions, all of the group's for None. Raises ConnectionLost."""
+
+
+class UntrustedInputs(NamedTuple):
+    """Holds inputs without an offset that the group has committed itself.
+
+    `inputs` are all of them, `waiting` those of which it is not known yet whether they are lost.
+    """
+
+    inputs: list[Partition]
+    waiting: list[Partition]
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupOffsets:
+    """Holds what the group has committed itself, decoded.
+
+    `is_pending`: a transaction is open that may commit the first offset of an input.
+    """
+
+    by_partition: Mapping[Partition, OffsetMetadata]
+    is_pending: bool
+
+    def has_topic(self, topic: str) -> bool:
+        """Return whether there is an offset of a partition of the topic."""
+        return any(partition.topic == topic for partition in self.by_partition)
+
+    def knows_input(self, topic: str) -> bool:
+        """Return whether a topic had offsets; it is taken to have had some if there are none."""
+        known = self.by_partition.values()
+        return not known or any(metadata.names_input(topic) for metadata in known)
+
+
+@dataclass(slots=True)
+class _UntrustedInputs:
+    """Holds inputs of one sub-topology without an offset that the group has committed itself.
+
+    Those that are `lost` had one, as other offsets of their tasks say; `unexplained` are the rest.
+    """
+
+    lost: list[Partition] = field(default_factory=list)
+    unexplained: list[Partition] = field(default_factory=list)
+
+    def add_inputs(
+        self,
+        partitions: Collection[Partition],
+        committed: Mapping[Partition, OffsetAndMetadata],
+        deleted: Collection[Partition],
+    ) -> None:
+        """Add the inputs of one task; those that were added to it later are in order."""
+        own = _select_own({p: committed[p] for p in partitions if p in committed})
+        untrusted = [p for p in partitions if p not in own and p not in deleted]
+        if own:
+            known = own.values()
+            self.lost += [p for p in untrusted if any(m.names_input(p.topic) for m in known)]
+        else:
+            self.unexplained += untrusted
+
+
+class RepeatedWriteCheck:
+    """Checks the inputs of tasks that are about to start, for one thread."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        admin: AdminClient,
+        search: CommittedRecordSearch,
+        fetch_committed: FetchOffsets,
+    ) -> None:
+        self._topology = topology
+        self._admin = admin
+        self._search = search
+        self._fetch_offsets = fetch_committed
+        self._topics_before_stores = find_topics_before_stores(topology)
+        self._written: set[int] = set()
+        """The sub-topologies that are known to have committed a record."""
+
+    def guards_task(self, task_name: str) -> bool:
+        """Return whether a task writes repartition topics that lead to a store."""
+        return _find_number(task_name) in self._topics_before_stores
+
+    def check_inputs(
+        self,
+        partitions_by_task: Mapping[str, Collection[Partition]],
+        committed: Mapping[Partition, OffsetAndMetadata],
+        deleted: Collection[Partition],
+    ) -> UntrustedInputs:
+        """Return the inputs without an offset of tasks whose records reach a store.
+
+        `deleted` are inputs of topics that were made again, which `offset_out_of_range` decides.
+        Raises: PositionRefused for an input whose offset is lost, or was set by a tool;
+        OutcomeUnknown where no broker answers.
+        """
+        inputs, waiting = list[Partition](), list[Partition]()
+        by_number: dict[int, _UntrustedInputs] = defaultdict(_UntrustedInputs)
+        for name, partitions in partitions_by_task.items():
+            if self.guards_task(name):
+                by_number[_find_number(name)].add_inputs(partitions, committed, deleted)
+        for number, untrusted in by_number.items():
+            if not untrusted.lost and not untrusted.unexplained:
+                continue
+            inputs += [*untrusted.lost, *untrusted.unexplained]
+            is_written = self._is_written(number)
+            if is_written is None:
+                waiting += [*untrusted.lost, *untrusted.unexplained]
+            elif is_written:
+                waiting += self._explain_inputs(number, untrusted)
+                self._refuse_lost(number, sorted(untrusted.lost), committed)
+        return UntrustedInputs(inputs, waiting)
+
+    def _is_written(self, number: int) -> bool | None:
+        """Return whether a sub-topology has committed a record; None if that is not known yet."""
+        if number in self._written:
+            return True
+        partitions = self._list_partitions(self._topics_before_stores[number])
+        starts = self._admin.fetch_earliest_offsets(partitions)
+        purged = [p for p, start in starts.items() if start > 0]
+        found = True if purged and self._had_records(purged) else None
+        found = found or self._search.has_committed_record(partitions)
+        if found:
+            self._written.add(number)
+        return found
+
+    def _fetch_committed(self, partitions: list[Partition] | None) -> CommittedOffsets:
+        """Fetch committed offsets, all of the group's for None. Raises OutcomeUnknown."""
+        try:
+            return self._fetch_offsets(partitions)
+        except ConnectionLost as error:
+            raise OutcomeUnknown(f"read the committed offsets: {error}") from error
+
+    def _had_records(self, purged: list[Partition]) -> bool:
+        """Return whether a record was processed of partitions that were purged.
+
+        Without offsets that is taken to be so.
+        """
+        held = self._fetch_committed(purged).offsets
+        own = [each.metadata for each in held.values() if has_metadata_of_streams(each.metadata)]
+        return not own or any(decode_metadata(text).partition_time_ms != NO_TIME for text in own)
+
+    def _list_partitions(self, topics: Collection[str]) -> list[Partition]:
+        """Return all partitions of topics, those left out that don't exist."""
+        counts = self._admin.fetch_partition_counts()
+        return [Partition(topic, n) for topic in sorted(topics) for n in range(counts[topic])]
+
+    def _explain_inputs(self, number: int, untrusted: _UntrustedInputs) -> list[Partition]:
+        """Find which unexplained inputs are lost, and return those that are not known yet."""
+        if not untrusted.unexplained:
+            return []
+        group = self._fetch_group_offsets(number)
+        left = [p for p in untrusted.unexplained if not group.has_topic(p.topic)]
+        if group.is_pending:
+            return left
+        untrusted.lost += [p for p in left if group.knows_input(p.topic)]
+        return []
+
+    def _refuse_lost(
+        self,
+        number: int,
+        lost: Collection[Partition],
+        committed: Mapping[Partition, OffsetAndMetadata],
+    ) -> None:
+        """Raise PositionRefused if the offset of an input is lost, with the ways out."""
+        if not lost:
+            return
+        application_id = self._topology.application_id
+        foreign = {p: committed[p].offset for p in lost if p in committed}
+        if foreign:
+            problem = describe_foreign_offsets(application_id, foreign)
+            ways_out = explain_untrusted()
+        else:
+            problem = describe_missing_offsets(application_id, lost)
+            ways_out = explain_missing(lost, self._topology.repartition_topics)
+        topics = ", ".join(sorted(self._topics_before_stores[number]))
+        raise PositionRefused(
+            f"{problem}, though records that were made of the input's went through {topics} into a "
+            "store: read from elsewhere, the input's records would count twice or be left out. "
+            f"{ways_out}"
+        )
+
+    def _fetch_group_offsets(self, number: int) -> _GroupOffsets:
+        """Fetch the offsets that explain why inputs of a sub-topology have none."""
+        sources = self._topology.subtopologies[number].sources
+        # All of a group's offsets would not name those whose first commit is under way.
+        held = self._fetch_committed(self._list_partitions(sources))
+        own = _select_own(held.offsets)
+        if own or held.pending:
+            return _GroupOffsets(own, is_pending=bool(held.pending))
+        read = set(self._topology.source_topics)
+        everything = self._fetch_committed(None).offsets
+        former = {p: each for p, each in everything.items() if p.topic not in read}
+        return _GroupOffsets(_select_own(former), is_pending=False)
+
+
+def _find_number(task_name: str) -> int:
+    """Return the number of a task's sub-topology."""
+    return int(task_name.partition("_")[0])
+
+
+def _select_own(
+    committed: Mapping[Partition, OffsetAndMetadata],
+) -> dict[Partition, OffsetMetadata]:
+    """Return the metadata of the offsets that no tool has set."""
+    return {
+        p: decode_metadata(held.metadata)
+        for p, held in committed.items()
+        if has_metadata_of_streams(held.metadata)
+    }
