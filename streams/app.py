@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, Unpack, overload
 
@@ -228,16 +229,22 @@ class App:
         return render_topology(self.topology(), format)
 
     def start(
-        self, *, restore_listener: RestoreListener | None = None, handle_signals: bool = True
+        self,
+        *,
+        restore_listener: RestoreListener | None = None,
+        handle_signals: bool = True,
+        wait_for_broker: bool = True,
     ) -> RunningApp:
         """Start the application in the background and return its handle.
 
-        `restore_listener` is told the progress of stores that are restored. `handle_signals`: see
-        `streams.processes.termination`. Raises ConfigError while a command imports the module.
+        `restore_listener` is told the progress of restores. `handle_signals`: see
+        `streams.processes.termination`. `wait_for_broker`: waits as long as no broker answers where
+        the application has run before. Raises BrokerUnavailable; ConfigError for a command.
         """
         refuse_to_run()
         self.schema_registry.check_settings()
-        running = self._start_worker(restore_listener=restore_listener)
+        is_given_up = (lambda: False) if wait_for_broker else None
+        running = self._start_worker(restore_listener=restore_listener, is_given_up=is_given_up)
         return OPEN_APPLICATIONS.add_application(running) if handle_signals else running
 
     def _start_worker(self, **options: Any) -> RunningApp:
@@ -270,11 +277,8 @@ class App:
             check_ports(self.config, workers)
             watcher, errors = os.getpid(), SharedErrors()
             timeout_s = self.config.shutdown_timeout_ms / 1000
-            status = run_workers(
-                workers,
-                lambda number: self._run_worker(number, workers, watcher, errors),
-                timeout_s=timeout_s,
-            )
+            run = partial(self._run_worker, count=workers, watcher=watcher, errors=errors)
+            status = run_workers(workers, run, timeout_s=timeout_s)
         except UserError as error:
             _exit_with_error(error)
         if status:
@@ -296,8 +300,7 @@ class App:
         is_watched: bool = False,
     ) -> None:
         """Run the application in this process until a signal, an error or `is_abandoned()`."""
-        stop = signals.StopRequest()
-        timeout_s = self.config.shutdown_timeout_ms / 1000
+        stop, timeout_s = signals.StopRequest(), self.config.shutdown_timeout_ms / 1000
         signals.install_stop_handlers(stop.make_request, timeout_s=timeout_s, is_watched=is_watched)
         wait = {"is_given_up": lambda: stop.is_made or is_abandoned()}
         try:

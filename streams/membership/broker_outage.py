@@ -8,8 +8,8 @@ that one answers ends it. Who waits for the end asks once a second (`ask_if_due`
     one answers again     one warning
 
 What may not go on for ever while brokers answer, such as a task that can't commit, may go on while
-none does: `is_overdue` measures from when the clients have connected again after the last outage,
-and asks before it says yes.
+none does, or while a coordinator that the worker needs is away: `is_overdue` measures from when the
+clients have connected again after the last outage, and asks before it says yes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from contextlib import suppress
 
 from streams.common.host import Host
 from streams.membership.connection import BrokerConnection, ConnectionLost, OpenConnection
+from streams.membership.coordinator_outage import CoordinatorOutage
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class BrokerOutage:
     """Opens the connections of a worker, and knows from them whether any broker answers.
 
     `open_connection` opens them; `servers` is for messages. `is_stopping` tells whether the worker
-    stops: then nobody has to know.
+    stops: then nobody has to know. `group_id` is the group whose coordinator the worker needs.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class BrokerOutage:
         is_stopping: Callable[[], bool] = lambda: False,
         *,
         give_up_after_s: float = 30.0,
+        group_id: str = "",
     ) -> None:
         self._servers = servers
         self._host = host
@@ -60,6 +62,8 @@ class BrokerOutage:
         self._is_stopping = is_stopping
         self.give_up_after_s = give_up_after_s
         """For how long no broker may answer until what is uncommitted is given up."""
+        self.coordinators = CoordinatorOutage(group_id, host, self.open_connection)
+        """Knows whether the coordinators answer that the worker needs."""
         self._lock = host.create_lock()
         self.since_s: float | None = None
         """The monotonic time since when no broker answers; None if one does, as far as known."""
@@ -112,11 +116,19 @@ class BrokerOutage:
     def is_overdue(self, since_s: float, limit_s: float) -> bool:
         """Return whether what began at `since_s` has lasted for `limit_s` while brokers answered.
 
-        Asks a broker first: an outage may just have begun, unknown to anybody.
+        Asks a broker first, and the worker's coordinators: they may just have gone, unknown to
+        anybody. A coordinator that is away is waited for as all brokers are.
         """
         if self.is_on or self._host.monotonic_s() - max(since_s, self._ended_at_s) <= limit_s:
             return False
-        return self.ask_broker()
+        if not self.ask_broker():
+            return False
+        was_away = self.coordinators.was_away_since(max(since_s, self._ended_at_s))
+        is_answered = self.coordinators.ask_coordinators(since_s)
+        if is_answered and was_away:
+            self._ended_at_s = self._host.monotonic_s() + _RECONNECT_S
+            return False
+        return is_answered
 
     def _note_lost(self, error: Exception) -> None:
         """Log that no broker answers: at once, and then each minute."""

@@ -19,7 +19,7 @@ from kio.index import load_request_schema
 
 from streams.common.addresses import format_address, parse_addresses
 from streams.connection.security import ConnectionSecurity
-from streams.errors import AuthenticationError
+from streams.errors import AuthenticationError, BrokerUnavailable
 from streams.membership.connection import (
     BrokerConnection,
     ConnectionClosed,
@@ -52,9 +52,11 @@ def check_connection(
     """Connect to a bootstrap server and send it a request; then do so with each broker.
 
     Takes `timeout_s` at most. Returns also if none answers: whoever needs them waits as long as it
-    may. Raises AuthenticationError for refused credentials, a certificate that isn't trusted, and a
-    port that speaks another protocol. What only some brokers refuse is a warning. With
-    `asks_each_broker` False only a bootstrap server is asked.
+    may. Raises AuthenticationError for refused credentials and a certificate that isn't trusted;
+    BrokerUnavailable, with the setting that may be wrong, where each connection ends as at a port
+    that speaks another protocol. A load balancer without a backend ends them so, too. What only
+    some brokers refuse is a warning. With `asks_each_broker` False only a bootstrap server is
+    asked.
     """
     deadline_s = time.monotonic() + timeout_s
     hinted_until_s = min(deadline_s, time.monotonic() + _HINTED_RETRY_S)
@@ -67,7 +69,7 @@ def check_connection(
                 log.debug("the connection can't be checked now: %s", lost)
                 return
             if time.monotonic() > hinted_until_s:
-                raise AuthenticationError(f"connection: {lost.hint}") from None
+                raise BrokerUnavailable(f"connection: {lost.hint}") from None
         time.sleep(_PAUSE_S)
     if asks_each_broker and security.is_secured:
         limit_s = min(OTHER_BROKERS_TIMEOUT_S, _seconds_until(deadline_s))

@@ -15,6 +15,7 @@ from streams.common.host import Event, Host
 from streams.connection.current import FileChange
 from streams.connection.security import ConnectionSecurity
 from streams.errors import AuthenticationError, ConfigError
+from streams.membership.broker_outage import BrokerOutage
 from streams.membership.connection import (
     BrokerConnection,
     ConnectionLost,
@@ -60,6 +61,19 @@ class BrokerConnector:
         )
         self._lock = host.create_lock()
         self._next_attempt_at_s = 0.0
+        self._request_timeout_ms = config.request_timeout_ms
+
+    def create_outage(self, group_id: str) -> BrokerOutage:
+        """Create what opens all connections through this, and knows from them of an outage.
+
+        `group_id` is the group whose coordinator the worker needs.
+        """
+        return BrokerOutage(
+            self._servers,
+            *(self._host, self, self._stop.is_set),
+            give_up_after_s=self._request_timeout_ms / 1000,
+            group_id=group_id,
+        )
 
     def __call__(self, address: tuple[str, int] | None) -> BrokerConnection:
         """Connect to `address`, or to any bootstrap server if it is None.

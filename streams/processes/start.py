@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 from state.directory import ProcessSlot, StateDirectory
 from state.errors import StateError
 from state.rocksdb import MemoryBudget
-from streams.common.host import Event, Host, ShiftedHost, SystemHost
+from streams.common.host import Host, ShiftedHost, SystemHost
 from streams.errors import BrokerUnavailable, ConfigError, OutcomeUnknown, StreamsError
 from streams.ledger import ledger_topic
 from streams.membership.broker_outage import BrokerOutage
@@ -91,10 +91,11 @@ def start_application(
     with ExitStack() as exits:
         directory, directory_id, slot = _claim_slot(config, topology.application_id)
         exits.callback(slot.release_lock)
-        stop = host.create_event()
+        stop, all_threads_ended = host.create_event(), host.create_event()
         memory = MemoryBudget(config.rocksdb_memory_max_bytes)
         security_watch = SecurityWatch(brokers.cluster, config.connection, host)
-        outage = _create_outage(config, brokers.cluster, host, stop, security_watch)
+        connect = BrokerConnector(config, brokers.cluster, host, stop, security_watch.renew_refused)
+        outage = connect.create_outage(topology.application_id)
         worker = WorkerResources(
             process_id=str(slot.id),
             topology=topology,
@@ -115,7 +116,6 @@ def start_application(
                 topology, config, brokers.clients, directory, slot, host, memory, exits, outage
             ),
         )
-        all_threads_ended = host.create_event()
         lifecycle = ApplicationLifecycle(
             config.num_stream_threads, stop=stop, all_threads_ended=all_threads_ended
         )
@@ -144,18 +144,6 @@ class _Brokers:
     cluster: Cluster
     clients: KafkaClientSupplier
     metadata_bytes_max: int
-
-
-def _create_outage(
-    config: StreamsConfig, cluster: Cluster, host: Host, stop: Event, security_watch: SecurityWatch
-) -> BrokerOutage:
-    """Create what opens the worker's own connections, and knows from them of an outage."""
-    connect = BrokerConnector(config, cluster, host, stop, security_watch.renew_refused)
-    return BrokerOutage(
-        cluster.bootstrap_servers,
-        *(host, connect, stop.is_set),
-        give_up_after_s=config.request_timeout_ms / 1000,
-    )
 
 
 def _find_brokers(

@@ -214,6 +214,8 @@ def _create_task_producers(
     """Create what creates the producers of a thread's tasks."""
 
     def create_producer(name: str, require_wanted: RequireWanted = None) -> ProducerClient:
+        if worker.config.exactly_once and worker.outage is not None:
+            worker.outage.coordinators.add_transactional_id(name)
         if worker.config.exactly_once and worker.clients.security.value.is_secured:
             # librdkafka waits for a coordinator that refuses, and does not tell it from others.
             check_transaction_coordinator(worker.open_connection, name)

@@ -1,17 +1,23 @@
-"""Test that tasks with producers of their own go on while one's coordinator does not answer."""
+"""Test that tasks with producers of their own go on while one's coordinator does not answer.
+
+And that a worker waits for its coordinators, however long they are away.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
+from coordinator import EmbeddedBroker
+from coordinator.faults import RequestFault
 from streams import App, serdes
 from streams.errors import StreamsError
 from streams.processes.running import RunningApp
-from tests.brokers import Broker
+from tests.brokers import SETTINGS, Broker
 from tests.integration.cluster import PARTITIONS, Topics
 from tests.integration.silent_coordinator import EmbeddedRule, KafkaProxy, SilentCoordinator
 from tests.processes import HANG_LIMIT_S, UNREACHED_MS, wait_until
@@ -38,12 +44,13 @@ def start(
     *,
     request_timeout_ms: int = UNREACHED_MS,
     task_timeout_ms: int = UNREACHED_MS,
+    guarantee: Any = "exactly_once",
 ) -> RunningApp:
     app = App(
         topics.application,
         bootstrap_servers=topics.servers,
         state_dir=state,
-        processing_guarantee="exactly_once",
+        processing_guarantee=guarantee,
         commit_interval_ms=20,
         request_timeout_ms=request_timeout_ms,
         task_timeout_ms=task_timeout_ms,
@@ -106,3 +113,28 @@ def test_a_task_whose_coordinator_stays_silent_ends_the_application_with_its_nam
         start(topics, tmp_path, request_timeout_ms=500, task_timeout_ms=1_000) as running,
     ):
         running.wait_for("RUNNING", HANG_LIMIT_S)
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "exactly_once"])
+def test_a_coordinator_that_is_away_is_waited_for_beyond_all_time_outs(
+    guarantee: str,
+    unique: Callable[[str], str],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Check coordinators of which no broker knows where they are, such as on a broker that died."""
+    with EmbeddedBroker(settings=SETTINGS) as broker:
+        topics = Topics(broker.bootstrap_servers, unique("away"))
+        write_round(topics, "round 1")
+        away = broker.faults.add(
+            RequestFault("error", api="FindCoordinator", error="COORDINATOR_NOT_AVAILABLE")
+        )
+        limits = {"request_timeout_ms": 300, "task_timeout_ms": 500}
+        with start(topics, tmp_path, guarantee=guarantee, **limits) as running:
+            found = "Other brokers answer. Nothing is lost"
+            wait_until(lambda: found in caplog.text, what=lambda: caplog.text)
+            wait_until(lambda: away.struck > 30, what=lambda: str(away.struck))
+            assert running.health().live
+            away.remove()
+            wait_for_rounds(topics, 1, partitions=PARTITIONS)
+            assert running.state != "ERROR"

@@ -73,6 +73,18 @@ def read_broker_pid(state: Path) -> int:
 def test_a_kill_at_any_step_of_a_start_leaves_one_broker_for_all_workers(
     state: Path, step: BrokerStartStep, victim: str, count: int
 ) -> None:
+    check_start(state, step, victim, count)
+
+
+def test_a_broker_that_lives_on_after_its_starter_keeps_others_from_starting_one(
+    state: Path,
+) -> None:
+    """Check the case, on every run, that fails if the broker does not inherit the lock."""
+    check_start(state, BrokerStartStep.SPAWNED, STOPPED, 2)
+
+
+def check_start(state: Path, step: BrokerStartStep, victim: str, count: int) -> None:
+    """Check that workers find one broker, though one start of it is interrupted at a step."""
     command = [sys.executable, "-c", WORKER, str(state), step.name, victim]
     workers = [
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -6,10 +6,13 @@ import json
 import logging
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from coordinator import EmbeddedBroker
+from streams import App, serdes
 from streams.common.host import SystemHost
 from streams.errors import BrokerUnavailable, ConfigError
 from streams.processes.broker_wait import (
@@ -19,7 +22,7 @@ from streams.processes.broker_wait import (
     wait_for_brokers,
 )
 from streams.settings.config import load_config
-from tests.processes import free_ports
+from tests.processes import HANG_LIMIT_S, free_ports, wait_until
 
 
 class QuickEvent:
@@ -116,3 +119,42 @@ def test_a_name_that_does_not_exist_is_refused_at_the_first_start(tmp_path: Path
     refuse_unknown_names(load_config(state_dir=tmp_path, bootstrap_servers="127.0.0.1:9092"))
     both = "kafka.invalid:9092,127.0.0.1:9092"
     refuse_unknown_names(load_config(state_dir=tmp_path, bootstrap_servers=both))
+
+
+def create_application(state_dir: Path, port: int) -> App:
+    """Create an application that copies, and has run before with its state directory."""
+    application = App("waits", bootstrap_servers=f"127.0.0.1:{port}", state_dir=state_dir)
+    application.stream("in", key=serdes.bytes, value=serdes.bytes).to("out")
+    (state_dir / "waits").mkdir(parents=True)
+    (state_dir / "waits" / "directory-id").write_text("8a2c4b38-2a3c-4f5e-9d5b-0c3a6e1f7b11")
+    return application
+
+
+@pytest.fixture
+def short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a look for a broker be given up soon."""
+    monkeypatch.setattr("streams.processes.start.BROKER_WAIT_S", 0.3)
+
+
+@pytest.mark.usefixtures("short_wait")
+def test_an_application_in_the_background_waits_for_a_broker_at_its_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (port,) = free_ports(1)
+    application = create_application(tmp_path / "state", port)
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(application.start, handle_signals=False)
+        wait_until(lambda: "so a broker is waited for" in caplog.text, what=lambda: caplog.text)
+        with (
+            EmbeddedBroker(topics={"in": 1, "out": 1}, port=port),
+            starting.result(HANG_LIMIT_S) as running,
+        ):
+            running.wait_for("RUNNING", HANG_LIMIT_S)
+
+
+@pytest.mark.usefixtures("short_wait")
+def test_who_does_not_want_to_wait_is_told_that_no_broker_answers(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    application = create_application(tmp_path / "state", port)
+    with pytest.raises(BrokerUnavailable, match="no Kafka broker answers"):
+        application.start(wait_for_broker=False)

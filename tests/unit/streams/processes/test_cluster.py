@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import pytest
 
 from streams.connection.security import PLAINTEXT, prepare_security
 from streams.connection.settings import parse_connection
-from streams.errors import AuthenticationError, ConfigError
+from streams.errors import AuthenticationError, BrokerUnavailable, ConfigError
 from streams.membership.connection_check import check_connection
 from streams.processes.cluster import find_cluster
 from streams.settings.config import load_config
@@ -131,9 +133,43 @@ def test_where_nothing_can_be_refused_one_broker_is_asked(
 
 def test_a_broker_that_closes_after_its_versions_wants_sasl(fake: FakeSaslBroker) -> None:
     fake.metadata = "close"
-    with pytest.raises(AuthenticationError, match=r"set security.protocol to SASL_PLAINTEXT and"):
+    with pytest.raises(BrokerUnavailable, match=r"set security.protocol to SASL_PLAINTEXT and"):
         check_connection(fake.servers, PLAINTEXT)
     assert len(fake.requests) > 1, "a broker that is just stopping ends a connection so, too"
+
+
+@pytest.fixture
+def closing_port() -> Iterator[int]:
+    """Provide a port that accepts each connection and closes it, as of a load balancer."""
+    with socket.create_server((HOST, 0)) as balancer:
+
+        def close_each() -> None:
+            with suppress(OSError):
+                while True:
+                    balancer.accept()[0].close()
+
+        closing = threading.Thread(target=close_each)
+        closing.start()
+        yield balancer.getsockname()[1]
+        balancer.shutdown(socket.SHUT_RDWR)
+        closing.join()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"security.protocol": "SSL"}, SASL, {**SASL, "security.protocol": "SASL_SSL"}],
+    ids=["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
+)
+def test_a_load_balancer_without_a_backend_is_a_broker_that_is_away(
+    closing_port: int, settings: dict[str, str]
+) -> None:
+    """Check that nobody takes it for refused credentials, which would not be waited for."""
+    security = prepare_security(parse_connection(settings))
+    expected: AbstractContextManager[object] = nullcontext()
+    if security.tls is not None:
+        expected = pytest.raises(BrokerUnavailable, match="in the TLS handshake, as a port without")
+    with expected:
+        check_connection(f"{HOST}:{closing_port}", security, timeout_s=LONGER_S)
 
 
 def test_a_broker_that_does_not_answer_in_time_is_waited_for_elsewhere(
