@@ -142,6 +142,7 @@ def exported(
     ConfigError where the chain of manifests is broken; files are not looked at (see
     `verify_exports`).
     """
+    directory = directory.absolute()  # the JVM may have been started in another one
     manifests = read_complete_manifests(directory)
     paths = [
         str(directory / f"export={manifest.number:08}" / file.path)
