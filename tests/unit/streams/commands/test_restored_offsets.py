@@ -86,7 +86,7 @@ class Application:
     def make_again(self, topic: str) -> None:
         """Delete a topic and create it again; brokers delete its committed offsets with it."""
         partitions = self.cluster.partition_counts.pop(topic)
-        self.cluster.create_topic(topic, partitions)
+        self.cluster.create_topic(topic, partitions)  # with new logs
         self.offsets = {p: held for p, held in self.offsets.items() if p.topic != topic}
 
     def id_of(self, topic: str) -> int:
@@ -200,6 +200,41 @@ def test_a_partition_that_was_added_by_what_other_offsets_say_needs_no_offset() 
     assert set(application.restore(accept=True)) == {f"{BETWEEN}[0]"}
 
 
+def test_a_partition_beside_others_that_the_application_committed_was_never_read() -> None:
+    application = run_counts(2, in_ledger=False)
+    application.offsets = {
+        Partition(IN, 0): application.offsets[Partition(IN, 0)],
+        Partition(BETWEEN, 0): OffsetAndMetadata(1, ""),
+        Partition(BETWEEN, 1): OffsetAndMetadata(1, ""),
+    }
+    assert set(application.restore(accept=True)) == {f"{BETWEEN}[0]", f"{BETWEEN}[1]"}
+
+
+def test_an_input_in_the_place_of_one_that_is_not_read_any_more_needs_no_offset() -> None:
+    application = run_counts(in_ledger=False)
+    application.offsets = {
+        Partition("former", 0): application.offsets[Partition(IN, 0)],
+        Partition(BETWEEN, 0): OffsetAndMetadata(1, ""),
+    }
+    assert set(application.restore(accept=True)) == {f"{BETWEEN}[0]"}
+
+
+def test_an_input_without_a_record_begins_at_its_first_one() -> None:
+    application = run_counts(in_ledger=False)
+    application.make_again(IN)
+    application.offsets = {Partition(BETWEEN, 0): OffsetAndMetadata(1, "")}
+    plan = application.restore(accept=True)
+    assert (plan[f"{IN}[0]"].then, plan[f"{IN}[0]"].proof) == (0, "no offset; no record")
+    assert plan[f"{IN}[0]"].is_proven
+
+
+def test_a_repartition_topic_that_was_made_again_is_not_in_order_as_long_as_it_is_empty() -> None:
+    application = run_counts(in_ledger=False)
+    application.make_again(BETWEEN)
+    with pytest.raises(ConfigError, match=rf"an offset for {BETWEEN}\[0\], so"):
+        application.restore()
+
+
 def test_a_transaction_that_the_ledger_does_not_know_leaves_tasks_without_stores_unproven() -> None:
     application = run_counts()
     application.commit("0_0", {IN: 2}, BETWEEN, in_ledger=False)
@@ -290,14 +325,23 @@ def test_an_input_made_again_begins_at_its_first_record_and_not_twice() -> None:
         application.restore("orders")
 
 
-def test_an_input_without_an_offset_in_a_task_is_not_named_by_the_others() -> None:
+def test_an_input_that_was_added_is_not_named_by_the_others() -> None:
     application = Application(build_join())
     application.load("users")
+    application.load("orders")
     application.commit("0_0", {"users": 1}, "a-users-changelog", in_ledger=False)
-    application.offsets = {Partition("users", 0): OffsetAndMetadata(1, "")}
+    application.load("a-users-changelog")
     plan = application.restore(accept=True)
     assert set(plan) == {"users[0]"}
     assert not decode_metadata(plan["users[0]"].metadata).names_input("orders")
+
+
+def test_an_input_made_again_is_not_taken_for_an_empty_one() -> None:
+    application = run_join()
+    application.make_again("orders")
+    application.offsets.clear()
+    with pytest.raises(ConfigError, match=r"an offset for orders\[0\], so"):
+        application.restore()
 
 
 def test_a_topic_that_the_ledger_knows_is_not_offered_as_made_again() -> None:
