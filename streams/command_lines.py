@@ -8,6 +8,8 @@ takes its command line from here:
     what is noted       where                                what it becomes
     the App             `millrace COMMAND MODULE:APP`; or    MODULE:APP, or the id where a command
                         where the App is a variable          takes that and nothing else is known
+    its directory       where a script outside the current   `cd DIRECTORY &&` before it
+                        directory was started
     the brokers         the App's settings, the command's    --bootstrap-servers
     state directory     the same                             --state-dir, as an absolute path
     files               --config and --connection            the same, as absolute paths
@@ -74,10 +76,12 @@ class Invocation:
     `application` is MODULE:APP; `application_id` is its id; `has_connection_in_code`: the
     settings of a secured cluster are in the App's code. `servers` are the brokers' addresses where
     `bootstrap_servers` is "embedded"; `is_secured`: they ask for TLS or SASL. `program` is how
-    `millrace` is called.
+    `millrace` is called. The App is imported from `application_directory`, the current one for
+    None.
     """
 
     application: str = ""
+    application_directory: Path | None = None
     application_id: str = ""
     bootstrap_servers: str = ""
     servers: str = ""
@@ -133,7 +137,10 @@ def format_command(command: str, *arguments: str) -> str:
             continue  # it only says where the embedded broker is found
         if value:
             words += [option, value]
-    return f"`{known.program} {shlex.join(words)}`"
+    line = f"{known.program} {shlex.join(words)}"
+    if command in _OF_APP and known.application and known.application_directory is not None:
+        line = f"cd {shlex.quote(str(known.application_directory))} && {line}"
+    return f"`{line}`"
 
 
 def format_kafka_command(tool: str, *arguments: str) -> str:

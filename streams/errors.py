@@ -36,6 +36,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import partial
+from typing import Any
 
 from streams.command_lines import format_command
 
@@ -150,20 +152,35 @@ class StoreUnavailable(StreamsError):
 class StoreNotLocal(StoreUnavailable):
     """Signals that a key is not in a store here, and may be in `partitions` of other workers.
 
-    `owner` is the address of the worker that has the key, None where it is not known. Another
+    `owner` is the address of the worker that has the key, None where it is not known. Without
+    `has_partitions` this worker has no partition of the store, whatever was asked for. Another
     attempt here does not help while the partitions stay where they are.
     """
 
-    def __init__(self, store: str, partitions: frozenset[int], owner: str | None = None) -> None:
+    def __init__(
+        self,
+        store: str,
+        partitions: frozenset[int],
+        owner: str | None = None,
+        *,
+        has_partitions: bool = True,
+    ) -> None:
         self.store, self.partitions, self.owner = store, partitions, owner
+        self.has_partitions = has_partitions
         listed = ", ".join(map(str, sorted(partitions)))
+        here = (
+            f"store {store!r} has no such key in the partitions of this worker, and"
+            if has_partitions
+            else f"store {store!r} has no partition on this worker, so nothing was read:"
+        )
         super().__init__(
-            f"store {store!r} has no such key in the partitions of this worker, and partitions "
-            f"{listed} are with other workers: ask these (owner: {owner or 'unknown'})"
+            f"{here} partitions {listed} are with other workers: ask these (owner: "
+            f"{owner or 'unknown'})"
         )
 
-    def __reduce__(self) -> tuple[type[StoreNotLocal], tuple[str, frozenset[int], str | None]]:
-        return type(self), (self.store, self.partitions, self.owner)
+    def __reduce__(self) -> tuple[Any, ...]:
+        create = partial(type(self), has_partitions=self.has_partitions)
+        return create, (self.store, self.partitions, self.owner)
 
 
 class ApplicationShutdown(StreamsError):

@@ -2,6 +2,7 @@
 
 An App is named as the commands import it: `module:variable`. It is looked for among the variables
 of the modules that are imported, the program's own first: `python app.py` runs the module `app`.
+Where the program's file is not below the current directory, the commands are for its own directory.
 """
 
 from __future__ import annotations
@@ -26,8 +27,12 @@ def hold_application(
 
     `given_settings` are those of the App's own code.
     """
+    reference, directory = current_invocation().application, None
+    if not reference:
+        reference, directory = locate_application(app)
     return hold_invocation(
-        application=current_invocation().application or find_reference(app),
+        application=reference,
+        application_directory=directory,
         application_id=application_id,
         bootstrap_servers=config.bootstrap_servers,
         state_dir=config.state_dir,
@@ -36,8 +41,11 @@ def hold_application(
     )
 
 
-def find_reference(app: object) -> str:
-    """Return `module:variable` of an App; empty where no module has it as a variable."""
+def locate_application(app: object) -> tuple[str, Path | None]:
+    """Return `module:variable` of an App, and the directory from which it is imported.
+
+    The first is empty where no module has it as a variable, the other None for the current one.
+    """
     modules = {_MAIN: sys.modules.get(_MAIN), **sys.modules}
     for name, module in modules.items():
         if not isinstance(module, ModuleType):
@@ -45,21 +53,27 @@ def find_reference(app: object) -> str:
         variable = next((n for n, each in list(vars(module).items()) if each is app), None)
         if variable is None:
             continue
-        imported_as = _name_main_module(module) if name == _MAIN else name
+        imported_as, directory = _name_main_module(module) if name == _MAIN else (name, None)
         if imported_as:
-            return f"{imported_as}:{variable}"
-    return ""
+            return f"{imported_as}:{variable}", directory
+    return "", None
 
 
-def _name_main_module(module: ModuleType) -> str:
-    """Return the name by which the program's own module is imported from the current directory."""
+def _name_main_module(module: ModuleType) -> tuple[str, Path | None]:
+    """Return the name by which the program's own module is imported, and from which directory.
+
+    The directory is None for the current one. Without a name the module can't be imported.
+    """
     if module.__spec__ is not None:  # of `python -m NAME`
-        return module.__spec__.name
+        return module.__spec__.name, None
     file = getattr(module, "__file__", None)
     if file is None:
-        return ""
+        return "", None
+    path = Path(file).absolute()
     try:
-        path = Path(file).absolute().relative_to(Path.cwd()).with_suffix("")
+        parts = path.relative_to(Path.cwd()).with_suffix("").parts
     except ValueError:
-        return ""
-    return ".".join(path.parts) if all(part.isidentifier() for part in path.parts) else ""
+        parts = ()
+    if parts and not any("." in part for part in parts):
+        return ".".join(parts), None
+    return ("", None) if "." in path.stem else (path.stem, path.parent)

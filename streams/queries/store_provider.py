@@ -141,7 +141,7 @@ class StateStoreProvider(Generic[S]):
         """Raise StoreUnavailable or StoreNotLocal if a partition of the store was not read."""
         self._check_no_transition(tasks_read, assignments)
         if missing := self._find_missing_partitions(tasks_read):
-            raise StoreNotLocal(self.spec.name, missing)
+            raise StoreNotLocal(self.spec.name, missing, has_partitions=bool(tasks_read))
 
     def _find_missing_partitions(self, tasks_read: Collection[str]) -> frozenset[int]:
         """Return the partitions that were not read. Raises StoreUnavailable."""

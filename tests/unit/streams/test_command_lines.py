@@ -30,7 +30,7 @@ from streams.command_lines import (
 from streams.commands.root import COMMANDS, cli
 from streams.common.host import SystemHost
 from streams.errors import AuthorizationError
-from streams.processes.invocation import find_reference, hold_application
+from streams.processes.invocation import hold_application, locate_application
 from tests.processes import HANG_LIMIT_S
 
 SOURCES = Path(streams.__file__).parent
@@ -132,30 +132,62 @@ def test_what_is_known_goes_to_threads_that_are_started_and_ends_with_the_block(
 
 
 def test_an_app_is_found_by_the_variable_of_a_module() -> None:
-    assert find_reference(found_app) == f"{__name__}:found_app"
-    assert find_reference(App("local")) == ""
+    assert locate_application(found_app) == (f"{__name__}:found_app", None)
+    assert locate_application(App("local")) == ("", None)
     with hold_application(found_app, "found", found_app.config, {}):
         assert split(format_command("group reset"))[3] == f"{__name__}:found_app"
 
 
-@pytest.mark.parametrize("how", [["app.py"], ["-m", "app"], ["inner/job.py"]])
-def test_an_app_of_the_program_itself_is_named_as_the_commands_import_it(
-    how: list[str], tmp_path: Path
+SCRIPT = """
+from streams import App, serdes
+from streams.command_lines import format_command
+from streams.processes.invocation import hold_application
+
+app = App("mine", bootstrap_servers="one:9092")
+app.stream("in", key=serdes.string, value=serdes.string).to("out")
+
+if __name__ == "__main__":
+    with hold_application(app, "mine", app.config, {}):
+        print(format_command("acls").strip("`"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "at", "expected"),
+    [
+        (["app.py"], ".", "acls app:app "),
+        (["-m", "app"], ".", "acls app:app "),
+        (["inner/job.py"], ".", "acls inner.job:app "),
+        (["my-script.py"], ".", "acls my-script:app "),
+        (["../app.py"], "inner", "acls app:app "),
+        (["v1.2/job.py"], ".", "acls job:app "),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else None,
+)
+def test_the_app_of_a_script_is_named_so_that_the_pasted_command_imports_it(
+    how: list[str], at: str, expected: str, tmp_path: Path
 ) -> None:
-    code = "from streams.processes.invocation import find_reference\nmine = []\n"
-    (tmp_path / "inner").mkdir()
-    for name in ("app.py", "inner/job.py"):
-        (tmp_path / name).write_text(code + "print(find_reference(mine))\n")
-    done = subprocess.run(
-        [sys.executable, *how],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    expected = "inner.job:mine" if how[0].startswith("inner") else "app:mine"
-    assert done.stdout.strip() == expected
+    for name in ("app.py", "inner/job.py", "my-script.py", "v1.2/job.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(SCRIPT)
+    here = tmp_path / at
+
+    def run(command: list[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            cwd=here,
+            env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=HANG_LIMIT_S,
+        )
+
+    offered = run([sys.executable, *how]).stdout.strip()
+    assert expected in offered
+    pasted = run(["sh", "-c", offered])
+    assert pasted.returncode == 0, pasted.stderr
+    assert "mine" in pasted.stdout
 
 
 def test_a_missing_right_is_told_from_the_message_of_a_process_with_other_settings(

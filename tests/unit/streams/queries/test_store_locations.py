@@ -162,9 +162,11 @@ def test_an_assignment_that_changes_while_tasks_are_read_proves_nothing(worker: 
 def test_a_worker_without_tasks_of_the_store_says_that_others_have_them(worker: Worker) -> None:
     worker.assignments = [("thread 1", NOTHING)]
     view = worker.view()
-    for read in (lambda: view.get("a"), view.all):
-        with pytest.raises(StoreNotLocal, match="partitions 0, 1 are with other workers"):
+    message = "has no partition on this worker, so nothing was read: partitions 0, 1 are with other"
+    for read in (lambda: view.get("a"), view.all, lambda: view.range("a", "c")):
+        with pytest.raises(StoreNotLocal, match=message) as refused:
             read()
+        assert "no such key" not in str(refused.value)
     worker.assignments = [("thread 1", None)]
     with pytest.raises(StoreUnavailable, match="thread 1 has no assignment"):
         view.get("a")
@@ -278,3 +280,5 @@ def test_the_error_survives_the_way_to_another_process() -> None:
     assert isinstance(error, StoreNotLocal)
     assert (error.store, error.partitions, error.owner) == ("c", frozenset({1, 2}), "here:80")
     assert "partitions 1, 2" in str(error)
+    none_here = StoreNotLocal("c", frozenset({1}), has_partitions=False)
+    assert str(pickle.loads(pickle.dumps(none_here))) == str(none_here)
