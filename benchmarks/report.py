@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.recorded import RATE
-from streams.app import report_error as reported
 from streams.errors import ConfigError, UserError
+from streams.processes.error_exit import report_error as reported
 from streams.spark.commands import Master, SparkSettings, open_spark_session
 
 if TYPE_CHECKING:

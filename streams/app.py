@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
-from state.rocksdb import is_closing_in_background
 from state.shown_values import ShownValues, limit_shown_values
 from streams.common.names import check_application_id, check_step_name
-from streams.common.user_code import describe_import_error, find_user_frame
+from streams.common.user_code import describe_import_error
 from streams.common.user_module import import_user_module, refuse_to_run
 from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.global_table import GlobalTable, create_global_table
@@ -21,17 +18,19 @@ from streams.dsl.kafka_streams_names import missing_method_hint
 from streams.dsl.source_serdes import require_source_serdes, resolve_source_serdes
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, create_table
-from streams.errors import BrokerUnavailable, ConfigError, NotClosed, TopologyError, UserError
+from streams.errors import ConfigError, NotClosed, TopologyError, UserError
 from streams.graph.materialized import Store
 from streams.graph.nodes import SourceNode
 from streams.processes import signals
 from streams.processes.broker_wait import StartGivenUp
+from streams.processes.error_exit import exit_with_error, report_error
 from streams.processes.invocation import hold_application
-from streams.processes.logging_setup import configure_logging, logs_json
+from streams.processes.logging_setup import configure_logging
+from streams.processes.own_broker import OwnBroker
 from streams.processes.running import RunningApp
 from streams.processes.start import start_application
 from streams.processes.termination import OPEN_APPLICATIONS
-from streams.processes.workers import OUTAGE_STATUS, SharedErrors, run_workers, watcher_is_gone
+from streams.processes.workers import SharedErrors, run_workers, watcher_is_gone
 from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
 from streams.serdes.registry_client import ApplicationRegistry
@@ -45,10 +44,6 @@ from streams.topology.render import render_topology
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-log = logging.getLogger(__name__)
-
-_USER_ERROR_STATUS = 2
 
 
 class App:
@@ -265,34 +260,48 @@ class App:
         while a command imports the module.
         """
         refuse_to_run()  # outside of try, which would end the process: the command reports it
+        status = 0
         try:
             configure_logging(self.config.log_level, self.config.log_format)
             if not isinstance(workers, int) or workers < 1:
                 raise ConfigError(f"workers must be a number, at least 1, not {workers!r}")
             self.schema_registry.check_settings()
-            if workers == 1:
-                self._run_in_process()
-                return
-            self.topology()  # an error in it is reported once, before workers start
-            check_ports(self.config, workers)
-            watcher, errors = os.getpid(), SharedErrors()
-            timeout_s = self.config.shutdown_timeout_ms / 1000
-            run = partial(self._run_worker, count=workers, watcher=watcher, errors=errors)
-            status = run_workers(workers, run, timeout_s=timeout_s)
+            self.topology()  # an error in it is reported once, before anything starts
+            with OwnBroker(self.config) as broker:
+                if workers == 1:
+                    self._run_in_process(broker)
+                else:
+                    status = self._run_workers(broker, workers)
         except UserError as error:
-            _exit_with_error(error)
+            exit_with_error(error)
         if status:
             sys.exit(status)
 
-    def _run_worker(self, number: int, count: int, watcher: int, errors: SharedErrors) -> None:
+    def _run_workers(self, broker: OwnBroker, count: int) -> int:
+        """Run `count` processes of workers, and return the exit status of the application."""
+        check_ports(self.config, count)
+        watcher, errors = os.getpid(), SharedErrors()
+        timeout_s = self.config.shutdown_timeout_ms / 1000
+
+        def run(number: int) -> None:
+            self._run_worker(broker, number, count, watcher, errors)
+
+        return run_workers(count, run, timeout_s=timeout_s)
+
+    def _run_worker(
+        self, broker: OwnBroker, number: int, count: int, watcher: int, errors: SharedErrors
+    ) -> None:
         """Run worker `number` in this process, which ends when its watcher process is gone."""
         try:
-            self._run_in_process(number, count, lambda: watcher_is_gone(watcher), is_watched=True)
+            self._run_in_process(
+                broker, number, count, lambda: watcher_is_gone(watcher), is_watched=True
+            )
         except UserError as error:
-            _exit_with_error(error, is_reported=not errors.claim_message(str(error)))
+            exit_with_error(error, is_reported=not errors.claim_message(str(error)))
 
     def _run_in_process(
         self,
+        broker: OwnBroker,
         number: int = 0,
         count: int = 1,
         is_abandoned: Callable[[], bool] = lambda: False,
@@ -308,6 +317,8 @@ class App:
         except StartGivenUp:
             signals.cancel_shutdown_limit()
             return
+        if not stop.is_made:
+            broker.note_use()
         while not stop.wait_until_made(0.2):
             if running.state == "ERROR" or is_abandoned():
                 break
@@ -356,44 +367,3 @@ def _suggest_reference(reference: str) -> str:
     if not all(part.isidentifier() for part in module_name.split(".")):
         return ", as in examples.word_count:app"
     return f": write {module_name}:{variable or 'app'}"
-
-
-def report_error(error: UserError) -> int:
-    """Print an error as one line on standard error and return exit status 2.
-
-    It is a line of the log where that is for programs. The traceback is logged at level debug,
-    which `--verbose` shows.
-    """
-    message = f"{error}{user_code_location(error)}"
-    if logs_json():
-        log.error(message)
-    else:
-        sys.stderr.write(f"millrace: {message}\n")
-    log.debug("the error with its traceback:", exc_info=error)
-    return _USER_ERROR_STATUS
-
-
-def _exit_status_of(error: UserError) -> int:
-    """Return the exit status of an application that an error ends."""
-    return OUTAGE_STATUS if isinstance(error, BrokerUnavailable) else _USER_ERROR_STATUS
-
-
-def _exit_with_error(error: UserError, *, is_reported: bool = False) -> NoReturn:
-    """Report the error that ends this process, unless another worker has, and end it."""
-    status = _exit_status_of(error)
-    if not is_reported:
-        report_error(error)
-    if is_closing_in_background():  # stores on a full disk, which have all in their logs
-        signals.exit_now(status)
-    sys.exit(status)
-
-
-def user_code_location(error: UserError) -> str:
-    """Return " (file:line)" of the user's code that described a step which can't be built.
-
-    Empty for an error that is no TopologyError, or where the place is not known.
-    """
-    if not isinstance(error, TopologyError):
-        return ""
-    frame = find_user_frame(error.__traceback__)
-    return f" ({frame.filename}:{frame.lineno})" if frame else ""

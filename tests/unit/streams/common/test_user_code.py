@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from streams import App, ConfigError, StreamsError, TopologyError, TopologyTestDriver, serdes
-from streams.app import import_app, report_error
+from streams.app import import_app
 from streams.common.user_code import describe_error, find_user_frame
+from streams.processes.error_exit import report_error
 
 
 def catch(function: Callable[[], Any]) -> Exception:

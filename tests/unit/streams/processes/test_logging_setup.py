@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from streams import App, serdes
-from streams.app import report_error
 from streams.errors import ConfigError
+from streams.processes.error_exit import report_error
 from streams.processes.logging_setup import (
     OUR_LOGGERS,
     RepeatFilter,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streams import App, Store, TopologyError, serdes
-from streams.app import report_error
+from streams.processes.error_exit import report_error
 from streams.topology.build import Topology
 
 
