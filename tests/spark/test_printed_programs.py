@@ -67,7 +67,8 @@ def test_the_programs_of_the_page_run_as_printed(
             access = resolve_access(app.config)
             request = ExportRequest(outputs=["counts-by-word"])
             export_application(spark, read_cut(app), access, Path("exports"), request)
-        exec(program.replace(PRINTED_SERVER, servers), names)
+        here = program.replace(PRINTED_SERVER, servers)
+        exec(here.replace(PRINTED_CHECKPOINTS, str(tmp_path / PRINTED_CHECKPOINTS)), names)
     assert {row.key: row.value for row in names["counts"].collect()} == COUNTS
     assert names["balanced"]
     assert Path("books.html").exists()
