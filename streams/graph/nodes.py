@@ -67,6 +67,10 @@ class InternalProcessorContext(Protocol):
         """Return how many partitions a topic has, as first fetched. Raises UnknownTopic."""
         ...
 
+    def repartition_count(self, topic: str) -> int | None:
+        """Return how many partitions of a repartition topic are read; None: all, always."""
+        ...
+
     def require_topic(self, topic: str) -> None:
         """Raise UnknownTopic if a topic that a function has chosen does not exist."""
         ...
@@ -88,7 +92,6 @@ class InternalProcessorContext(Protocol):
     close_callbacks: list[Callable[[], None]]
     """Functions to call when the steps are discarded, upstream first."""
     task_name: str
-
     stream_time_ms: int
     """The largest timestamp of the task's records so far; -1 before the first."""
     dropped_count: int
@@ -102,8 +105,7 @@ class InternalProcessorContext(Protocol):
     """By source topic a function to call with the values of a slice of records, as bytes, right
     before they are processed: for a step that computes something of many in less time."""
     observer: TaskObserver | None
-    """The test driver that runs the task, if any. With it results that are otherwise looked for at
-    intervals of the wall clock, which then stands still, are looked for with each record."""
+    """The test driver that runs the task, if any: results are looked for with each record then."""
 
     @property
     def monotonic_s(self) -> Callable[[], float]:

@@ -57,7 +57,7 @@ def _create_fixed_partition_chooser(
     if node.key.inner is None:
         return None
     serialize_inner = node.key.inner.for_topic(topic, "key").serialize
-    count_of = context.partition_count
+    count_of = _create_partition_counter(node, context)
 
     def partition_of(key: Any, _value: Any, _topic: str) -> int:
         if key is None:
@@ -65,6 +65,19 @@ def _create_fixed_partition_chooser(
         return partition_for_key(serialize_inner(key.key), count_of(topic))
 
     return partition_of
+
+
+def _create_partition_counter(
+    node: SinkNode, context: InternalProcessorContext
+) -> Callable[[str], int]:
+    """Return a function that counts the partitions of a topic among which records are divided."""
+    if not node.internal:
+        return context.partition_count
+
+    def count_read_partitions(topic: str) -> int:
+        return context.repartition_count(topic) or context.partition_count(topic)
+
+    return count_read_partitions
 
 
 def _partitioner_by_inner_key(node: SinkNode) -> Partitioner:
@@ -88,6 +101,7 @@ def _create_fixed_writer(
     serialize_key = node.key.serialize
     serialize_value = node.value.serialize
     partition_of = _create_fixed_partition_chooser(node, topic, context)
+    choose_read_partition = _create_read_partition_chooser(node, topic, context)
     produce = context.produce
     handle_refusal = _create_refusal_handler(node, context)
 
@@ -105,6 +119,8 @@ def _create_fixed_writer(
         except Exception as error:
             handle_refusal(error, key, value, topic, unreadable=True)
             return
+        if partition < 0 and choose_read_partition is not None:
+            partition = choose_read_partition(key_bytes)
         time_ms = timestamp_ms or _FIRST_MS
         message = context.message
         headers = None if message is None else message.headers()
@@ -120,6 +136,23 @@ def _create_fixed_writer(
             handle_refusal(error, key, value, topic)
 
     return send_record
+
+
+def _create_read_partition_chooser(
+    node: SinkNode, topic: str, context: InternalProcessorContext
+) -> Callable[[bytes | None], int] | None:
+    """Return a function that chooses a partition by a key's bytes; None if the producer does it.
+
+    A repartition topic may be given more partitions than its readers have (`RepartitionCounts`).
+    """
+    if not node.internal:
+        return None
+
+    def choose_read_partition(key: bytes | None) -> int:
+        partitions = context.repartition_count(topic)
+        return _BY_KEY if partitions is None or key is None else partition_for_key(key, partitions)
+
+    return choose_read_partition
 
 
 def _create_dynamic_writer(
@@ -202,7 +235,7 @@ def _create_topic_check(
 def _create_partition_chooser(
     node: SinkNode, context: InternalProcessorContext
 ) -> Callable[[Any, Any, str], int]:
-    partitioner, count_of = node.partitioner, context.partition_count
+    partitioner, count_of = node.partitioner, _create_partition_counter(node, context)
 
     def partition_of(key: Any, value: Any, topic: str) -> int:
         assert partitioner is not None

@@ -43,6 +43,7 @@ from streams.runtime.partition_group import RecordOrderSettings
 from streams.runtime.producer_creation import RequireWanted
 from streams.runtime.producers import TaskProducers
 from streams.runtime.purge import RepartitionPurger
+from streams.runtime.repartition_counts import RepartitionCounts
 from streams.runtime.repeated_writes import RepeatedWriteCheck
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
@@ -203,6 +204,7 @@ def _create_task_creator(
             monotonic_s=worker.host.monotonic_s,
             list_topics=lambda: admin.fetch_partition_counts().keys(),
             chosen_topics=ChosenTopics(config.metadata_max_age_ms, worker.host, worker.stop.wait),
+            repartition_counts=RepartitionCounts(),
             read_topics=worker.topology.read_topics,
         ),
     )

@@ -354,10 +354,10 @@ class StreamsPartitionAssignor:
                 raise StreamsError(
                     f"internal topic {topic!r} has {existing_counts[topic]} partitions and the "
                     "topology "
-                    f"needs {partitions}: the inputs' partitions have changed; restore their "
-                    "number, or reset the application: end its workers, then delete the offsets "
-                    f"of group {topology.application_id!r}, its repartition and changelog topics, "
-                    f"and {self._config.state_dir / topology.application_id} (docs/operations.md)"
+                    f"needs {partitions}: the inputs' partitions have changed, or somebody has "
+                    "changed those of this topic. Restore the number of the inputs; or end all "
+                    f"workers of group {topology.application_id!r}, and start over with "
+                    f"{format_command('group reset')}"
                 )
         new = {topic: count for topic, count in wanted.items() if topic not in existing_counts}
         if is_only_version:

@@ -32,6 +32,7 @@ from streams.runtime.clients import translate_produce_error
 from streams.runtime.clients.errors import RecordRefused
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.dead_letters import create_dead_letter
+from streams.runtime.repartition_counts import RepartitionCounts
 from streams.settings.exception_handlers import (
     DeadLetter,
     ErrorContext,
@@ -81,6 +82,7 @@ class FailureHandler:
 
     `list_topics` returns the topics that exist, to check the topic of a dead letter.
     `chosen_topics` looks up the topics that functions choose; None takes all for existing ones.
+    `repartition_counts` keeps the counts of repartition topics; None where these don't change.
     `read_topics`, which the application reads itself, take no dead letters.
     `logs_skipped`: whether skipped records are logged, which a replay of what the application has
     logged already does not do again. Kafka Streams' counterparts are
@@ -95,10 +97,12 @@ class FailureHandler:
         monotonic_s: Callable[[], float],
         list_topics: Callable[[], Collection[str]],
         chosen_topics: ChosenTopics | None = None,
+        repartition_counts: RepartitionCounts | None = None,
         read_topics: Collection[str] = (),
         logs_skipped: bool = True,
     ) -> None:
         self._chosen_topics = chosen_topics
+        self._repartition_counts = repartition_counts
         self._handlers = handlers
         self._read_topics = read_topics
         self._logs_skipped = logs_skipped
@@ -124,6 +128,13 @@ class FailureHandler:
         """Raise UnknownTopic if a topic that a function has chosen does not exist."""
         if self._chosen_topics is not None:
             self._chosen_topics.require_topic(topic, fetch_partition_count)
+
+    def find_repartition_count(
+        self, topic: str, fetch_partition_count: Callable[[str], int]
+    ) -> int | None:
+        """Return how many partitions of a repartition topic are read; None: all, always."""
+        counts = self._repartition_counts
+        return None if counts is None else counts.find_count(topic, fetch_partition_count)
 
     def handle_failure(
         self,

@@ -55,6 +55,7 @@ class BoundTask:
         self.produced: list[tuple[Any, ...]] = []
         self.globals: dict[str, Any] = {}
         self.partitions: dict[str, int] = {}
+        self.read_partitions: dict[str, int] = {}
         """The number of partitions of each topic."""
         self.chosen: list[int] = []
         """The partition of each produced record; -1 leaves the choice to the producer."""
@@ -100,6 +101,9 @@ class BoundTask:
 
     def partition_count(self, topic: str) -> int:
         return self.partitions[topic]
+
+    def repartition_count(self, topic: str) -> int | None:
+        return self.read_partitions.get(topic)
 
     def require_topic(self, topic: str) -> None:
         if topic in self.missing:

@@ -192,7 +192,7 @@ def test_an_internal_topic_with_other_partitions_is_refused_with_both_numbers(to
     world = Planning({"lines": 3, "out": 1, topic: 2})
     with pytest.raises(StreamsError, match=rf"'{topic}' has 2 partitions .* needs 3") as raised:
         world.planner.assign_group({"m": NOBODY})
-    assert "delete the offsets of group 'a'" in str(raised.value)
+    assert "start over with `millrace group reset" in str(raised.value)
     assert world.admin.created == {}
 
 

@@ -1,0 +1,26 @@
+"""Keep the partition counts that the repartition topics had when a thread wrote to them first.
+
+A repartition topic has as many partitions as there are tasks that read it: the group's leader
+refuses another number before tasks begin. If somebody adds partitions while the application runs,
+a producer notices, and would spread the keys over all of them: nobody reads the new ones, and
+records there would be lost without a word. So records are divided among the first ones alone. Kafka
+Streams leaves it to the producer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class RepartitionCounts:
+    """Remembers how many partitions of each repartition topic are read, for one thread."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def find_count(self, topic: str, fetch_partition_count: Callable[[str], int]) -> int:
+        """Return the count that was fetched first. Raises what `fetch_partition_count` raises."""
+        count = self._counts.get(topic)
+        if count is None:
+            count = self._counts[topic] = fetch_partition_count(topic)
+        return count
