@@ -277,18 +277,33 @@ def _format_time(time_ms: int) -> str:
 
 
 def find_source_restore_start(
-    checkpoint: StoreCheckpoint | None, source: ChangelogRange
+    store_name: str,
+    checkpoint: StoreCheckpoint | None,
+    source: ChangelogRange,
+    accepts_loss: bool = False,
 ) -> RestoreStart:
     """Return from which position of the table's own topic a table's store is restored.
 
     The end of `source` is the committed offset: records above it are still to be processed. A store
-    whose position is that offset goes on, also where the topic has expired below it.
+    whose position is that offset goes on, also where the topic has expired below it. Others may
+    begin where the topic has lost its first records, if it `accepts_loss`.
+
+    Raises: PositionRefused for a topic that has lost records which the table has read.
     """
     partition, start, end, topic_id, kept_ms, now_ms = source
+    loss = ""
+    if start > 0 and end > 0:
+        loss = (
+            f"topic {partition}, which restores store {store_name!r} in the place of a changelog, "
+            f"begins at {start}, and the committed offset is {end}: its records 0 to {start - 1} "
+            "were removed (a cleanup.policy with delete, or DeleteRecords), with the rows of keys "
+            "that have no later record"
+        )
     if checkpoint is None:
-        return RestoreStart(start, now_ms)
+        return _accept_start(RestoreStart(start, now_ms, loss=loss), accepts_loss)
     position, written_ms = checkpoint.position, checkpoint.written_ms
     if checkpoint.topic_id != topic_id:
+        loss = ""
         reason = f"{partition} was made again, or was not what the store was restored from"
     elif position == end:
         return RestoreStart(position, written_ms)
@@ -303,7 +318,7 @@ def find_source_restore_start(
         )
     else:
         return RestoreStart(position, written_ms)
-    return RestoreStart(start, now_ms, reason)
+    return _accept_start(RestoreStart(start, now_ms, reason, loss), accepts_loss)
 
 
 def _may_have_missed_tombstones(age_ms: int, retention_ms: int | None) -> bool:

@@ -202,7 +202,8 @@ class StoreChangelogReader(Generic[T]):
             changelog = changelog._replace(
                 end_offset=min(changelog.end_offset, logged_store.committed_source_offset)
             )
-            start = find_source_restore_start(checkpoint, changelog)
+            name = logged_store.store.name
+            start = find_source_restore_start(name, checkpoint, changelog, self._accepts_loss)
         else:
             start = find_restore_start(
                 logged_store.store.name,

@@ -15,7 +15,7 @@ from functools import partial
 from state.store import StoreCheckpoint
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, Partition
-from streams.errors import OutcomeUnknown, StreamsError
+from streams.errors import OutcomeUnknown, PositionRefused, StreamsError
 from streams.membership.connection import ConnectionLost
 from streams.runtime.changelog import (
     ChangelogRange,
@@ -96,7 +96,7 @@ class FollowedRangeFetcher:
         those offsets can't be known.
         """
         if logged_store.is_source_topic:
-            return find_source_restore_start(checkpoint, changelog)
+            return self._find_source_start(logged_store.store.name, checkpoint, changelog)
         find_start = partial(
             find_restore_start,
             logged_store.store.name,
@@ -128,6 +128,21 @@ class FollowedRangeFetcher:
         except StreamsError as error:
             self.log_problem(str(changelog.partition), str(error))
             return None
+
+    def _find_source_start(
+        self, store_name: str, checkpoint: StoreCheckpoint | None, source: ChangelogRange
+    ) -> RestoreStart | None:
+        """Return from where a store follows its table's topic; None where it is to stay."""
+        try:
+            start = find_source_restore_start(
+                store_name, checkpoint, source, accepts_loss=self._accepts_loss
+            )
+        except PositionRefused as error:
+            self.log_problem(str(source.partition), str(error))
+            return None
+        if start.loss:
+            self.log_problem(str(source.partition), start.loss)
+        return start
 
     def log_problem(self, subject: str, problem: str) -> None:
         """Log why standbys wait, unless it was the last thing that was logged of this subject."""

@@ -12,6 +12,7 @@ from state.store import StoreCheckpoint
 from state.versioned import VersionedStore
 from streams import App, Store, TopologyTestDriver, serdes
 from streams.common.topic_partitions import Partition
+from streams.errors import PositionRefused
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.runtime.changelog import ChangelogRange, RestoreStart, find_source_restore_start
 from streams.runtime.commit import CommitStep
@@ -26,19 +27,39 @@ ROWS = Partition("rows", 0)
 
 
 def begin(
-    position: int | None, *, end: int = 20, topic_id: str = "id", age_ms: int = 5
+    position: int | None,
+    *,
+    start: int = 10,
+    end: int = 20,
+    topic_id: str = "id",
+    age_ms: int = 5,
+    accepts_loss: bool = False,
 ) -> RestoreStart:
-    """Find the restore's start when `end` is committed, in a topic that begins at offset 10.
+    """Find the restore's start when `end` is committed, in a topic that begins at `start`.
 
     The topic keeps deletions for a day.
     """
     found = None if position is None else StoreCheckpoint(position, "id", NOW_MS - age_ms)
-    return find_source_restore_start(found, ChangelogRange(ROWS, 10, end, topic_id, DAY_MS, NOW_MS))
+    source = ChangelogRange(ROWS, start, end, topic_id, DAY_MS, NOW_MS)
+    return find_source_restore_start("rows", found, source, accepts_loss=accepts_loss)
 
 
 def test_a_store_goes_on_from_where_it_is_and_a_new_one_from_the_start() -> None:
     assert begin(15) == RestoreStart(15, NOW_MS - 5)
-    assert begin(None) == RestoreStart(10, NOW_MS)
+    assert begin(None, start=0) == RestoreStart(0, NOW_MS)
+    assert begin(None, end=0) == RestoreStart(10, NOW_MS), "nothing was read of it"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"position": None}, {"position": 9}, {"position": 21}, {"position": 15, "age_ms": DAY_MS}],
+)
+def test_a_store_that_needs_rows_which_the_topic_has_lost_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(PositionRefused, match=r"rows\[0\], which restores .* 0 to 9 were removed"):
+        begin(**given)
+    accepted = begin(**given, accepts_loss=True)
+    assert accepted.position == 10
+    assert accepted.loss
 
 
 @pytest.mark.parametrize("end", [5, 10, 20])
@@ -49,15 +70,15 @@ def test_a_store_that_is_where_the_offset_is_misses_nothing_whatever_has_expired
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"position": 21}, "it is at 21 of rows[0], and the committed offset is 20"),
-        ({"position": 9}, "it is at 9 and rows[0] begins at 10"),
+        ({"position": 21, "start": 0}, "it is at 21 of rows[0], and the committed offset is 20"),
+        ({"position": 9, "accepts_loss": True}, "it is at 9 and rows[0] begins at 10"),
         ({"position": 15, "topic_id": "other"}, "was made again, or was not what the store was"),
-        ({"position": 15, "age_ms": DAY_MS}, "keeps deletions for 86400 s"),
+        ({"position": 15, "age_ms": DAY_MS, "start": 0}, "keeps deletions for 86400 s"),
     ],
 )
 def test_a_store_that_could_lie_is_rebuilt(given: dict[str, Any], why: str) -> None:
     found = begin(**given)
-    assert found.position == 10
+    assert found.position == given.get("start", 10)
     assert why in (found.rebuild_reason or "")
 
 
