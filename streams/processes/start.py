@@ -42,7 +42,8 @@ from streams.runtime.assignment import check_topics
 from streams.runtime.clients import Admin, KafkaClientSupplier
 from streams.runtime.commit import CommitStep
 from streams.runtime.copied_records import RecordCopier
-from streams.runtime.global_tables import GlobalTables, open_replicas
+from streams.runtime.global_replicas import open_replicas
+from streams.runtime.global_tables import GlobalTables
 from streams.runtime.internal_topics import LEDGER_SETTINGS
 from streams.runtime.offset_metadata import check_metadata_sizes
 from streams.runtime.progress import RestoreListener

@@ -14,17 +14,15 @@ Source: GlobalStreamThread, GlobalStateManagerImpl.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from state.errors import StoreCorrupted
-from state.memory import MemoryDisk
 from state.replica import TopicReplica
-from state.rocksdb import MemoryBudget, RocksDisk
-from state.store import StoreCheckpoint, StoreDisk
+from state.store import StoreCheckpoint
 from streams.common.host import Event, Host
 from streams.common.topic_partitions import Partition
 from streams.connection.current import CurrentSecurity
@@ -32,11 +30,11 @@ from streams.connection.security import PLAINTEXT
 from streams.errors import BrokerUnavailable, OutcomeUnknown, StreamsError
 from streams.graph.nodes import GlobalTableSpec
 from streams.membership.broker_outage import IsOverdue, create_overdue_check
+from streams.runtime.added_partitions import AddedPartitionCheck
 from streams.runtime.changelog import ChangelogRange, find_restore_start, tombstone_retention_ms
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.global_store import ReadOnlyGlobalStore
 from streams.runtime.interfaces import AdminClient, ConsumerClient
-from streams.runtime.stores import create_codecs
 from streams.runtime.topic_ids import TopicIdCheck, fetch_topic_id_hashes, hash_topic_ids
 
 log = logging.getLogger(__name__)
@@ -54,7 +52,7 @@ class GlobalTables:
     by the caller. `copier` converts records, and decides about those that can't be read.
     `timeout_ms` is how long copying may make no progress at the start, by `is_overdue`. `security`
     is that of `admin` and of the consumer that `create_consumer` creates. The ids of the topics are
-    fetched again every `topic_check_ms`.
+    fetched again every `topic_check_ms`, and so are the numbers of their partitions.
     """
 
     def __init__(
@@ -90,6 +88,9 @@ class GlobalTables:
             host.monotonic_s,
             interval_s=topic_check_ms / 1000,
             on_change=self._refuse_topics_made_again,
+        )
+        self._added_partition_check = AddedPartitionCheck(
+            admin.fetch_partition_counts, host.monotonic_s, topic_check_ms / 1000
         )
         self._caught_up = host.create_event()
         self._stop = host.create_event()
@@ -151,9 +152,20 @@ class GlobalTables:
         """Copy the records written since the last call, after a short wait if there are none."""
         assert self._consumer is not None, "nothing was begun"
         self._renew_replaced_clients(self._consumer)
+        self._take_up_added_partitions(self._consumer)
         self._poll_and_copy(self._consumer)
         self._copier.poll_delivery_reports()
         self._check_in_range(self._consumer)
+
+    def _take_up_added_partitions(self, consumer: ConsumerClient) -> None:
+        """Copy partitions that were added to a topic meanwhile, from their beginning."""
+        known = {topic: len(each.positions) for topic, each in self._checkpoints.items()}
+        for topic, count in self._added_partition_check.find_if_due(known).items():
+            previous, new = self._checkpoints[topic], range(known[topic], count)
+            consumer.add_partitions({Partition(topic, number): 0 for number in new})
+            positions = (*previous.positions, *(0 for _ in new))
+            self._checkpoints[topic] = replace(previous, positions=positions)
+            log.warning("topic %r of a global table has %d partitions more", topic, len(new))
 
     def _renew_replaced_clients(self, consumer: ConsumerClient) -> None:
         """Renew the clients if the security was replaced since they were created."""
@@ -381,18 +393,3 @@ class GlobalTables:
             "copied: it was deleted and created again. Nothing of the new one was copied. Start "
             "again, and it is copied anew, before a record is processed"
         )
-
-
-def open_replicas(
-    tables: Iterable[GlobalTableSpec], path_of: Callable[[str], Path], memory: MemoryBudget | None
-) -> dict[str, TopicReplica]:
-    """Open the copies of `tables` as they were left, and return them by store name."""
-    replicas = {}
-    for table in tables:
-        spec = table.store
-        disk: StoreDisk = MemoryDisk()
-        if spec.persistent:
-            path = path_of(spec.name)
-            disk = RocksDisk(path, store_name=spec.name, budget=memory, tune=spec.rocksdb)
-        replicas[spec.name] = TopicReplica(spec.name, disk, create_codecs(spec))
-    return replicas

@@ -30,8 +30,9 @@ from streams.runtime.committed_record_search import CommittedRecordSearch
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
+from streams.runtime.global_replicas import open_replicas
 from streams.runtime.global_store import ReadOnlyGlobalStore
-from streams.runtime.global_tables import GlobalTables, open_replicas
+from streams.runtime.global_tables import GlobalTables
 from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_reset import OffsetResetter

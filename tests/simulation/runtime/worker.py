@@ -15,7 +15,8 @@ from streams.runtime.assembly import create_stream_loop
 from streams.runtime.clients import KafkaClientSupplier
 from streams.runtime.commit import CommitStep
 from streams.runtime.copied_records import RecordCopier
-from streams.runtime.global_tables import GlobalTables, open_replicas
+from streams.runtime.global_replicas import open_replicas
+from streams.runtime.global_tables import GlobalTables
 from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX
 from streams.runtime.task_offsets import TaskOffsets

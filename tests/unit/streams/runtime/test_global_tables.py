@@ -17,6 +17,7 @@ from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
 from streams.errors import AuthenticationError, OutcomeUnknown
 from streams.graph.nodes import GlobalTableSpec, StoreSpec
+from streams.runtime.added_partitions import AddedPartitionCheck
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.global_store import ReadOnlyGlobalStore
 from streams.runtime.global_tables import GlobalTables
@@ -298,6 +299,40 @@ def test_a_partition_that_was_added_is_copied_from_its_start_and_the_others_go_o
     tables = copying.begun()
     assert tables.copied_records == 1
     assert rows(tables) == {"a": "1", "b": "2", "c": "3"}
+
+
+def test_a_partition_that_is_added_while_a_topic_is_copied_is_taken_up_and_kept() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    tables = copying.begun()
+    copying.kafka.grow(RATES, 4)
+    copying.load(("c", "3"), partition=Partition(RATES, 3))
+    tables.copy_new_records()
+    assert rows(tables) == {"a": "1"}, "they are counted at intervals"
+    copying.clock.advance_monotonic_clock(300)
+    tables.copy_new_records()
+    assert rows(tables) == {"a": "1", "c": "3"}
+    tables.stop_copying()
+    again = copying.begun()
+    assert (again.copied_records, rows(again)) == (0, {"a": "1", "c": "3"})
+
+
+def test_partitions_are_counted_again_soon_where_no_broker_answers() -> None:
+    clock, counts = Clock(), {RATES: 2}
+
+    def fetch() -> Mapping[str, int]:
+        if not counts:
+            raise OutcomeUnknown("nobody answers")
+        return counts
+
+    check = AddedPartitionCheck(fetch, clock.monotonic_s, 300)
+    counts.clear()
+    clock.advance_monotonic_clock(300)
+    assert check.find_if_due({RATES: 2}) == {}
+    counts[RATES] = 3
+    assert check.find_if_due({RATES: 2}) == {}
+    clock.advance_monotonic_clock(1)
+    assert check.find_if_due({RATES: 2}) == {RATES: 3}
 
 
 def test_a_topic_that_is_cut_while_it_is_copied_ends_the_worker_with_the_partition() -> None:
