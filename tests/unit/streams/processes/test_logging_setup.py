@@ -111,7 +111,7 @@ def test_a_line_of_json_has_its_time_level_logger_message_fields_and_error(
     ("log_format", "told"),
     [
         ("text", "millrace: no such topic\n"),
-        ("json", '"level":"error","logger":"streams.app"'),
+        ("json", '"level":"error","logger":"streams.processes.error_exit"'),
     ],
 )
 def test_the_error_that_ends_a_command_is_in_the_format_of_the_log(
