@@ -32,7 +32,7 @@ from state.buffered_change import (
 )
 from state.cache import ObjectCache
 from state.disk_backed import DiskBackedStore
-from state.disk_layout import read_checkpoint_or_clear
+from state.disk_layout import read_own_checkpoint
 from state.keys import TIME_MAX, pack_time, unpack_time
 from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
 from state.transaction import raise_no_record
@@ -76,11 +76,10 @@ class BufferStore(DiskBackedStore):
     ) -> None:
         self.name = name
         self.clock = clock
-        self._disk = disk
+        self._disk, _ = read_own_checkpoint(disk, self._layout, name)
         self._time_of = time_of
         self._cache = ObjectCache(0) if cache is None else cache
         self._cached = self._cache.add_store_cache()
-        read_checkpoint_or_clear(disk, self._layout, name)
         self._changes: dict[bytes, TimedChange] | None = None
         """Each key's change and time; None: they are not read from disk yet."""
         self._heap: list[TimeAndKey] = []

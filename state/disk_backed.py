@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from state.buffered_change import Headers
 from state.cache import ObjectCache, StoreCache
+from state.disk_layout import HeldBackDisk
 from state.early_serialization import RefusedChange
 from state.store import StoreCheckpoint, StoreDisk
 
@@ -28,6 +29,14 @@ class DiskBackedStore(ABC):
     def read_checkpoint(self) -> StoreCheckpoint | None:
         """Return the checkpoint of the committed state, or None if the store was never written."""
         return self._disk.read_checkpoint()
+
+    @property
+    def rebuild_reason(self) -> str:
+        """Return why the store can't be used before `clear_all_data`; empty if it can be.
+
+        What is on its disk has another layout. Damage is raised by each call instead.
+        """
+        return self._disk.reason if isinstance(self._disk, HeldBackDisk) else ""
 
     def raise_if_corrupted(self) -> None:
         """Raise StoreCorrupted if a read has found damage, also if its error was caught."""
@@ -53,6 +62,8 @@ class DiskBackedStore(ABC):
         self._cached.evict_all()
         self.rollback_transaction()
         self._disk.clear_all_data()
+        if isinstance(self._disk, HeldBackDisk):
+            self._disk = self._disk.disk
 
     def close(self) -> None:
         """Release the disk; what was not committed is lost."""

@@ -1,33 +1,99 @@
-"""Clear a store whose keys on disk have another layout than the store would write now.
+"""Hold back a store's disk whose keys have another layout than the store would write now.
 
 The checkpoint names the layout. A window store whose retention was changed cuts time into other
 segments, and a store that becomes one of another kind reads other keys: what is on disk would not
-be found, or be taken for something else. So it is emptied and caught up from its changelog, which
-does not depend on the layout.
+be found, or be taken for something else. So the store has to be emptied, and caught up from its
+changelog, which does not depend on the layout. But the disk may be the only copy of what a
+changelog has lost. So it is held back, unread and unwritten, until somebody has asked the changelog
+and clears it; else it stays as it is, and the declaration that wrote it goes on with it.
 """
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from state.errors import StateError, StoreCorrupted
 from state.store import StoreCheckpoint, StoreDisk
 
-log = logging.getLogger(__name__)
 
-
-def read_checkpoint_or_clear(
+def read_own_checkpoint(
     disk: StoreDisk, layout: str, store_name: str
-) -> StoreCheckpoint | None:
-    """Return the checkpoint of `disk`; clear the disk and return None if it has another layout."""
-    checkpoint = disk.read_checkpoint()
+) -> tuple[StoreDisk, StoreCheckpoint | None]:
+    """Return the disk to use and its checkpoint; None if the store can't go on from what is there.
+
+    A disk of another layout is returned held back (`HeldBackDisk`). A damaged one stays so, and
+    says so again when it is read.
+    """
+    try:
+        checkpoint = disk.read_checkpoint()
+    except StoreCorrupted:
+        return disk, None
     if checkpoint is None or checkpoint.layout == layout:
-        return checkpoint
-    log.warning(
-        "store %r is emptied, to be caught up from its changelog: its kind or its retention was "
-        "changed (on disk %s, now %s)",
-        store_name,
-        checkpoint.layout or "key-value",
-        layout or "key-value",
+        return disk, checkpoint
+    reason = (
+        f"its kind, its retention or its grace was changed (on disk {_name_layout(checkpoint)}, "
+        f"now {layout or 'key-value'})"
     )
-    disk.clear_all_data()
-    return None
+    return HeldBackDisk(disk, store_name, reason), None
+
+
+def _name_layout(checkpoint: StoreCheckpoint) -> str:
+    return checkpoint.layout or "key-value"
+
+
+class HeldBackDisk:
+    """Stands before a disk that can't be used for `reason`, until it is cleared.
+
+    Its checkpoint can be read, as evidence. Reads and writes of data raise StateError: whoever
+    makes one has not asked first whether the store can be used.
+    """
+
+    def __init__(self, disk: StoreDisk, store_name: str, reason: str) -> None:
+        self.disk = disk
+        self.reason = reason
+        self._store_name = store_name
+
+    def get(self, key: bytes) -> bytes | None:
+        raise self._not_usable()
+
+    def range(
+        self, first: bytes | None, end: bytes | None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        raise self._not_usable()
+
+    def raise_if_corrupted(self) -> None:
+        self.disk.raise_if_corrupted()
+
+    def approximate_count(self) -> int:
+        return self.disk.approximate_count()
+
+    def read_checkpoint(self) -> StoreCheckpoint | None:
+        return self.disk.read_checkpoint()
+
+    def write_changes(
+        self,
+        changes: Mapping[bytes, bytes | None],
+        checkpoint: StoreCheckpoint,
+        new_keys: Collection[bytes] = (),
+    ) -> None:
+        raise self._not_usable()
+
+    def delete_range(self, first: bytes, end: bytes) -> None:
+        raise self._not_usable()
+
+    def load_changes(
+        self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: StoreCheckpoint
+    ) -> None:
+        raise self._not_usable()
+
+    def finish_load(self) -> None:
+        """Do nothing: nothing was loaded."""
+
+    def clear_all_data(self) -> None:
+        self.disk.clear_all_data()
+
+    def close(self) -> None:
+        self.disk.close()
+
+    def _not_usable(self) -> StateError:
+        return StateError(f"store {self._store_name!r} is not used as it is: {self.reason}")

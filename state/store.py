@@ -127,6 +127,15 @@ class StateStore(Protocol):
     """Headers of each value in the changelog."""
 
     @property
+    def rebuild_reason(self) -> str:
+        """Return why the store can't be used before `clear_all_data`; empty if it can be.
+
+        What is on its disk has another layout (`state.disk_layout`). Only `read_checkpoint`,
+        `finish_restore`, `rollback_transaction`, `clear_all_data` and `close` may be called then.
+        """
+        ...
+
+    @property
     def uncommitted_bytes(self) -> int:
         """Return about how much memory the running transaction's writes take, in bytes."""
         ...

@@ -33,7 +33,7 @@ from typing import Any, Generic, TypeVar
 
 from state.cache import ObjectCache
 from state.disk_backed import DiskBackedStore
-from state.disk_layout import read_checkpoint_or_clear
+from state.disk_layout import read_own_checkpoint
 from state.drained_writes import DrainedWrites, serialize_overlay, write_after_drain
 from state.early_serialization import (
     EarlySerializedEntries,
@@ -85,7 +85,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
     ) -> None:
         self.name = name
         self.clock = clock
-        self._disk = disk
+        self._disk, checkpoint = read_own_checkpoint(disk, self._layout, name)
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
         self._serdes = StateSerdes(name, codecs)
         self._serialize_key = self._serdes.serialize_key
@@ -93,7 +93,6 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         self._cache = ObjectCache(0) if cache is None else cache
         self._cached = self._cache.add_store_cache()
         self._on_refused: Callable[[], object] | None = None
-        checkpoint = read_checkpoint_or_clear(disk, self._layout, name)
         self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
         self._begin_transaction()
 

@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from state.cache import ObjectCache, entry_size_bytes
 from state.disk_backed import DiskBackedStore
-from state.disk_layout import read_checkpoint_or_clear
+from state.disk_layout import read_own_checkpoint
 from state.drained_writes import write_after_drain
 from state.entry import StoreEntry
 from state.errors import store_serde_error
@@ -86,7 +86,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
     ) -> None:
         self.name = name
         self.clock = clock
-        self._disk = disk
+        self._disk, checkpoint = read_own_checkpoint(disk, _LAYOUT, name)
         self._cache = ObjectCache(0) if cache is None else cache
         self._cached = self._cache.add_store_cache()
         self._sweep = ExpirySweep(disk)
@@ -98,7 +98,6 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         self._rewrite: VersionRewrite | None = None
         self.dropped = 0
         """The number of versions that came too late to be kept."""
-        checkpoint = read_checkpoint_or_clear(disk, _LAYOUT, name)
         self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
         self._begin_transaction()
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from state.disk_layout import read_own_checkpoint
 from state.drained_writes import write_after_drain
 from state.entry import StoreEntry
 from state.keys import SEQUENCE_MAX, TIME_MAX, pack_window
@@ -57,7 +58,7 @@ class DuplicatesWindowStore(WindowStore[V]):
         )
         self._serialize_put = StateSerdes(name, codecs).serialize_value
         self._sequence = self._committed_sequence = 0
-        checkpoint = disk.read_checkpoint()
+        _, checkpoint = read_own_checkpoint(disk, self._layout, name)
         if checkpoint is not None:
             self._restore_sequence(checkpoint)
         self._recent_budget = recent_windows or RecentWindowsBudget(0)

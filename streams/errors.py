@@ -227,6 +227,7 @@ class TaskCorrupted(Exception):
         super().__init__(f"task {task}, store {', '.join(sorted(stores))}: {reason}")
         self.task = task
         self.stores = frozenset(stores)
+        self.reason = reason
 
 
 class ValueRefused(Exception):

@@ -8,9 +8,11 @@ only if it could lie, with the reason:
     a position outside the changelog's range                 cut, or expired, below the position
     a last write longer ago than tombstones are kept,        deletions that it has not seen may have
     and offsets since then that it has not seen              been compacted away
+    keys in the layout of another declaration, or damage     it can't be read
 
 A store at the position that the committed offsets require, or above it, holds everything that was
-committed: it is trusted, whatever the changelog has lost and however old its last write is.
+committed: if it can be read it is trusted, whatever the changelog has lost and however old its last
+write is.
 
 A changelog that has lost what committed offsets rest on is refused, and nothing is touched: a store
 rebuilt from it would not be what it was. That is so of one that ends too early, and of one that
@@ -144,17 +146,24 @@ def find_restore_start(
     committed_id_hash: int | None = None,
     expiry: ChangelogExpiry = NO_EXPIRY,
     accepts_loss: bool = False,
+    rebuild_reason: str = "",
 ) -> RestoreStart:
     """Return the changelog position from which a store is restored, and whether it is rebuilt.
 
     `required_offset` is the end of the changelog when the input offsets were committed, 0 if none
     were, and `committed_id_hash` the hash of the id that it had then, None if unknown. `expiry`
-    says which first records may be gone; `accepts_loss`: others may be, too.
+    says which first records may be gone; `accepts_loss`: others may be, too. `rebuild_reason` is
+    why the store can't be used as it is; `checkpoint` is None then if nobody can read it.
 
     Raises: PositionRefused for a changelog that has lost what the committed offsets rest on.
     """
     partition, start, end, topic_id, kept_ms, now_ms = changelog
     remade = checkpoint is not None and checkpoint.topic_id != topic_id
+    if checkpoint is not None and not checkpoint.topic_id and topic_id:
+        return _accept_unlogged(store_name, changelog, accepts_loss=accepts_loss)
+    if rebuild_reason and checkpoint is not None and not remade:
+        # What it holds is known to be committed, whether or not an offset names it.
+        required_offset = max(required_offset, checkpoint.committed_end)
     if required_offset > 0:
         _refuse_if_not_committed_one(
             store_name, changelog, required_offset, committed_id_hash, remade=remade
@@ -164,6 +173,9 @@ def find_restore_start(
         start, now_ms, is_compacted=kept_ms is not None
     )
     loss = _describe_loss(store_name, changelog, required_offset, expiry) if is_cut else ""
+    if rebuild_reason:
+        kept = _describe_kept(rebuild_reason, is_readable=checkpoint is not None)
+        return _accept_start(RestoreStart(start, now_ms, rebuild_reason, loss), accepts_loss, kept)
     if checkpoint is None:
         return _accept_start(RestoreStart(start, now_ms, loss=loss), accepts_loss)
     position, written_ms = checkpoint.position, checkpoint.written_ms
@@ -234,15 +246,49 @@ def _refuse_if_not_committed_one(
         )
 
 
-def _accept_start(restore_start: RestoreStart, accepts_loss: bool) -> RestoreStart:
-    """Return where a restore starts; raise PositionRefused for a loss that is not accepted."""
+def _accept_start(
+    restore_start: RestoreStart,
+    accepts_loss: bool,
+    kept: str = "Start the worker whose state directory still has the store",
+) -> RestoreStart:
+    """Return where a restore starts; raise PositionRefused for a loss that is not accepted.
+
+    `kept` says where there may still be a copy.
+    """
     if restore_start.loss and not accepts_loss:
         raise PositionRefused(
-            f"{restore_start.loss}. Start the worker whose state directory still has the store, or "
-            "bring the records back; or accept the loss once with changelog_out_of_range=earliest; "
-            f"or start over with {format_command('group reset')}"
+            f"{restore_start.loss}. {kept}; or bring the records back; or accept the loss once "
+            "with changelog_out_of_range=earliest; or start over with "
+            f"{format_command('group reset')}"
         )
     return restore_start
+
+
+def _accept_unlogged(
+    store_name: str, changelog: ChangelogRange, *, accepts_loss: bool
+) -> RestoreStart:
+    """Return where a store is restored that had no changelog until now.
+
+    Raises: PositionRefused if it may not be emptied for that.
+    """
+    reason = "it was kept without a changelog until now"
+    loss = (
+        f"changelog {changelog.partition} does not have what is in store {store_name!r}, which was "
+        "kept without one until now"
+    )
+    start = RestoreStart(changelog.start_offset, changelog.fetched_at_ms, reason, loss)
+    return _accept_start(start, accepts_loss, kept=_describe_kept(reason, is_readable=True))
+
+
+def _describe_kept(rebuild_reason: str, *, is_readable: bool) -> str:
+    """Return what a refusal says of a store that can't be used as it is, and of who can use it."""
+    who = "a worker whose state directory has another copy"
+    if is_readable:
+        who = f"the version of the application that wrote it, which goes on with it, or {who}"
+    return (
+        f"The store in the state directory can't be used ({rebuild_reason}), and is left as it is: "
+        f"start {who}"
+    )
 
 
 def _describe_loss(
@@ -281,12 +327,14 @@ def find_source_restore_start(
     checkpoint: StoreCheckpoint | None,
     source: ChangelogRange,
     accepts_loss: bool = False,
+    rebuild_reason: str = "",
 ) -> RestoreStart:
     """Return from which position of the table's own topic a table's store is restored.
 
     The end of `source` is the committed offset: records above it are still to be processed. A store
     whose position is that offset goes on, also where the topic has expired below it. Others may
-    begin where the topic has lost its first records, if it `accepts_loss`.
+    begin where the topic has lost its first records, if it `accepts_loss`. With a `rebuild_reason`
+    the store can't be used as it is (`find_restore_start`).
 
     Raises: PositionRefused for a topic that has lost records which the table has read.
     """
@@ -299,6 +347,9 @@ def find_source_restore_start(
             "were removed (a cleanup.policy with delete, or DeleteRecords), with the rows of keys "
             "that have no later record"
         )
+    if rebuild_reason:
+        kept = _describe_kept(rebuild_reason, is_readable=checkpoint is not None)
+        return _accept_start(RestoreStart(start, now_ms, rebuild_reason, loss), accepts_loss, kept)
     if checkpoint is None:
         return _accept_start(RestoreStart(start, now_ms, loss=loss), accepts_loss)
     position, written_ms = checkpoint.position, checkpoint.written_ms

@@ -15,7 +15,7 @@ of `follow_batch` polls one batch. A store is
     reading,
     limited    the changelog was made again       waiting    rebuilt from the new one, unless what
                                                              was committed rests on the former
-    any        corrupt                            waiting    cleared: this store and no other
+    any        corrupt                            waiting    it alone is to be cleared
     any        withdrawn                          -          made durable: a restore goes on there
 
 Committed records alone are read, so nothing that may be taken back gets into a store. How far a
@@ -214,7 +214,8 @@ class ChangelogFollower(Generic[T]):
                 self._renew_checkpoint(followed, changelog)
         else:
             self._stop_reading(followed)
-            followed.logged_store.store.finish_restore()  # so that the checkpoint is where it is
+            if not followed.logged_store.rebuild_reason:  # else nothing was loaded
+                followed.logged_store.store.finish_restore()  # moves the checkpoint
             self._start_store(followed, changelog)
         self._read_if_behind_limit(followed)
 
@@ -237,7 +238,7 @@ class ChangelogFollower(Generic[T]):
     def _start_store(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
         """Find out from where a store follows its changelog, and clear it first if it could lie."""
         logged = followed.logged_store
-        checkpoint = logged.store.read_checkpoint()
+        checkpoint = logged.read_checkpoint()
         logged.take_checkpoint(checkpoint, changelog.topic_id, changelog.end_offset)
         start = self._ranges.find_start(followed.task, logged, checkpoint, changelog)
         if start is None:
@@ -336,7 +337,7 @@ class ChangelogFollower(Generic[T]):
         followed.corruption_count = 0
 
     def _rebuild_corrupt(self, followed: FollowedStore[T], damage: StoreCorrupted) -> None:
-        """Clear a corrupt store, so that its changelog fills it again.
+        """Let a corrupt store wait until its changelog can fill it again.
 
         Raises: the corruption if that has not helped several times before.
         """
@@ -346,17 +347,21 @@ class ChangelogFollower(Generic[T]):
         self._rebuild_store(followed, str(damage))
 
     def _rebuild_store(self, followed: FollowedStore[T], reason: str) -> None:
-        """Clear a store, and let it wait until its changelog can fill it again."""
+        """Let a store wait until its changelog can fill it again; it is cleared then, not before.
+
+        A changelog that has lost something can't: the store may be the only copy of that.
+        """
         self._wait_for_range(followed)
-        self._clear_store(followed, reason)
+        followed.logged_store.damage = reason
+        followed.is_durable = True
+        followed.logged_store.changelog_position = 0
         self._ranges_at_s = 0.0
 
     def _clear_store(self, followed: FollowedStore[T], reason: str) -> None:
         """Clear a store, so that its whole changelog is read again, and log the reason."""
         what = f"store {followed.logged_store.store.name!r} of standby task {followed.task.name}"
         log.warning("%s is rebuilt from its changelog: %s", what, reason)
-        followed.logged_store.store.clear_all_data()
-        followed.logged_store.committed_end = 0
+        followed.logged_store.clear_store()
         followed.logged_store.changelog_position = 0
 
     def _wait_for_range(self, followed: FollowedStore[T]) -> None:

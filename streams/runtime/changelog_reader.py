@@ -6,11 +6,12 @@ does one batch. A store is
     state      event                              next       what happens
     waiting    its changelog's range is known     behind     read on from where it is; cleared first
                                                              if it could lie (`find_restore_start`)
+    waiting    the changelog has lost something   -          refused, and left as it is
     waiting    it is at the end                   restored
     behind     a batch                            behind     loaded, then its position after it
     behind     position has reached the end       restored   made durable
     behind     the changelog lost its position    waiting
-    any        corrupt                            waiting    cleared: this store and no other
+    any        corrupt                            waiting    it alone is to be cleared
     any        withdrawn                          -          made durable: continues there next time
 
 and a task is restored when all of its stores are. The end is the changelog's high watermark,
@@ -48,6 +49,7 @@ from streams.runtime.restoration import (
     TaskRestoration,
     finish_withdrawn_store,
     group_by_partition,
+    log_restored_store,
     to_changelog_entries,
 )
 
@@ -195,15 +197,17 @@ class StoreChangelogReader(Generic[T]):
         changelog: ChangelogRange,
     ) -> bool:
         """Start to restore a store from its position, and return whether it is behind."""
-        checkpoint = logged_store.store.read_checkpoint()
+        checkpoint = logged_store.read_checkpoint()
         logged_store.take_checkpoint(checkpoint, changelog.topic_id, changelog.end_offset)
         task_restoration.task.offset_proof.check_store(logged_store)
         if logged_store.is_source_topic:
             changelog = changelog._replace(
                 end_offset=min(changelog.end_offset, logged_store.committed_source_offset)
             )
-            name = logged_store.store.name
-            start = find_source_restore_start(name, checkpoint, changelog, self._accepts_loss)
+            start = find_source_restore_start(
+                *(logged_store.store.name, checkpoint, changelog, self._accepts_loss),
+                rebuild_reason=logged_store.rebuild_reason,
+            )
         else:
             start = find_restore_start(
                 logged_store.store.name,
@@ -216,6 +220,7 @@ class StoreChangelogReader(Generic[T]):
                 is_transactional=self._is_transactional,
                 expiry=logged_store.expiry,
                 accepts_loss=self._accepts_loss,
+                rebuild_reason=logged_store.rebuild_reason,
             )
         logged_store.note_changelog_start(changelog, is_accepted=bool(start.loss))
         if start.loss:
@@ -231,14 +236,8 @@ class StoreChangelogReader(Generic[T]):
         now_s = self._host.monotonic_s()
         is_from_scratch = checkpoint is None or start.rebuild_reason is not None
         replay = StoreRestoration(
-            task_restoration,
-            logged_store,
-            changelog,
-            start.position,
-            start.since_ms,
-            is_from_scratch,
-            now_s,
-            now_s,
+            *(task_restoration, logged_store, changelog, start.position, start.since_ms),
+            *(is_from_scratch, now_s, now_s),
         )
         self._stores_behind[logged_store.changelog] = replay
         task_restoration.changelogs_behind.add(logged_store.changelog)
@@ -255,8 +254,7 @@ class StoreChangelogReader(Generic[T]):
         """Clear a store, so that its whole changelog is read again, and log the reason."""
         name, task = logged_store.store.name, task_restoration.task.name
         log.warning("store %r of task %s is rebuilt from its changelog: %s", name, task, reason)
-        logged_store.store.clear_all_data()
-        logged_store.committed_end = 0
+        logged_store.clear_store()
 
     def _poll_and_load(self) -> None:
         """Poll one batch of changelog records and load it into the stores that are behind."""
@@ -326,21 +324,14 @@ class StoreChangelogReader(Generic[T]):
             reason = f"the restore took longer than {logged.changelog} keeps deletions"
             if not restoration.is_from_scratch:
                 self._stop_reading(restoration)
-                self._clear_store(job, logged, reason)
+                logged.damage = reason
                 job.waiting_stores.append(logged)
                 return
             log.warning("%s (delete.retention.ms): some may have been missed", reason)
         logged.store.finish_restore()
         self._stop_reading(restoration)
         if restoration.record_count:
-            done = restoration.snapshot_progress(self._host.monotonic_s())
-            log.info(
-                "store %r of task %s is restored: %d records in %.1f s",
-                done.store,
-                done.task,
-                done.restored_records,
-                done.elapsed_s,
-            )
+            log_restored_store(restoration.snapshot_progress(self._host.monotonic_s()))
         self._notify_listener("on_restore_end", logged, restoration.record_count)
         self._finish_task_if_restored(job)
 
@@ -350,11 +341,14 @@ class StoreChangelogReader(Generic[T]):
         logged_store: LoggedStore,
         damage: StoreCorrupted,
     ) -> None:
-        """Clear a corrupt store; raise the corruption if that has not helped several times."""
+        """Let a corrupt store wait for a rebuild; raise the corruption if several have not helped.
+
+        It is cleared when its changelog is known to have everything (`_start_store`).
+        """
         task_restoration.corruption_count += 1
         if task_restoration.corruption_count > _CORRUPTIONS_MAX:
             raise damage
-        self._clear_store(task_restoration, logged_store, str(damage))
+        logged_store.damage = str(damage)
         task_restoration.waiting_stores.append(logged_store)
 
     def _stop_reading(self, restoration: StoreRestoration[T]) -> None:

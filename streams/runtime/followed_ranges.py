@@ -15,7 +15,7 @@ from functools import partial
 from state.store import StoreCheckpoint
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, Partition
-from streams.errors import OutcomeUnknown, PositionRefused, StreamsError
+from streams.errors import OutcomeUnknown, PositionRefused
 from streams.membership.connection import ConnectionLost
 from streams.runtime.changelog import (
     ChangelogRange,
@@ -95,8 +95,32 @@ class FollowedRangeFetcher:
         restored: the store may be the one copy of what was lost. It is also left as it is while
         those offsets can't be known.
         """
-        if logged_store.is_source_topic:
-            return self._find_source_start(logged_store.store.name, checkpoint, changelog)
+        try:
+            if logged_store.is_source_topic:
+                start = find_source_restore_start(
+                    *(logged_store.store.name, checkpoint, changelog, self._accepts_loss),
+                    rebuild_reason=logged_store.rebuild_reason,
+                )
+            else:
+                start = self._find_own_start(task, logged_store, checkpoint, changelog)
+        except PositionRefused as error:
+            self.log_problem(str(changelog.partition), str(error))
+            return None
+        if start is not None and start.loss:
+            self.log_problem(str(changelog.partition), start.loss)
+        return start
+
+    def _find_own_start(
+        self,
+        task: Restorable,
+        logged_store: LoggedStore,
+        checkpoint: StoreCheckpoint | None,
+        changelog: ChangelogRange,
+    ) -> RestoreStart | None:
+        """Return from where a store follows a changelog of its own, as `find_start` does.
+
+        Raises: PositionRefused for a changelog that has lost something.
+        """
         find_start = partial(
             find_restore_start,
             logged_store.store.name,
@@ -104,45 +128,24 @@ class FollowedRangeFetcher:
             changelog,
             is_transactional=self._is_transactional,
         )
-        start = find_start(required_offset=0)
-        own_position = 0 if checkpoint is None else checkpoint.position
         # The changelog of versions may lack some anywhere, if an earlier release let it be cleaned.
-        is_complete = not logged_store.expiry.is_versioned
-        if is_complete and start.rebuild_reason is None and start.position == own_position:
-            return start
+        if not (logged_store.expiry.is_versioned or logged_store.rebuild_reason):
+            start = find_start(required_offset=0)
+            own_position = 0 if checkpoint is None else checkpoint.position
+            if start.rebuild_reason is None and start.position == own_position:
+                return start
         committed = self._fetch_offsets(list(task.partitions))
         if committed is None or committed.pending:
             return None
         required = task.stores.find_committed_positions(committed.offsets)
         task.stores.note_committed_times(committed.offsets)
-        try:
-            start = find_start(
-                required_offset=required.get(changelog.partition, 0),
-                committed_id_hash=logged_store.committed_id_hash,
-                expiry=logged_store.expiry,
-                accepts_loss=self._accepts_loss,
-            )
-            if start.loss:
-                self.log_problem(str(changelog.partition), start.loss)
-            return start
-        except StreamsError as error:
-            self.log_problem(str(changelog.partition), str(error))
-            return None
-
-    def _find_source_start(
-        self, store_name: str, checkpoint: StoreCheckpoint | None, source: ChangelogRange
-    ) -> RestoreStart | None:
-        """Return from where a store follows its table's topic; None where it is to stay."""
-        try:
-            start = find_source_restore_start(
-                store_name, checkpoint, source, accepts_loss=self._accepts_loss
-            )
-        except PositionRefused as error:
-            self.log_problem(str(source.partition), str(error))
-            return None
-        if start.loss:
-            self.log_problem(str(source.partition), start.loss)
-        return start
+        return find_start(
+            required_offset=required.get(changelog.partition, 0),
+            committed_id_hash=logged_store.committed_id_hash,
+            expiry=logged_store.expiry,
+            accepts_loss=self._accepts_loss,
+            rebuild_reason=logged_store.rebuild_reason,
+        )
 
     def log_problem(self, subject: str, problem: str) -> None:
         """Log why standbys wait, unless it was the last thing that was logged of this subject."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from state.errors import StoreCorrupted
 from state.shown_values import quote_value
 from state.store import StateStore, StoreCheckpoint, StoreDisk
 from streams.common.topic_partitions import Partition
@@ -48,6 +49,8 @@ class LoggedStore:
     """The progress of expiry in the changelog of a window, session or versioned store."""
     committed_id_hash: int | None = None
     """The hash of the id that `changelog` had when offsets were committed; None if unknown."""
+    damage: str = ""
+    """Why the store is to be emptied although its declaration fits: empty if it can be used."""
 
     def note_changelog_start(self, changelog: ChangelogRange, *, is_accepted: bool) -> None:
         """Note where the changelog begins: what is gone without a loss has expired."""
@@ -65,10 +68,36 @@ class LoggedStore:
 
     Unlike the position, it does not move over markers and aborted records."""
 
+    @property
+    def rebuild_reason(self) -> str:
+        """Return why the store is to be rebuilt before it is used; empty if it can be used.
+
+        Nobody empties it before the changelog was asked whether it has everything.
+        """
+        return self.damage or self.store.rebuild_reason
+
+    def read_checkpoint(self) -> StoreCheckpoint | None:
+        """Return the store's checkpoint; None if it was never written.
+
+        Raises StoreCorrupted, unless it is known that the store is to be rebuilt: then None.
+        """
+        try:
+            return self.store.read_checkpoint()
+        except StoreCorrupted:
+            if not self.rebuild_reason:
+                raise
+            return None
+
     def read_checkpoint_position(self) -> int:
-        """Return the position of the store's checkpoint; 0 if it was never written."""
-        checkpoint = self.store.read_checkpoint()
+        """Return the position of the store's checkpoint; 0 if it has to be rebuilt, or is empty."""
+        checkpoint = None if self.rebuild_reason else self.store.read_checkpoint()
         return 0 if checkpoint is None else checkpoint.position
+
+    def clear_store(self) -> None:
+        """Empty the store, now that it is known that its changelog has everything."""
+        self.store.clear_all_data()
+        self.committed_end = 0
+        self.damage = ""
 
     def take_checkpoint(self, checkpoint: StoreCheckpoint | None, topic_id: str, end: int) -> None:
         """Learn from the store's checkpoint which committed records of a changelog it holds.

@@ -200,6 +200,14 @@ def finish_withdrawn_store(logged: LoggedStore) -> Exception | None:
     return None
 
 
+def log_restored_store(done: RestoreProgress) -> None:
+    """Log that a store has been restored."""
+    log.info(
+        "store %r of task %s is restored: %d records in %.1f s",
+        *(done.store, done.task, done.restored_records, done.elapsed_s),
+    )
+
+
 def to_changelog_entries(messages: Iterable[Any]) -> Iterator[ChangelogEntry]:
     """Yield the changelog entry of each message.
 

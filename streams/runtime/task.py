@@ -256,10 +256,10 @@ class Task:
         self.commit_needed = self.must_commit_positions = False
         self.stores.roll_back_changes()
 
-    def clear_stores(self, store_names: Collection[str]) -> None:
-        """Clear the named stores, which can't be trusted, so that their changelogs restore them."""
+    def distrust_stores(self, store_names: Collection[str], reason: str) -> None:
+        """Have the named stores rebuilt; raise StreamsError for one without a changelog."""
         assert self.state is TaskState.CREATED, f"task {self.name} is {self.state.name}"
-        self.stores.clear_stores(store_names)
+        self.stores.distrust_stores(store_names, reason)
 
     def close(self) -> None:
         """Release stores and directory, whatever fails, and discard what was not committed."""

@@ -23,7 +23,7 @@ from state.store import StateStore, StoreDisk
 from state.write_behind import WriteBehindDisk
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
-from streams.errors import OutcomeUnknown, TopologyRefused
+from streams.errors import OutcomeUnknown, StreamsError, TopologyRefused
 from streams.graph.nodes import StoreSpec, TaskObserver
 from streams.membership.connection import ConnectionLost
 from streams.runtime.assignment import format_task_id
@@ -44,7 +44,7 @@ from streams.runtime.stores import (
 )
 from streams.runtime.task import Task
 from streams.runtime.task_directories import number_directories
-from streams.runtime.task_stores import TaskStores
+from streams.runtime.task_stores import TaskStores, explain_unlogged_damage
 from streams.runtime.topic_ids import find_offsets_of_former_topics
 from streams.topology.build import Topology
 
@@ -353,7 +353,11 @@ class TaskCreator:
             log.warning("task %s waits: %s", task_name, error)
 
     def _open_store(self, directory: str, spec: StoreSpec) -> tuple[StateStore, StoreDisk]:
-        """Open the store that `spec` declares, and clear it if it is corrupt."""
+        """Open the store that `spec` declares, also if it can't be used as it is.
+
+        Raises StreamsError for such a store if it has no changelog. Another is emptied when its
+        changelog is known to have everything (`streams.runtime.changelog_reader`).
+        """
         spec = spec if self._observer is None else refuse_what_is_not_read_back(spec)
         if not spec.persistent:
             memory = MemoryDisk()
@@ -368,12 +372,16 @@ class TaskCreator:
         )
         if is_written_behind(spec):
             disk = WriteBehindDisk(disk, monotonic_s=self._host.monotonic_s)
-        try:
-            return open_store(spec, disk, cache=self._cache), disk
-        except StoreCorrupted as damage:
-            outcome = (
-                "rebuilt from its changelog" if spec.logged else "emptied: it has no changelog"
-            )
-            log.warning("directory %s: %s. It is %s, alone", directory, damage, outcome)
-            disk.clear_all_data()
-            return open_store(spec, disk, cache=self._cache), disk
+        store = open_store(spec, disk, cache=self._cache)
+        if not spec.logged:
+            try:
+                reason = store.rebuild_reason
+                store.raise_if_corrupted()
+            except StoreCorrupted as damage:
+                reason = str(damage)
+            if reason:
+                store.close()
+                path = self._directory.store_path(directory, spec.name)
+                reason = reason if str(path) in reason else f"{reason}, in {path}"
+                raise StreamsError(explain_unlogged_damage(spec.name, reason))
+        return store, disk

@@ -156,14 +156,16 @@ class TaskStores:
         """Return about how many bytes of memory the uncommitted writes of all stores take."""
         return sum(store.uncommitted_bytes for store in self.all_stores().values())
 
-    def clear_stores(self, store_names: Collection[str]) -> None:
-        """Clear the named stores, which can't be trusted, so that their changelogs restore them."""
+    def distrust_stores(self, store_names: Collection[str], reason: str) -> None:
+        """Have the named stores, which can't be trusted, rebuilt from their changelogs.
+
+        Each is cleared when its changelog is known to have everything. Raises StreamsError for one
+        without a changelog: nothing could fill it again, so it is left as it is.
+        """
         for name in store_names:
-            outcome = "rebuilt from its changelog"
             if name in self.unlogged:
-                outcome = "emptied: it has no changelog"
-            log.warning("task %s: store %r is %s", self._task_name, name, outcome)
-            self.all_stores()[name].clear_all_data()
+                raise StreamsError(explain_unlogged_damage(name, reason))
+            self.logged[name].damage = reason
 
     def drain_writes(self) -> None:
         """Serialize the new value of each changed key of every store.
@@ -286,6 +288,15 @@ class TaskStores:
             f"{error}. It is the worker's copy of a global table: start again, and it is "
             "copied anew"
         )
+
+
+def explain_unlogged_damage(name: str, reason: str) -> str:
+    """Return why a store without a changelog is refused that can't be used for `reason`."""
+    return (
+        f"store {name!r} has no changelog that could fill it again, and is left as it is: {reason}."
+        " Go on with the declaration that wrote it, if that was changed, or with a copy of its "
+        "directory; or remove the directory to begin with an empty store"
+    )
 
 
 def _position_in_metadata(store: str, metadata: OffsetMetadata) -> int:

@@ -314,7 +314,7 @@ class ThreadRecovery:
         else:
             tasks.discard_uncommitted_work()
         if isinstance(error, TaskCorrupted) and error.task in tasks.by_name:
-            tasks.by_name[error.task].clear_stores(error.stores)
+            tasks.by_name[error.task].distrust_stores(error.stores, error.reason)
         if isinstance(error, ValueRefused) and error.task in tasks.by_name:
             tasks.by_name[error.task].early_serialization.start_serializing_early()
         parts.on_state_change(ThreadState.REBALANCING)

@@ -81,7 +81,8 @@ def promotions_begin_with_nothing() -> None:
             promoted = original(standby, active)
             standby._dependencies.restorer.run_between_batches(lambda: None)  # it gives them back
             for task in promoted.values():
-                task.clear_stores(list(task.stores.logged))
+                for logged in task.stores.logged.values():
+                    logged.clear_store()
             return promoted
 
         return promote_tasks

@@ -48,7 +48,8 @@ def promotions_that_begin_with_nothing(world: World) -> AbstractContextManager[N
             promoted = original(self, active)
             self._dependencies.restorer.run_between_batches(lambda: None)  # it gives them back
             for task in promoted.values():
-                task.clear_stores(list(task.stores.logged))
+                for logged in task.stores.logged.values():
+                    logged.clear_store()
             return promoted
 
         return promote

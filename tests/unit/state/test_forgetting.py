@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from state.errors import StateError, StoreCorrupted
 from state.expiring import ExpiringStore
 from state.keys import pack_time
 from state.memory import MemoryDisk
@@ -174,9 +175,7 @@ def test_a_deletion_stays_while_an_older_version_could_come_back_without_it() ->
         assert store.get(b"a") is None
 
 
-def test_a_store_whose_retention_was_changed_is_emptied_and_caught_up(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_store_whose_retention_was_changed_is_left_as_it_is_until_it_is_cleared() -> None:
     disk = MemoryDisk()
 
     def opened(minutes: int) -> WindowStore[str]:
@@ -186,14 +185,37 @@ def test_a_store_whose_retention_was_changed_is_emptied_and_caught_up(
     store = opened(10)
     store.put("k", "v", 9 * MINUTE_MS, 0)
     changelog = commit(store)
-    assert opened(10).fetch("k", 9 * MINUTE_MS) == "v"
-    assert caplog.text == ""
+    assert opened(10).rebuild_reason == ""
     store = opened(30)
-    assert store.read_checkpoint() is None
-    assert "'w' is emptied" in caplog.text
+    assert "retention or its grace was changed" in store.rebuild_reason
+    checkpoint = store.read_checkpoint()
+    assert checkpoint is not None
+    assert (checkpoint.position, store.stream_time_ms) == (1, -1)
+    with pytest.raises(StateError, match="'w' is not used as it is: its kind"):
+        store.fetch("k", 9 * MINUTE_MS)
+    with pytest.raises(StateError, match="'w' is not used as it is: its kind"):
+        store.replay_changelog(changelog, StoreCheckpoint(1, "t"))
+    assert opened(10).fetch("k", 9 * MINUTE_MS) == "v"  # the former declaration goes on
+    store.clear_all_data()
+    assert store.rebuild_reason == ""
     store.replay_changelog(changelog, StoreCheckpoint(1, "t"))
     assert store.fetch("k", 9 * MINUTE_MS) == "v"
     assert opened(30).fetch("k", 9 * MINUTE_MS) == "v"
+
+
+def test_a_damaged_store_is_opened_and_left_as_it_is() -> None:
+    class Damaged(MemoryDisk):
+        def read_checkpoint(self) -> StoreCheckpoint | None:
+            raise StoreCorrupted("w", "/state", "bad block")
+
+        def clear_all_data(self) -> None:
+            raise AssertionError("it is cleared, and nobody has asked the changelog")
+
+    store = WindowStore[str](
+        "w", Damaged(), CODECS, retention_ms=MINUTE_MS, window_size_ms=MINUTE_MS
+    )
+    with pytest.raises(StoreCorrupted, match="bad block"):
+        store.read_checkpoint()
 
 
 @pytest.mark.parametrize("kind", [WindowStore, SessionStore])

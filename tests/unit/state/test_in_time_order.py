@@ -94,6 +94,8 @@ def test_a_store_that_was_not_kept_by_time_is_caught_up_from_its_changelog() -> 
     plain.put(Windowed("k", 1, 2), "v", 0)
     drained = commit(plain)
     store = sessions(disk)
+    assert "now sessions in segments of" in store.rebuild_reason
+    store.clear_all_data()
     assert store.read_checkpoint() is None
     store.replay_changelog(drained, StoreCheckpoint(1, "t"))
     assert [each for each, _, _ in store.entries_in_time_order(0, 5)] == [Windowed("k", 1, 2)]

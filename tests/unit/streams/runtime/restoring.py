@@ -118,13 +118,18 @@ class Restoring:
         changelog: Partition = CHANGELOG,
         written_ms: int = 1_000_000,
         disk: MemoryDisk | None = None,
+        topic_id: str | None = None,
+        **fields: Any,
     ) -> LoggedStore:
-        """Return a store with these contents as of `position`; with None it was never written."""
+        """Return a store with these contents as of `position`; with None it was never written.
+
+        `fields` are further ones of its checkpoint.
+        """
         disk = disk or MemoryDisk()
-        topic_id = self.kafka.topic_ids[changelog.topic]
+        topic_id = self.kafka.topic_ids[changelog.topic] if topic_id is None else topic_id
         if held is not None:
             changes = {k.encode(): struct.pack(">q", 0) + v.encode() for k, v in held.items()}
-            disk.write_changes(changes, StoreCheckpoint(position, topic_id, written_ms))
+            disk.write_changes(changes, StoreCheckpoint(position, topic_id, written_ms, **fields))
         spec = StoreSpec(name=changelog.topic, key=serdes.string, value=serdes.string)
         store = open_store(spec, disk)
         return LoggedStore(store, changelog, "", changelog_position=0)

@@ -238,7 +238,7 @@ def test_a_damaged_store_is_rebuilt_when_it_is_opened_and_the_log_says_why(
     (world.directory.store_path("0_0", "c") / "CURRENT").write_text("nothing\n")
     assert world.replayed() == 3
     assert "is damaged" in caplog.text
-    assert "It is rebuilt from its changelog, alone" in caplog.text
+    assert "store 'c' of task 0_0 is rebuilt from its changelog: store 'c' in" in caplog.text
     assert world.replayed() == 0
 
 
