@@ -288,8 +288,8 @@ class StreamsPartitionAssignor:
         """Return whether input partitions have changed since tasks were assigned; for the leader.
 
         A leader that has not assigned, since it came back as a static member, compares what its
-        assignment says; a leader of an earlier release says nothing. Internal topics whose settings
-        were not read before are checked.
+        assignment says; a leader of an earlier release says nothing. The settings of internal
+        topics are checked again.
 
         Raises: StreamsError where an input does not exist any more, or an internal topic would lose
         records. Source: KafkaConsumer's leader,
@@ -297,7 +297,7 @@ class StreamsPartitionAssignor:
         """
         existing = self._admin.fetch_partition_counts()
         own = self._require_input_counts(existing)
-        self._topic_check.check_topics(existing)
+        self._topic_check.check_topics_again(existing)
         if self._assigned_input_counts is None:
             if self._adopted_inputs_hash not in (0, hash_partition_counts(own)):
                 return True

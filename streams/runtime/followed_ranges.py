@@ -95,6 +95,7 @@ class FollowedRangeFetcher:
         restored: the store may be the one copy of what was lost. It is also left as it is while
         those offsets can't be known.
         """
+        start: RestoreStart | None
         try:
             if logged_store.is_source_topic:
                 start = find_source_restore_start(

@@ -8,6 +8,9 @@
     settings that can't be read at the moment       a warning; they are read again with each look at
                                                     the inputs
     settings that may not be read                   a warning names the right
+    a setting that somebody has altered since then  it is altered back with the next look at the
+      and that loses records                        inputs; if it can't be, one warning has the
+                                                    command, and the application goes on
 
 Which settings these are is decided in `streams.runtime.internal_topic_settings`. A topic that was
 created just now is looked at with the inputs, since the brokers may not have heard of it yet: if
@@ -37,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class InternalTopicCheck:
-    """Checks each internal topic of an application once: changelogs, repartition topics, ledger.
+    """Checks the internal topics of an application: changelogs, repartition topics, ledger.
 
     `bootstrap_servers` are the addresses in printed commands.
     """
@@ -54,6 +57,10 @@ class InternalTopicCheck:
         self._lags_ms = find_cut_lags(topology, config.cut_retention_ms)
         self._unread = set(self._needed)
         self._is_told_unread = False
+        self._unreadable: set[str] = set()
+        """The topics whose settings this user may not read."""
+        self._told_changes: dict[str, dict[str, str]] = {}
+        """What a topic needs that could not be altered while the application ran."""
 
     def check_topics(self, existing_topics: Collection[str]) -> None:
         """Check those of the existing topics that are internal and were not checked before.
@@ -69,6 +76,26 @@ class InternalTopicCheck:
         self._unread -= found.keys()
         self._warn_of_unwise_settings(found)
 
+    def check_topics_again(self, existing_topics: Collection[str]) -> None:
+        """Check all internal topics among the existing ones, also those that were right before.
+
+        It takes one request. Call it while tasks run, every `metadata_max_age_ms` at most.
+
+        Raises: StreamsError as `check_topics`, for a topic that was not checked before.
+        """
+        self.check_topics(existing_topics)
+        known = self._needed.keys() - self._unread - self._unreadable
+        topics = known.intersection(existing_topics)
+        for topic, settings in self._fetch_settings(topics).items() if topics else ():
+            try:
+                self._mend_settings(topic, settings)
+                self._told_changes.pop(topic, None)
+            except StreamsError as error:
+                changes = find_losing_settings(self._needed[topic], settings)
+                if self._told_changes.get(topic) != changes:
+                    self._told_changes[topic] = changes
+                    log.warning("somebody has altered it: %s", error)
+
     def _fetch_settings(self, topics: Collection[str]) -> dict[str, dict[str, str]]:
         """Fetch the settings in force of topics; those that can't be read are left out and told."""
         found: dict[str, dict[str, str]] = {}
@@ -80,6 +107,7 @@ class InternalTopicCheck:
                     found |= self._admin.fetch_topic_settings([topic])
                 except AuthorizationError as error:
                     self._unread.discard(topic)
+                    self._unreadable.add(topic)
                     log.warning(
                         "the settings of internal topic %r are not checked: %s", topic, error
                     )

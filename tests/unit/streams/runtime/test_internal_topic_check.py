@@ -146,6 +146,41 @@ def test_a_topic_that_loses_records_and_may_not_be_altered_ends_the_leader_that_
         leader.look_at_inputs()
 
 
+@pytest.mark.parametrize(
+    ("topic", "wrong", "right"),
+    [(CHANGELOG, "cleanup.policy=delete", "compact"), (REPARTITION, "retention.ms=60000", "-1")],
+)
+def test_what_somebody_alters_while_the_application_runs_is_altered_back(
+    caplog: pytest.LogCaptureFixture, topic: str, wrong: str, right: str
+) -> None:
+    leader = Leader()
+    leader.start()
+    leader.look_at_inputs()
+    assert not caplog.text
+    name, _, value = wrong.partition("=")
+    leader.has(topic, **{name: value})
+    before = leader.admin.script.calls.count("admin.fetch_topic_settings")
+    leader.look_at_inputs()
+    assert leader.admin.script.calls.count("admin.fetch_topic_settings") == before + 1
+    assert leader.kafka.topic_settings[topic] == {name: right}
+    assert f"{topic!r} would have lost records: altered {wrong} (now {right})" in caplog.text
+
+
+def test_what_can_not_be_altered_back_is_told_once_with_the_command_and_ends_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    leader = Leader()
+    leader.start()
+    leader.has(CHANGELOG, cleanup_policy="delete")
+    for _ in range(3):
+        error = AuthorizationError("AlterConfigs", "topic", CHANGELOG)
+        leader.admin.script.fail("admin.alter_topic_settings", error)
+        leader.look_at_inputs()
+    (told,) = [each for each in caplog.records if each.levelno == logging.WARNING]
+    assert "somebody has altered it" in told.getMessage()
+    assert f"{COMMAND} {CHANGELOG} --add-config 'cleanup.policy=compact'" in told.getMessage()
+
+
 def test_what_is_unwise_is_told_once_for_all_topics_that_share_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
