@@ -85,9 +85,22 @@ class FirstStarts:
         return Beginning.NOW if first.at_ms == now_ms else Beginning.EARLIER
 
 
-def log_beginning(beginning: Beginning, partition: Partition, offset: int, policy: str) -> None:
-    """Log where a partition without a committed offset begins, and why."""
+def log_beginning(
+    beginning: Beginning, partition: Partition, offset: int, policy: str, start_offset: int = 0
+) -> None:
+    """Log where a partition without a committed offset begins, and why.
+
+    `start_offset` is its first one. Records that a first start skips are a warning: a stateless
+    application can't tell it from one whose input was made again, with which its offsets went.
+    """
     level, reason = _REASONS[beginning]
+    if beginning is Beginning.NOW and offset > start_offset:
+        level = logging.WARNING
+        reason += (
+            f", and what it holds from {start_offset} on is skipped. If topic {partition.topic!r} "
+            "was deleted and created again while the application was stopped, that is all of the "
+            "new one (docs/what-happens-when.md#limits)"
+        )
     log.log(
         level,
         "nothing is committed for %s: it begins at %d, %s (auto_offset_reset=%s)",

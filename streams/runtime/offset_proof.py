@@ -44,6 +44,7 @@ from streams.runtime.offset_refusals import (
     describe_missing_offsets,
     explain_missing,
     explain_untrusted,
+    find_offsets_left,
 )
 from streams.runtime.task_stores import TaskStores
 
@@ -138,10 +139,12 @@ def prove_offsets(
     known = [decode_metadata(text) for text in texts]
     missing = sorted(p for p in partitions if p not in committed)
     if lost := [p for p in missing if p not in deleted and is_lost(p.topic, known)]:
+        # Of a task without changelogs only its own offsets are known.
+        left = find_offsets_left(lost, {**witnesses, **committed}) if names or own else None
         return OffsetProof(
             group,
-            describe_missing_offsets(group, lost),
-            ways_out=explain_missing(lost, internal_topics),
+            describe_missing_offsets(group, lost, left),
+            ways_out=explain_missing(lost, internal_topics, left),
         )
     positions = {
         each.changelog: committed[each.changelog].offset if each.changelog in committed else 0

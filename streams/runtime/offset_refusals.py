@@ -14,11 +14,42 @@ Each way out works as it stands (`streams.command_lines`), for what is still the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from streams.command_lines import format_command
-from streams.common.topic_partitions import Partition
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.runtime.offset_metadata import decode_metadata, has_metadata_of_streams
 
 RESTORE = "group restore-offsets"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsLeft:
+    """Says what a group still has of its offsets, where some are gone.
+
+    Offsets expire all together, and go with their topic: `kept_topics` have not been made again.
+    """
+
+    is_empty: bool
+    kept_topics: frozenset[str]
+
+
+def find_offsets_left(
+    lost: Collection[Partition], committed: Mapping[Partition, OffsetAndMetadata]
+) -> OffsetsLeft:
+    """Return what is left of the offsets of a group, by all that are `committed`.
+
+    The `lost` are not known to be of topics that were made again: an offset of the same task that
+    names the topic's id says that they were not, as does one of another partition of the topic.
+    """
+    own = {p: held for p, held in committed.items() if has_metadata_of_streams(held.metadata)}
+    kept = {p.topic for p in own}
+    for partition in lost:
+        beside = [h for p, h in own.items() if p.number == partition.number]
+        told = (decode_metadata(h.metadata).topic_id_hash(partition.topic) for h in beside)
+        if any(each is not None for each in told):
+            kept.add(partition.topic)
+    return OffsetsLeft(not committed, frozenset(kept))
 
 
 def explain_loss(partition: Partition, offset: int, start_offset: int) -> str:
@@ -86,12 +117,25 @@ def explain_gone(offsets: Mapping[Partition, int], policy: str) -> str:
     )
 
 
-def describe_missing_offsets(group: str, partitions: Collection[Partition]) -> str:
-    """Return that inputs have no committed offset any more, and what may be the reason."""
+def describe_missing_offsets(
+    group: str, partitions: Collection[Partition], left: OffsetsLeft | None = None
+) -> str:
+    """Return that inputs have no committed offset any more, and what may be the reason.
+
+    `left` is what the group still has, None where that is not known. The likeliest comes first.
+    """
+    made_again = "the topic was deleted and created again, and brokers deleted its offsets with it"
+    expired = "have expired (offsets.retention.minutes)"
+    if left is None:
+        reason = f"they {expired}, or were deleted; or {made_again}"
+    elif left.is_empty:
+        reason = f"all of its offsets {expired}, or the group was deleted; or {made_again}"
+    elif {p.topic for p in partitions} <= left.kept_topics:
+        reason = "a tool has deleted them; the topic is still the one that was read"
+    else:
+        reason = f"{made_again}; or a tool has deleted them"
     return (
-        f"group {group!r} has no committed offset for {', '.join(map(str, partitions))}: the topic "
-        "was deleted and created again, and brokers deleted its offsets with it; or it has "
-        "expired (offsets.retention.minutes), or was deleted itself"
+        f"group {group!r} has no committed offset for {', '.join(map(str, partitions))}: {reason}"
     )
 
 
@@ -104,23 +148,31 @@ def describe_foreign_offsets(group: str, offsets: Mapping[Partition, int]) -> st
     )
 
 
-def explain_missing(lost: Collection[Partition], internal_topics: Collection[str]) -> str:
+def explain_missing(
+    lost: Collection[Partition],
+    internal_topics: Collection[str],
+    left: OffsetsLeft | None = None,
+) -> str:
     """Return the ways out where inputs have no committed offset and state rests on them.
 
-    Whether their topics were made again is not known.
+    `left` is what the group still has, None where that is not known. What is for topics that were
+    made again comes last where that is unlikely, and not at all for those that were not.
     """
-    ways_out = ""
-    topics = {p.topic for p in lost}
+    topics = {p.topic for p in lost} - (set() if left is None else left.kept_topics)
+    new_topics = ""
     if between := topics.intersection(internal_topics):
-        ways_out = f"If they were made again: {explain_lost_between_steps(between)}. "
+        new_topics = f"If they were made again: {explain_lost_between_steps(between)}. "
     if inputs := topics.difference(internal_topics):
         names = ", ".join(map(repr, sorted(inputs)))
-        ways_out += f"If {names} was made again, {offer_new_topics(inputs)}. "
-    return (
-        f"{ways_out}Else, {offer_ledger()}; or set offsets that you know with Kafka's tools, and "
-        f"take them with {offer_acceptance()}; or start over with {offer_reset()} "
-        "(docs/operations.md)"
+        new_topics += f"If {names} was made again, {offer_new_topics(inputs)}. "
+    others = (
+        f"{offer_ledger()}; or set offsets that you know with Kafka's tools, and take them with "
+        f"{offer_acceptance()}; or start over with {offer_reset()} (docs/operations.md)"
     )
+    is_likely = left is not None and not left.is_empty
+    if new_topics and is_likely:
+        return f"{new_topics}Else, {others}"
+    return f"{others[0].upper()}{others[1:]}. {new_topics}".rstrip()
 
 
 def explain_unproven(

@@ -270,9 +270,10 @@ class OffsetResetter:
         # If its first records have expired they were not read: the position is out of range.
         offsets |= dict.fromkeys(by_beginning[Beginning.ADDED], 0)
         offsets |= self._admin.fetch_earliest_offsets(by_beginning[Beginning.UNKNOWN])
+        starts = self._admin.fetch_earliest_offsets(by_beginning[Beginning.NOW])
         for beginning, found in by_beginning.items():
-            for partition in sorted(found):
-                log_beginning(beginning, partition, offsets[partition], policy.strategy.value)
+            for p in sorted(found):
+                log_beginning(beginning, p, offsets[p], policy.strategy.value, starts.get(p, 0))
         return offsets
 
     def find_reset_offsets(self, out_of_range: Mapping[Partition, int]) -> dict[Partition, int]:

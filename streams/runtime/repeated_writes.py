@@ -46,6 +46,7 @@ from streams.runtime.offset_refusals import (
     describe_missing_offsets,
     explain_missing,
     explain_untrusted,
+    find_offsets_left,
 )
 from streams.runtime.partition_group import NO_TIME
 from streams.topology.build import Topology
@@ -222,8 +223,9 @@ class RepeatedWriteCheck:
             problem = describe_foreign_offsets(application_id, foreign)
             ways_out = explain_untrusted()
         else:
-            problem = describe_missing_offsets(application_id, lost)
-            ways_out = explain_missing(lost, self._topology.repartition_topics)
+            left = find_offsets_left(lost, self._fetch_committed(None).offsets)
+            problem = describe_missing_offsets(application_id, lost, left)
+            ways_out = explain_missing(lost, self._topology.repartition_topics, left)
         topics = ", ".join(sorted(self._topics_before_stores[number]))
         raise PositionRefused(
             f"{problem}, though records that were made of the input's went through {topics} into a "

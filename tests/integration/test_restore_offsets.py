@@ -157,7 +157,9 @@ def test_an_input_made_again_goes_on_by_the_command_that_the_refusal_offers(
     restored = create()
     restored.count(100)
     topics.make_again(topics.source)
-    refusal = restored.expect_refusal("was deleted and created again.*or it has expired")
+    refusal = restored.expect_refusal(
+        "all of its offsets have expired.*was deleted and created again"
+    )
     done = restored.paste(refusal, "--made-again", "--yes")
     assert done.exit_code == 0, done.output
     restored.count(20)

@@ -67,6 +67,11 @@ def test_all_partitions_of_a_first_start_begin_at_their_ends(
     assert written(kafka) == [b"AFTER"]
     assert told_first_start(kafka, SECOND) == FirstStart(1_000_000, 2)
     assert "nothing is committed for in[1]: it begins at 1, as the policy says" in caplog.text
+    told = {
+        r.levelname: r.getMessage() for r in caplog.records if "as the policy" in r.getMessage()
+    }
+    assert "in[0]" in told["INFO"]  # nothing of it is skipped
+    assert "what it holds from 0 on is skipped. If topic 'in' was deleted" in told["WARNING"]
 
 
 @pytest.mark.parametrize("is_running", [True, False], ids=["running", "stopped"])
