@@ -11,6 +11,7 @@ import json
 import math
 import pickle
 from collections.abc import Callable
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -25,6 +26,7 @@ from streams.serdes import Serde
 from streams.serdes.json_exactness import deserialize_exactly
 from streams.spark.reconciliation.derivation.executors import pickle_for_executors
 from streams.spark.serdes.json_writing import find_not_finite
+from streams.spark.serdes.python_values import to_python_values
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -79,7 +81,25 @@ def to_bytes_column(
             f"column {column_name!r} is of type {data_type.simpleString()}, and the application's "
             f"serde there is {serde.name}: cast it, or give the bytes themselves (BINARY)"
         )
-    return _apply_in_python(pickled, pa.binary(), _serialize_value)(column)
+
+    def serialize_batch(values: pa.Array) -> pa.Array:
+        return serialize_column(values, column_name, pickle.loads(pickled))
+
+    serialized: Column = arrow_udf(serialize_batch, "binary")(  # type: ignore[call-overload]
+        column
+    )
+    return serialized
+
+
+def serialize_column(column: pa.Array, column_name: str, serde: Serde[Any]) -> pa.Array:
+    """Serialize an Arrow array of a user's values; null stays null.
+
+    Raises ConfigError for a value that the serde refuses, and UserError for one that Python does
+    not have, as a time beyond the year 9999.
+    """
+    values = to_python_values(column, column_name, serde.name)
+    found = [None if each is None else _serialize_value(serde, each) for each in values]
+    return pa.array(found, pa.binary())
 
 
 def to_canonical_bytes(data: Column, serde: Serde[Any]) -> Column:
@@ -136,8 +156,7 @@ def are_close(one: Any, other: Any, tolerance: float) -> bool:
     if isinstance(one, float) or isinstance(other, float):
         if not isinstance(one, int | float) or not isinstance(other, int | float):
             return False
-        both_nan = math.isnan(one) and math.isnan(other)
-        return both_nan or math.isclose(one, other, rel_tol=0.0, abs_tol=tolerance)
+        return _are_numbers_close(one, other, tolerance)
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(
             are_close(one[k], other[k], tolerance) for k in one
@@ -146,6 +165,22 @@ def are_close(one: Any, other: Any, tolerance: float) -> bool:
         pairs = zip(one, other, strict=False)
         return len(one) == len(other) and all(are_close(a, b, tolerance) for a, b in pairs)
     return bool(one == other)
+
+
+def _are_numbers_close(one: float, other: float, tolerance: float) -> bool:
+    """Return whether two numbers differ by the tolerance at most; an int keeps all of its digits.
+
+    2^53 + 1, which no float equals, is not 2.0^53, and one of 400 digits not infinite.
+    """
+    if not (_is_finite(one) and _is_finite(other)):
+        return one == other or (one != one and other != other)
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=0.0, abs_tol=tolerance)
+    return abs(Fraction(one) - Fraction(other)) <= tolerance
+
+
+def _is_finite(number: float) -> bool:
+    return isinstance(number, int) or math.isfinite(number)
 
 
 def _list_fields(value: Any) -> dict[str, Any]:
@@ -193,8 +228,8 @@ def format_value(serde: Serde[Any], data: bytes) -> str:
     except TypeError:
         pass
     try:
-        return repr(value)
-    except RecursionError:
+        return repr(value).encode(errors="backslashreplace").decode()
+    except Exception:  # what a user's class raises, and RecursionError
         return "0x" + data.hex()
 
 
