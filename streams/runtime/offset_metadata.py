@@ -12,7 +12,7 @@ nothing in between (punctuations alone).
     2         `M2.` and, in base64: partition time (int64, -1 none), then for each store with a
               changelog the CRC-32 of its name and its position (uint32, int64), then for each
               step with a time of its own that of `time of <step>` and the time, for each store
-              with a ttl that of `time of expiry of <store>` and the time, then that of
+              with a ttl that of `time of expiry of <store>` and the time, other entries, that of
               `number of the commit` and the number, then, where a task has several inputs, for
               each that of `input <topic>` and 1, then, where a reset policy chose where a partition
               began, those of `first start` and `partitions at the first start`, then for each input
@@ -46,6 +46,7 @@ import orjson
 
 from streams.errors import ConfigError
 from streams.graph.nodes import StoreKind
+from streams.runtime.preset_offsets import PRESET_ENTRY
 from streams.runtime.window_expiry import name_expiry_entries
 from streams.topology.build import Subtopology, Topology
 
@@ -276,6 +277,7 @@ def check_metadata_sizes(topology: Topology, limit_bytes: int) -> None:
                 _COMMIT_NUMBER_NAME,
                 *_list_expiry_names(sub),
                 *_MARK_NAMES,
+                PRESET_ENTRY,
                 *_FIRST_START_NAMES,
                 *map(_input_name, sub.sources),
                 *map(_topic_id_name, sub.sources),

@@ -11,7 +11,9 @@ has no committed offset, or one that a tool has set, is refused before it reads 
 
     what else the group has committed               why the input has no offset
     an offset of the same topic                     the partition was never read: workers start
-                                                    one after the other, or it was added
+                                                    one after the other, or it was added; an offset
+                                                    that a tool has set was there before the first
+                                                    start, unless that offset says that none was
     an offset of another input of the               the input was added to the topology, unless that
     sub-topology                                    offset was committed together with one of it
     an offset of a topic that is not read any more  the input takes the place of that one
@@ -22,6 +24,10 @@ who has written before, in a first start, has an offset then. At least once the 
 task begins are committed before it reads a record, to the same end. A log that was purged of
 aborted records alone proves nothing: the purge goes by offsets that were committed, whose metadata
 then name no time of a record.
+
+Offsets that were set before a first start and afterwards are told apart by what each task commits:
+it says whether a partition of its inputs' topics had such an offset when the task started. One that
+was set is committed by the application itself before a record is read.
 """
 
 from __future__ import annotations
@@ -49,6 +55,7 @@ from streams.runtime.offset_refusals import (
     find_offsets_left,
 )
 from streams.runtime.partition_group import NO_TIME
+from streams.runtime.preset_offsets import PRESET_ENTRY
 from streams.topology.build import Topology
 from streams.topology.topics_before_stores import find_topics_before_stores
 
@@ -60,10 +67,12 @@ class UntrustedInputs(NamedTuple):
     """Holds inputs without an offset that the group has committed itself.
 
     `inputs` are all of them, `waiting` those of which it is not known yet whether they are lost.
+    `preset_by_task` says of each task that was checked what `PRESET_ENTRY` names.
     """
 
     inputs: list[Partition]
     waiting: list[Partition]
+    preset_by_task: dict[str, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +80,18 @@ class _GroupOffsets:
     """Holds what the group has committed itself, decoded.
 
     `is_pending`: a transaction is open that may commit the first offset of an input.
+    `has_preset`: an offset of an input was set by a tool.
     """
 
     by_partition: Mapping[Partition, OffsetMetadata]
     is_pending: bool
+    has_preset: bool = False
+
+    @property
+    def denies_presets(self) -> bool:
+        """Return whether a tool had set no offset when tasks started, as far as they say."""
+        said = {each.find_entry(PRESET_ENTRY) for each in self.by_partition.values()}
+        return 0 in said and 1 not in said
 
     def has_topic(self, topic: str) -> bool:
         """Return whether there is an offset of a partition of the topic."""
@@ -91,20 +108,27 @@ class _UntrustedInputs:
     """Holds inputs of one sub-topology without an offset that the group has committed itself.
 
     Those that are `lost` had one, as other offsets of their tasks say; `unexplained` are the rest.
+    `is_settled`: all offsets of the tasks say that none was set by a tool.
     """
 
+    tasks: list[str] = field(default_factory=list)
+    is_settled: bool = True
     lost: list[Partition] = field(default_factory=list)
     unexplained: list[Partition] = field(default_factory=list)
 
     def add_inputs(
         self,
+        task: str,
         partitions: Collection[Partition],
         committed: Mapping[Partition, OffsetAndMetadata],
         deleted: Collection[Partition],
     ) -> None:
         """Add the inputs of one task; those that were added to it later are in order."""
+        self.tasks.append(task)
         own = _select_own({p: committed[p] for p in partitions if p in committed})
         untrusted = [p for p in partitions if p not in own and p not in deleted]
+        said = {each.find_entry(PRESET_ENTRY) for each in own.values()}
+        self.is_settled &= not untrusted and said == {0}
         if own:
             known = own.values()
             self.lost += [p for p in untrusted if any(m.names_input(p.topic) for m in known)]
@@ -146,22 +170,26 @@ class RepeatedWriteCheck:
         Raises: PositionRefused for an input whose offset is lost, or was set by a tool;
         OutcomeUnknown where no broker answers.
         """
-        inputs, waiting = list[Partition](), list[Partition]()
+        found = UntrustedInputs([], [], {})
         by_number: dict[int, _UntrustedInputs] = defaultdict(_UntrustedInputs)
         for name, partitions in partitions_by_task.items():
             if self.guards_task(name):
-                by_number[_find_number(name)].add_inputs(partitions, committed, deleted)
+                by_number[_find_number(name)].add_inputs(name, partitions, committed, deleted)
         for number, untrusted in by_number.items():
-            if not untrusted.lost and not untrusted.unexplained:
+            if untrusted.is_settled:
+                found.preset_by_task.update(dict.fromkeys(untrusted.tasks, False))
                 continue
-            inputs += [*untrusted.lost, *untrusted.unexplained]
-            is_written = self._is_written(number)
+            inputs = [*untrusted.lost, *untrusted.unexplained]
+            is_written = self._is_written(number) if inputs else False
+            group = self._fetch_group_offsets(number)
+            found.preset_by_task.update(dict.fromkeys(untrusted.tasks, group.has_preset))
+            found.inputs.extend(inputs)
             if is_written is None:
-                waiting += [*untrusted.lost, *untrusted.unexplained]
+                found.waiting.extend(inputs)
             elif is_written:
-                waiting += self._explain_inputs(number, untrusted)
+                found.waiting.extend(self._explain_inputs(untrusted, group, committed))
                 self._refuse_lost(number, sorted(untrusted.lost), committed)
-        return UntrustedInputs(inputs, waiting)
+        return found
 
     def _is_written(self, number: int) -> bool | None:
         """Return whether a sub-topology has committed a record; None if that is not known yet."""
@@ -197,14 +225,23 @@ class RepeatedWriteCheck:
         counts = self._admin.fetch_partition_counts()
         return [Partition(topic, n) for topic in sorted(topics) for n in range(counts[topic])]
 
-    def _explain_inputs(self, number: int, untrusted: _UntrustedInputs) -> list[Partition]:
+    def _explain_inputs(
+        self,
+        untrusted: _UntrustedInputs,
+        group: _GroupOffsets,
+        committed: Mapping[Partition, OffsetAndMetadata],
+    ) -> list[Partition]:
         """Find which unexplained inputs are lost, and return those that are not known yet."""
-        if not untrusted.unexplained:
-            return []
-        group = self._fetch_group_offsets(number)
-        left = [p for p in untrusted.unexplained if not group.has_topic(p.topic)]
+        left = []
+        for partition in untrusted.unexplained:
+            if not group.has_topic(partition.topic):
+                left.append(partition)
+            elif partition in committed and group.denies_presets:
+                untrusted.lost.append(partition)
         if group.is_pending:
             return left
+        if left and not group.by_partition:
+            group = self._fetch_former_offsets()
         untrusted.lost += [p for p in left if group.knows_input(p.topic)]
         return []
 
@@ -239,8 +276,10 @@ class RepeatedWriteCheck:
         # All of a group's offsets would not name those whose first commit is under way.
         held = self._fetch_committed(self._list_partitions(sources))
         own = _select_own(held.offsets)
-        if own or held.pending:
-            return _GroupOffsets(own, is_pending=bool(held.pending))
+        return _GroupOffsets(own, bool(held.pending), len(own) < len(held.offsets))
+
+    def _fetch_former_offsets(self) -> _GroupOffsets:
+        """Fetch the offsets of topics that the application does not read any more."""
         read = set(self._topology.source_topics)
         everything = self._fetch_committed(None).offsets
         former = {p: each for p, each in everything.items() if p.topic not in read}

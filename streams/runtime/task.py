@@ -120,6 +120,7 @@ class Task:
         """The committed records of the stores that the committed offsets account for."""
         self.uncommitted_inputs: list[Partition] = []
         """The input partitions for which no offset had been committed."""
+        self.start_entries: Mapping[str, int] = {}  # of the metadata, if there is room
         self.topic_ids: Mapping[str, int] = {}
         """The hash of the id of each input topic, where the brokers have ids."""
         self._changelog_ids: Mapping[str, int] = {}
@@ -148,7 +149,7 @@ class Task:
         # Of several inputs one may lose its offset: those of the others name it.
         self._input_topics = topics if len(topics) > 1 else ()
         # Without room nothing proves that records have expired: then none are deleted.
-        named_count = len(stores.logged) + len(self.timed_steps) + stores.count_expiry_entries()
+        named_count = len(stores.logged) + len(self.timed_steps) + stores.count_expiry_entries() + 1
         stores.names_expired = fit_entries(named_count, metadata_bytes_max)
         self._lock = lock
         self.early_serialization = EarlySerialization(stores.all_stores, self._is_processing_record)
@@ -301,8 +302,7 @@ class Task:
     def committable_offsets(self) -> list[tuple[Partition, OffsetAndMetadata]]:
         """Return the offset to commit of each input partition, with store positions as metadata.
 
-        Every input partition is committed each time, so the transaction of a task that has only
-        punctuated is fenced like any other (decision 9).
+        All are committed each time: so one that has only punctuated is fenced, too (decision 9).
 
         Raises: OutcomeUnknown if a changelog record was not delivered; the fatal error that user
         code may have caught.
@@ -328,7 +328,7 @@ class Task:
             topic_ids=self.topic_ids,
             changelog_ids=self._changelog_ids,
             is_at_least_once=not self._is_transactional,
-            entries=expired,
+            entries={**expired, **(self.start_entries if self.stores.names_expired else {})},
         )
         return [
             (p, OffsetAndMetadata(o, encode(times.get(p, NO_TIME), first_start=starts.get(p))))

@@ -35,6 +35,7 @@ from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX, decode_metadata
 from streams.runtime.offset_proof import OffsetProof, prove_offsets
 from streams.runtime.offset_reset import OffsetResetter
+from streams.runtime.preset_offsets import PRESET_ENTRY
 from streams.runtime.repeated_writes import RepeatedWriteCheck, UntrustedInputs
 from streams.runtime.restore_start import start_restoring_task
 from streams.runtime.stores import (
@@ -227,8 +228,8 @@ class TaskCreator:
         positions |= self._offset_resetter.find_offsets_in_new_topics(former)
         # A policy might choose others another time, and what is known of a topic is not kept.
         chosen = {*former, *deleted, *(fresh if self._offset_resetter.may_choose_otherwise else ())}
-        if not self._is_transactional:  # what is written before a commit stays
-            chosen |= set(untrusted.inputs)
+        # At least once what is written before a commit stays; what a tool has set is taken once.
+        chosen |= {p for p in untrusted.inputs if p in known or not self._is_transactional}
         for task in stable:
             mine = {p: known[p] for p in task.partitions if p in known}
             start_restoring_task(
@@ -238,6 +239,8 @@ class TaskCreator:
                 proofs[task.name],
                 must_commit_positions=not chosen.isdisjoint(task.partitions),
             )
+            if (preset := untrusted.preset_by_task.get(task.name)) is not None:
+                task.start_entries = {PRESET_ENTRY: int(preset)}
             topics = {p.topic for p in task.partitions}
             task.topic_ids = {t: topic_ids[t] for t in sorted(topics & topic_ids.keys())}
             task.first_starts = self._offset_resetter.find_first_starts(
@@ -254,7 +257,7 @@ class TaskCreator:
     ) -> UntrustedInputs:
         """Return the inputs whose records may be in repartition topics. Raises PositionRefused."""
         if self._repeated_writes is None:
-            return UntrustedInputs([], [])
+            return UntrustedInputs([], [], {})
         by_task = {task.name: task.partitions for task in tasks}
         return self._repeated_writes.check_inputs(by_task, committed, deleted)
 

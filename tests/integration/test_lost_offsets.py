@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -38,10 +38,12 @@ def delete_group(topics: Topics) -> None:
     admin.delete_consumer_groups([topics.application])[topics.application].result(HANG_LIMIT_S)
 
 
-def set_offsets(topics: Topics, offset: int, topic: str = "") -> None:
+def set_offsets(
+    topics: Topics, offset: int, topic: str = "", numbers: Iterable[int] = range(PARTITIONS)
+) -> None:
     """Set a topic's offsets, the input's by default, as `kafka-consumer-groups` does."""
     admin = AdminClient({"bootstrap.servers": topics.servers})
-    partitions = [TopicPartition(topic or topics.source, n, offset) for n in range(PARTITIONS)]
+    partitions = [TopicPartition(topic or topics.source, n, offset) for n in numbers]
     request = [ConsumerGroupTopicPartitions(topics.application, partitions)]
     answers = admin.alter_consumer_group_offsets(request)
     answers[topics.application].result(HANG_LIMIT_S)
@@ -83,8 +85,9 @@ def test_offsets_that_do_not_fit_the_state_are_refused(
     [
         (delete_group, "has no committed offset for", "exactly_once_v2"),
         (lambda topics: set_offsets(topics, 0), "offset 0 of", "at_least_once"),
+        (lambda topics: set_offsets(topics, 0, "", [1]), "offset 0 of", "exactly_once_v2"),
     ],
-    ids=["expired", "rewound"],
+    ids=["expired", "rewound", "one partition rewound"],
 )
 def test_nothing_is_written_to_a_repartition_topic_again(
     topics: Topics,

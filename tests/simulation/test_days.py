@@ -41,7 +41,7 @@ TOLD = (
     *((BEGUN_AT_THE_END, kind) for kind in ("copy", "count", "closing")),
     # What has no state can't know what it had read.
     *(("stopped beyond offsets", kind) for kind in ("collect", "regroup", "closing")),
-    *(("offsets set back", kind) for kind in ("count", "collect", "closing", "suppress")),
+    *(("offsets set back", kind) for kind in (*TABLES[1:], "closing", "suppress")),
 )
 
 

@@ -22,6 +22,7 @@ from streams.runtime.internal_topic_check import InternalTopicCheck
 from streams.runtime.moved_positions import MovedPositions
 from streams.runtime.offset_proof import UNCHECKED
 from streams.runtime.offset_reset import OffsetResetter
+from streams.runtime.repeated_writes import RepeatedWriteCheck, UntrustedInputs
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.bugs import Bug, several
 from tests.simulation.runtime.days.scenario import BEGUN_AT_THE_END, DAY_MS
@@ -96,6 +97,15 @@ def expired_producers_end_their_worker(world: World) -> AbstractContextManager[N
 def offsets_taken_as_they_are(world: World) -> AbstractContextManager[None]:
     """Make a task read from its offsets, or from the beginning, whatever its stores hold."""
     return replaced(task_creator, "prove_offsets", lambda original: lambda *_, **__: UNCHECKED)
+
+
+def records_written_again(world: World) -> AbstractContextManager[None]:
+    """Make a task read its input again, whatever the repartition topics that it writes hold."""
+    return replaced(
+        RepeatedWriteCheck,
+        "check_inputs",
+        lambda original: lambda *_, **__: UntrustedInputs([], [], {}),
+    )
 
 
 def windows_cut_by_the_clock(world: World) -> AbstractContextManager[None]:
@@ -226,6 +236,7 @@ WRONG = ("exactly_once", "partial", "stores", "closed")
 _WINDOWS = {"kind": "closing"}
 _VERSIONS = {"kind": "versioned", "persistent": False, "standbys": 0.0}
 _COUNT = {"kind": "count", "persistent": False}
+_REGROUP = {"kind": "regroup", "persistent": False}
 DAYS_BUGS = (
     PlantedDays(records_that_expired_unread_skipped, ("exactly_once",), "lost unread", _COUNT),
     PlantedDays(changelogs_cut_by_the_clock, ("refusal", *WRONG), None, _COUNT),
@@ -244,6 +255,7 @@ DAYS_BUGS = (
     PlantedDays(settings_left_as_they_are, ("refusal", *WRONG), "changelog that deletes", _COUNT),
     PlantedDays(offsets_taken_as_they_are, WRONG, "stopped beyond offsets", _COUNT),
     PlantedDays(offsets_taken_as_they_are, WRONG, "offsets set back", _COUNT),
+    PlantedDays(records_written_again, WRONG, "offsets set back", _REGROUP),
     PlantedDays(changelogs_taken_as_they_are, ("offsets", *WRONG), "reset interrupted", _COUNT),
     PlantedDays(
         changelogs_known_by_name_alone, ("offsets", *WRONG), "changelog filled again", _COUNT

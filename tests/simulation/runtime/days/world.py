@@ -90,7 +90,10 @@ class DaysWorld(RuntimeWorld):
         self.causes.add(Cause.RESET)
 
     def set_offsets(self, back: int, *, deletes: bool) -> None:
-        """Commit offsets of the inputs that lie `back`, or delete those of the first partition."""
+        """Commit offsets of the inputs that lie `back`, or delete those of the first partition.
+
+        Where no store tells which partitions were read, those of all are deleted.
+        """
         offsets = self.broker.coordinators.groups.offsets
         places = [
             (topic, number)
@@ -99,7 +102,8 @@ class DaysWorld(RuntimeWorld):
         ]
         with self.observe_action():
             if deletes:
-                offsets.delete_offsets(APPLICATION, places[:1])
+                is_whole = self.runtime.kind == "regroup"
+                offsets.delete_offsets(APPLICATION, places if is_whole else places[:1])
             else:
                 earlier = [
                     OffsetToCommit(*place, max(self.committed_offset(*place)[0] - back, 0))

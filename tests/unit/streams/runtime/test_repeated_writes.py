@@ -12,6 +12,7 @@ from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata,
 from streams.errors import PositionRefused
 from streams.runtime.committed_record_search import CommittedRecordSearch
 from streams.runtime.offset_metadata import encode_metadata
+from streams.runtime.preset_offsets import PRESET_ENTRY
 from streams.runtime.repeated_writes import RepeatedWriteCheck
 from streams.testing.clients import InMemoryAdmin, InMemoryConsumer
 from streams.testing.cluster import InMemoryCluster, InMemoryTransaction
@@ -33,6 +34,7 @@ class Checking:
             self.cluster.create_topic(topic, 2)
         self.offsets: dict[Partition, OffsetAndMetadata] = {}
         self.pending: list[Partition] = []
+        self.fetch_count = 0
         app = App("a")
         stream = app.stream("in", key=serdes.string, value=serdes.string)
         stream.group_by(lambda key, value: value, key=serdes.string).count(store="c")
@@ -41,6 +43,7 @@ class Checking:
         self.check = RepeatedWriteCheck(app.topology(), admin, search, self.fetch)
 
     def fetch(self, partitions: Collection[Partition] | None) -> CommittedOffsets:
+        self.fetch_count += 1
         wanted = self.offsets if partitions is None else partitions
         return CommittedOffsets(
             {p: self.offsets[p] for p in wanted if p in self.offsets},
@@ -69,15 +72,58 @@ def checking() -> Checking:
     return Checking()
 
 
-@pytest.mark.parametrize("held", [None, BY_TOOL], ids=["without an offset", "set by a tool"])
-def test_a_worker_that_starts_later_than_the_first_one_is_no_refusal(
-    checking: Checking, held: OffsetAndMetadata | None
-) -> None:
+def test_a_worker_that_starts_later_than_the_first_one_is_no_refusal(checking: Checking) -> None:
     checking.write()
     checking.offsets[FIRST] = OWN
-    if held is not None:
-        checking.offsets[SECOND] = held
     assert checking.find_waiting() == []
+
+
+def own_offset(*, preset: bool) -> OffsetAndMetadata:
+    """Return an offset of a task that has found one that a tool had set, or has not."""
+    return OffsetAndMetadata(1, encode_metadata({}, 1, entries={PRESET_ENTRY: int(preset)}))
+
+
+def test_a_single_offset_that_is_set_back_is_refused(checking: Checking) -> None:
+    checking.write()
+    checking.offsets |= {FIRST: own_offset(preset=False), SECOND: BY_TOOL}
+    with pytest.raises(PositionRefused, match=r"offset 0 of in\[1\] was not committed by"):
+        checking.find_waiting()
+
+
+@pytest.mark.parametrize(
+    "of_first", [own_offset(preset=True), OWN], ids=["as the first task says", "earlier release"]
+)
+def test_offsets_that_were_set_before_the_first_start_are_taken_at_any_time(
+    checking: Checking, of_first: OffsetAndMetadata
+) -> None:
+    checking.write()
+    checking.offsets |= {FIRST: of_first, SECOND: BY_TOOL}
+    assert checking.find_waiting() == []
+
+
+@pytest.mark.parametrize(
+    ("held", "is_preset"),
+    [
+        ({}, False),
+        ({SECOND: BY_TOOL}, True),
+        ({FIRST: OWN, SECOND: BY_TOOL}, True),
+        ({FIRST: own_offset(preset=True), SECOND: OWN}, False),
+    ],
+    ids=["a first start", "the other was set", "of an earlier release", "all have begun"],
+)
+def test_a_task_tells_whether_a_tool_had_set_offsets_when_it_started(
+    checking: Checking, held: dict[Partition, OffsetAndMetadata], is_preset: bool
+) -> None:
+    checking.offsets |= held
+    found = checking.check.check_inputs({"0_0": [FIRST]}, checking.offsets, deleted=())
+    assert found.preset_by_task == {"0_0": is_preset}
+
+
+def test_in_a_usual_start_no_offsets_are_fetched(checking: Checking) -> None:
+    checking.offsets |= {FIRST: own_offset(preset=False)}
+    found = checking.check.check_inputs({"0_0": [FIRST]}, checking.offsets, deleted=())
+    assert found.preset_by_task == {"0_0": False}
+    assert checking.fetch_count == 0
 
 
 def test_a_first_commit_of_another_worker_is_waited_for(checking: Checking) -> None:

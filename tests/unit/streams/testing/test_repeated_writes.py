@@ -11,7 +11,8 @@ from streams import App, TopologyTestDriver, serdes
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import PositionRefused
 from streams.runtime.commit import CommitStep
-from streams.runtime.offset_metadata import RESET_DONE, encode_metadata
+from streams.runtime.offset_metadata import RESET_DONE, decode_metadata, encode_metadata
+from streams.runtime.preset_offsets import PRESET_ENTRY
 from streams.testing.cluster import InMemoryCluster
 
 INPUT, MORE = Partition("in", 0), Partition("more", 0)
@@ -152,8 +153,14 @@ def test_offsets_that_were_set_before_the_first_start_are_taken(cluster: InMemor
         driver.crash()
         cluster.committed_offsets[INPUT] = OffsetAndMetadata(0, "")
         driver.restart()
+        assert decode_metadata(cluster.committed_offsets[INPUT].metadata).find_entry(PRESET_ENTRY)
         driver.topic("in").pipe("k", "x", timestamp_ms=1)
         assert driver.store("c").get("x") == 1
+        driver.crash()
+        driver.restart()
+        driver.topic("in").pipe("k", "x", timestamp_ms=1)
+        said = decode_metadata(cluster.committed_offsets[INPUT].metadata)
+        assert said.find_entry(PRESET_ENTRY) == 0, "all offsets are the application's own"
 
 
 def test_without_a_store_behind_the_topic_an_application_may_be_rewound(
