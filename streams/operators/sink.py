@@ -10,7 +10,7 @@ from state.errors import describe_refusal
 from state.shown_values import hide_values, quote_value
 from streams.common.names import explain_illegal_name
 from streams.common.partitioning import partition_for_key
-from streams.errors import InvalidTopic, SerdeError, StreamsError, UnknownTopic
+from streams.errors import AuthorizationError, InvalidTopic, SerdeError, StreamsError, UnknownTopic
 from streams.graph.nodes import (
     ForwardRecord,
     InternalProcessorContext,
@@ -206,6 +206,11 @@ def _create_dynamic_writer(
             except BufferError:
                 context.wait_for_queue_room()
                 produce(*arguments, headers)
+        except AuthorizationError as error:
+            # The record has chosen a topic that may not be written: that is a matter of the record.
+            found_topics.discard(topic)
+            context.refuse_topic(topic, str(error))
+            handle_refusal(UnknownTopic(str(error)), key, value, topic)
         except Exception as error:
             handle_refusal(error, key, value, topic)
 

@@ -56,11 +56,14 @@ class ChosenTopics:
         try:
             self._find_topic(topic, fetch_partition_count)
         except (UnknownTopic, AuthorizationError) as error:
-            reason = str(error)
-            if len(self._refusals) >= _REMEMBERED_MAX:
-                self._refusals.clear()
-            self._refusals[topic] = self._monotonic_s() + self._missing_for_s, reason
-            raise UnknownTopic(reason) from error
+            self.refuse_topic(topic, str(error))
+            raise UnknownTopic(str(error)) from error
+
+    def refuse_topic(self, topic: str, reason: str) -> None:
+        """Take a topic for one that can't be written, for `missing_for_ms` and for this reason."""
+        if len(self._refusals) >= _REMEMBERED_MAX:
+            self._refusals.clear()
+        self._refusals[topic] = self._monotonic_s() + self._missing_for_s, reason
 
     def _find_topic(self, topic: str, fetch_partition_count: Callable[[str], int]) -> None:
         """Look a topic up until it is found, or has not been found for the time that there is."""

@@ -208,6 +208,9 @@ class TaskContext:
     def require_topic(self, topic: str) -> None:
         self._failures.require_topic(topic, self._fetch_partition_count)
 
+    def refuse_topic(self, topic: str, reason: str) -> None:
+        self._failures.refuse_topic(topic, reason)
+
     def get_store(self, name: str) -> Any:
         return self._stores[name]
 

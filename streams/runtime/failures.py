@@ -136,6 +136,11 @@ class FailureHandler:
         counts = self._repartition_counts
         return None if counts is None else counts.find_count(topic, fetch_partition_count)
 
+    def refuse_topic(self, topic: str, reason: str) -> None:
+        """Let `require_topic` refuse a topic from now on, for a while."""
+        if self._chosen_topics is not None:
+            self._chosen_topics.refuse_topic(topic, reason)
+
     def handle_failure(
         self,
         context: FailureContext,

@@ -8,6 +8,8 @@
     ValueRefused     producers                     rolled back; the one named serialises early
     WriteRefused     producers                     rolled back; records are written one by one. So
                                                    they are after three OutcomeUnknown in a row
+    WriteNotAllowed  as WriteRefused               the same, unless a topic of the topology is the
+                                                   one: then as AuthorizationError
     GenerationOver   transactions                  rolled back, while the member joins, without a
                                                    wait; otherwise as TaskMigrated
     PositionRefused  nothing, or all           as TaskMigrated if another member has committed the
@@ -45,7 +47,7 @@ from streams.errors import (
     WriteRefused,
 )
 from streams.membership.broker_outage import create_overdue_check
-from streams.runtime.clients.errors import TopicRefused
+from streams.runtime.clients.errors import TopicRefused, WriteNotAllowed
 from streams.runtime.recovery_log import RecoveryLog
 from streams.runtime.task import Task, TaskState
 from streams.runtime.thread_dependencies import ThreadDependencies
@@ -127,6 +129,10 @@ class ThreadRecovery:
         try:
             try:
                 action()
+            except WriteNotAllowed as refusal:
+                # None of the topology's own topics, so one that a function has chosen.
+                self._check_rights()
+                self._recover_from(WriteRefused(str(refusal)))
             except TopicRefused:
                 self._check_rights()
                 raise

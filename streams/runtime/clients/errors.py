@@ -38,6 +38,7 @@ from streams.errors import (
     OutcomeUnknown,
     StreamsError,
     TaskMigrated,
+    WriteRefused,
 )
 from streams.membership.authorization import REFUSED_RESOURCES
 from streams.runtime.clients.error_codes import (
@@ -108,6 +109,13 @@ class TopicRefused(StreamsError):
     """Signals that the right to a topic is missing, and librdkafka does not tell which one."""
 
 
+class WriteNotAllowed(TopicRefused):
+    """Signals that the right to write a topic is missing, which a producer does not name.
+
+    Records that are written one by one tell which topic it is, and which record chose it.
+    """
+
+
 class RecordRefused(KafkaException):  # type: ignore[misc]
     """Signals that a broker has refused a record which was written alone; `reason` says why."""
 
@@ -141,15 +149,18 @@ def translate_client_error(error: KafkaException, action: str) -> Exception:
     return (NotReady if cause.code() in RETRIABLE_ERRORS else OutcomeUnknown)(what)
 
 
-def is_record_refusal(error: KafkaError) -> bool:
-    """Return whether an error is of a record, or of its topic, so that no repetition helps.
+def find_write_refusal(error: KafkaError, action: str) -> WriteRefused | WriteNotAllowed | None:
+    """Return the error for a record that a broker refuses, or its topic, which no repetition helps.
 
-    Not for a missing topic, for which a producer waits, and a missing right, which is looked for.
+    None for any other error, also for a missing topic, for which a producer waits.
     """
-    code = error.code()
-    if code == KafkaError.TOPIC_AUTHORIZATION_FAILED or code in UNKNOWN_TOPIC_ERRORS:
-        return False
-    return find_error_kind(code) in (ErrorKind.RECORD, ErrorKind.TOPIC)
+    code, what = error.code(), f"{action}: {error.str()} ({error.name()})"
+    if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return WriteNotAllowed(what)
+    if code in UNKNOWN_TOPIC_ERRORS:
+        return None
+    is_refusal = find_error_kind(code) in (ErrorKind.RECORD, ErrorKind.TOPIC)
+    return WriteRefused(what) if is_refusal else None
 
 
 def explain_refusal(

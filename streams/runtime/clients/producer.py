@@ -18,7 +18,6 @@ from streams.errors import (
     StreamsError,
     TaskMigrated,
     UnknownTopic,
-    WriteRefused,
 )
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets, create_failure_report
 from streams.runtime.clients.errors import (
@@ -28,7 +27,7 @@ from streams.runtime.clients.errors import (
     NotReady,
     check_authorized,
     create_client,
-    is_record_refusal,
+    find_write_refusal,
     log,
     translate_client_error,
     with_topic_ids_logged,
@@ -180,10 +179,9 @@ class StreamsProducer:
         """
         undelivered_count = self._flush_what_has_a_topic()
         if undelivered_count or self._undelivered:
-            for refused in filter(is_record_refusal, self._undelivered):
-                raise WriteRefused(
-                    f"a record was not delivered: {refused.str()} ({refused.name()})"
-                )
+            for error in self._undelivered:
+                if (refusal := find_write_refusal(error, "a record was not delivered")) is not None:
+                    raise refusal
             reasons = ", ".join(sorted({each.str() for each in self._undelivered})) or "no answer"
             raise OutcomeUnknown(
                 f"{undelivered_count + len(self._undelivered)} not delivered: {reasons}"
@@ -364,8 +362,9 @@ class StreamsProducer:
 def _translate_transaction_error(error: KafkaException, action: str) -> Exception:
     """Translate the error of a transaction: WriteRefused if it has failed with a record."""
     cause: KafkaError = error.args[0]
-    if cause.txn_requires_abort() and is_record_refusal(cause):
-        return WriteRefused(f"{action}: {cause.str()} ({cause.name()})")
+    refusal = find_write_refusal(cause, action)
+    if refusal is not None and cause.txn_requires_abort():
+        return refusal
     return translate_client_error(error, action)
 
 

@@ -40,6 +40,7 @@ from streams.runtime.clients.delivered_offsets import add_offset_tracking
 from streams.runtime.clients.error_codes import ErrorKind, find_error_kind
 from streams.runtime.clients.errors import (
     RecordRefused,
+    WriteNotAllowed,
     check_authorized,
     explain_refusal,
     translate_client_error,
@@ -265,6 +266,9 @@ class _SingleWriter:
         cause = self._producer.find_transaction_error()
         if isinstance(cause, TaskMigrated):
             raise cause
+        if isinstance(cause, WriteNotAllowed):
+            # The transaction has not taken the topic, so the record was never sent.
+            return KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
         if (
             find_error_kind(error.code()) is ErrorKind.WORKER
             and self._search.count_failure(place, is_refusal=False) >= _FAILURES_MAX

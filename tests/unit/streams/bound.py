@@ -105,6 +105,9 @@ class BoundTask:
     def repartition_count(self, topic: str) -> int | None:
         return self.read_partitions.get(topic)
 
+    def refuse_topic(self, topic: str, reason: str) -> None:
+        self.missing.add(topic)
+
     def require_topic(self, topic: str) -> None:
         if topic in self.missing:
             raise UnknownTopic(f"topic {topic!r} does not exist")

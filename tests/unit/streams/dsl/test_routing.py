@@ -8,7 +8,7 @@ import pytest
 
 from streams import App, Record, StreamsError, TopologyError, Windowed, serdes
 from streams.common.partitioning import partition_for_key
-from streams.errors import InvalidTopic
+from streams.errors import AuthorizationError, InvalidTopic
 from streams.settings.exception_handlers import ErrorContext, dead_letter
 from tests.unit.streams.bound import BoundTask
 
@@ -274,3 +274,19 @@ def test_the_partition_of_a_key_is_kafkas() -> None:
 def test_what_can_not_be_is_refused_when_it_is_described(wrong: Any, message: str) -> None:
     with pytest.raises(TopologyError, match=message):
         wrong(App("a"))
+
+
+def test_a_chosen_topic_that_may_not_be_written_is_a_matter_of_its_record() -> None:
+    app = App("a")
+    app.stream("in", **TEXT).to(lambda record: str(record.value), name="copy")
+    letters = BoundTask(app, production=dead_letter("dead"))
+    letters.refused["secret"] = AuthorizationError("Write", "topic", "secret")
+    for value in ("open", "secret", "secret", "open"):
+        letters.pipe("k", value)
+    assert [topic for topic, *_ in letters.produced] == ["open", "dead", "dead", "open"]
+    assert letters.missing == {"secret"}, "the second record is refused without being sent"
+    failing = BoundTask(app)
+    failing.refused["secret"] = AuthorizationError("Write", "topic", "secret")
+    message = r"'copy' can't write in\[0\]@7: not allowed to Write topic 'secret': add the ACL"
+    with pytest.raises(StreamsError, match=message):
+        failing.pipe("k", "secret")

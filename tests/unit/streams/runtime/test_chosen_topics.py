@@ -97,3 +97,14 @@ def test_a_broker_that_does_not_answer_says_nothing_of_a_topic() -> None:
     with pytest.raises(OutcomeUnknown):
         lookups.require("here")
     lookups.require("here")
+
+
+def test_a_topic_that_was_refused_when_it_was_written_is_remembered_too() -> None:
+    lookups = Lookups(missing_for_s=60.0)
+    lookups.answers["secret"] = [1]
+    lookups.require("secret")
+    lookups.topics.refuse_topic("secret", "not allowed to Write topic 'secret'")
+    with pytest.raises(UnknownTopic, match="not allowed to Write topic 'secret'"):
+        lookups.require("secret")
+    lookups.clock.elapsed_s += 61.0
+    lookups.require("secret")

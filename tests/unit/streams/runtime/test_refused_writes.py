@@ -15,7 +15,7 @@ from streams.errors import (
     TaskMigrated,
     WriteRefused,
 )
-from streams.runtime.clients.errors import RecordRefused
+from streams.runtime.clients.errors import RecordRefused, WriteNotAllowed
 from streams.runtime.clients.refused_writes import QUIET_MS, RefusedWrites
 from streams.runtime.clients.topic_limits import FetchTopicLimits, TopicLimits, has_no_known_limits
 
@@ -33,7 +33,7 @@ class Writing:
         self.written: list[bytes] = []
         self.commits = 0
         self.refuse: dict[bytes, int] = {}
-        self.fenced = False
+        self.failure: Exception | None = None
         self.time_ms = 0
         self._reports: list[Callable[[], None]] = []
 
@@ -64,7 +64,7 @@ class Writing:
             report()
 
     def find_transaction_error(self) -> Exception | None:
-        return TaskMigrated("fenced") if self.fenced else None
+        return self.failure
 
 
 def start_search(
@@ -195,10 +195,21 @@ def test_any_error_of_a_broker_is_the_records_after_the_third_in_a_row() -> None
 def test_a_fenced_producer_refuses_no_record() -> None:
     writing = Writing()
     writing.refuse[b"bad"] = KafkaError._PURGE_QUEUE
-    writing.fenced = True
+    writing.failure = TaskMigrated("fenced")
     _, write = start_search(writing)
     with pytest.raises(TaskMigrated):
         write("out", b"bad", b"k")
+
+
+def test_a_topic_that_a_transaction_does_not_take_is_not_allowed() -> None:
+    writing = Writing()
+    writing.refuse[b"bad"] = KafkaError._PURGE_QUEUE
+    writing.failure = WriteNotAllowed("which one?")
+    refused, write = start_search(writing)
+    with pytest.raises(WriteRefused, match="TOPIC_AUTHORIZATION_FAILED"):
+        write("out", b"bad", b"k")
+    with pytest.raises(AuthorizationError, match="not allowed to Write topic 'out'"):
+        again(refused, writing)("out", b"bad", b"k")
 
 
 def test_a_missing_right_is_named_with_its_topic() -> None:
