@@ -8,7 +8,7 @@ from collections.abc import Callable
 from state.buffered_change import Headers
 from state.cache import ObjectCache, StoreCache
 from state.disk_layout import HeldBackDisk
-from state.early_serialization import RefusedChange
+from state.early_serialization import ChangeLimit, RefusedChange
 from state.store import StoreCheckpoint, StoreDisk
 
 
@@ -42,7 +42,9 @@ class DiskBackedStore(ABC):
         """Raise StoreCorrupted if a read has found damage, also if its error was caught."""
         self._disk.raise_if_corrupted()
 
-    def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
+    def serialize_early(
+        self, on_refused: Callable[[], object] | None, limit: ChangeLimit | None = None
+    ) -> None:
         """Do nothing: a store of this kind serialises each value as it is written anyway."""
         return
 

@@ -17,8 +17,16 @@ from typing import Any, NamedTuple
 
 from state.entry import SCALARS, StoreEntry
 from state.errors import StoreSerdeError
+from state.shown_values import quote_value
 
 _TIMESTAMP_BYTES = 8
+
+
+class ChangeLimit(NamedTuple):
+    """Limits the bytes of a key with its value, by a store's changelog; `reason` says which."""
+
+    bytes_max: int
+    reason: str
 
 
 class RefusedChange(NamedTuple):
@@ -32,34 +40,54 @@ class RefusedChange(NamedTuple):
 class EarlySerializedEntries:
     """Keeps the entries of one store and one transaction, serialised as they are written.
 
-    `serialize` raises StoreSerdeError; `on_refused` is called before that.
+    `serialize` raises StoreSerdeError; `on_refused` is called before that. `limit`, if there is
+    one, is that of the store's changelog.
     """
 
     def __init__(
         self,
+        store_name: str,
         serialize: Callable[[Any], bytes],
         deserialize: Callable[[bytes], Any],
         on_refused: Callable[[], object],
+        limit: ChangeLimit | None = None,
     ) -> None:
         self.deserialize = deserialize
         self.on_refused = on_refused
+        self._store_name = store_name
+        self._limit = limit
         self._serialize = serialize
         self._handed_out: dict[EarlySerializedEntry, None] = {}
         """Entries whose objects may have been changed in place since they were serialised last."""
 
     def create_entry(
-        self, key: Any, timestamp_ms: int, stored_value: bytes | None
+        self, key: Any, timestamp_ms: int, stored_value: bytes | None, key_bytes: int = 0
     ) -> EarlySerializedEntry:
-        """Create the entry of a key from its bytes on disk, as one that nobody has written yet."""
-        return EarlySerializedEntry(self, key, timestamp_ms, stored_value)
+        """Create the entry of a key from its bytes on disk, as one that nobody has written yet.
 
-    def serialize(self, value: Any) -> bytes:
-        """Return the bytes of `value`, or call `on_refused` and raise StoreSerdeError."""
+        `key_bytes` is the size of the key in the changelog.
+        """
+        return EarlySerializedEntry(self, key, timestamp_ms, stored_value, key_bytes)
+
+    def serialize(self, value: Any, key_bytes: int = 0) -> bytes:
+        """Return the bytes of `value`, or call `on_refused` and raise StoreSerdeError.
+
+        Also for one that, with its key, is larger than the changelog takes.
+        """
         try:
-            return self._serialize(value)
+            encoded = self._serialize(value)
         except StoreSerdeError:
             self.on_refused()
             raise
+        limit, size = self._limit, len(encoded) + key_bytes
+        if limit is not None and size > limit.bytes_max:
+            self.on_refused()
+            raise StoreSerdeError(
+                f"store {self._store_name!r} can't keep {quote_value(value)}: it has {size} bytes, "
+                f"and its changelog takes {limit.bytes_max} with the key ({limit.reason}): keep "
+                "less in one value, or raise that setting"
+            )
+        return encoded
 
     def note_handed_out(self, entry: EarlySerializedEntry) -> None:
         """Note that the caller has the object of `entry`, and may change it in place."""
@@ -89,11 +117,17 @@ class EarlySerializedEntry(StoreEntry[Any, Any]):
     A value that the serde refuses leaves the entry as it was.
     """
 
-    __slots__ = ("_entries", "encoded", "is_written", "live")
+    __slots__ = ("_entries", "encoded", "is_written", "key_bytes", "live")
 
     def __init__(
-        self, entries: EarlySerializedEntries, key: Any, timestamp_ms: int, stored: bytes | None
+        self,
+        entries: EarlySerializedEntries,
+        key: Any,
+        timestamp_ms: int,
+        stored: bytes | None,
+        key_bytes: int,
     ) -> None:
+        self.key_bytes = key_bytes
         self.key, self.timestamp_ms, self.stored, self.used = key, timestamp_ms, stored, 0
         self.encoded = stored[_TIMESTAMP_BYTES:] if stored else None
         self.live: Any = None
@@ -113,7 +147,7 @@ class EarlySerializedEntry(StoreEntry[Any, Any]):
     @value.setter
     def value(self, value: Any) -> None:
         self.live = None  # the refused object may be the one that was there, changed in place
-        self.encoded = None if value is None else self._entries.serialize(value)
+        self.encoded = None if value is None else self._entries.serialize(value, self.key_bytes)
         self.live, self.is_written = value, True
         if type(value) not in SCALARS:
             self._entries.note_handed_out(self)
@@ -125,7 +159,7 @@ class EarlySerializedEntry(StoreEntry[Any, Any]):
         """
         if self.live is None or type(self.live) in SCALARS:
             return
-        encoded = self._entries.serialize(self.live)
+        encoded = self._entries.serialize(self.live, self.key_bytes)
         if encoded != self.encoded:
             self.encoded, self.is_written = encoded, True
 

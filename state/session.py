@@ -211,7 +211,9 @@ class SessionStore(SessionLayout[V]):
         if self._early is None:
             held = StoreEntry(own_session, None, -1, None)
         else:
-            held = self._early.create_entry(own_session, -1, None)
+            held = self._early.create_entry(
+                own_session, -1, None, len(disk_key) - self._prefix_bytes
+            )
         self._overlay[disk_key] = held
         return held
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from state.buffered_change import Headers
-from state.early_serialization import RefusedChange
+from state.early_serialization import ChangeLimit, RefusedChange
 
 ChangelogEntry = tuple[bytes, bytes | None, int]
 """One write in a changelog: key, value (None is a deletion) and timestamp in ms. It is a plain
@@ -147,10 +147,13 @@ class StateStore(Protocol):
         """
         ...
 
-    def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
+    def serialize_early(
+        self, on_refused: Callable[[], object] | None, limit: ChangeLimit | None = None
+    ) -> None:
         """Serialise each value as it is written, and call `on_refused` for each refused one.
 
-        None: serialise at the commit again. Call it only while the transaction has written nothing.
+        One that is larger than `limit` is refused, too. None: serialise at the commit again. Call
+        it only while the transaction has written nothing.
         """
         ...
 

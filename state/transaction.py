@@ -36,6 +36,7 @@ from state.disk_backed import DiskBackedStore
 from state.disk_layout import read_own_checkpoint
 from state.drained_writes import DrainedWrites, serialize_overlay, write_after_drain
 from state.early_serialization import (
+    ChangeLimit,
     EarlySerializedEntries,
     RefusedChange,
     serialize_written_entries,
@@ -93,6 +94,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         self._cache = ObjectCache(0) if cache is None else cache
         self._cached = self._cache.add_store_cache()
         self._on_refused: Callable[[], object] | None = None
+        self._change_limit: ChangeLimit | None = None
         self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
         self._begin_transaction()
 
@@ -195,14 +197,16 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         self._begin_transaction()
         self._cached.recount_bytes()
 
-    def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
+    def serialize_early(
+        self, on_refused: Callable[[], object] | None, limit: ChangeLimit | None = None
+    ) -> None:
         """Serialise each value as it is written, and call `on_refused` for each refused one.
 
-        None: serialise at the commit again. Call it only while the transaction has written nothing;
-        it holds from the next write on.
+        One that is larger than `limit` is refused, too. None: serialise at the commit again. Call
+        it only while the transaction has written nothing; it holds from the next write on.
         """
         assert not self._overlay, f"store {self.name!r} has written already"
-        self._on_refused = on_refused
+        self._on_refused, self._change_limit = on_refused, limit
         self._begin_transaction()
 
     def check_value(self, value: V | None) -> None:
@@ -244,7 +248,11 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         self._early: EarlySerializedEntries | None = None
         if self._on_refused is not None:
             self._early = EarlySerializedEntries(
-                self._serdes.serialize_value, self._decode_value, self._on_refused
+                self.name,
+                self._serdes.serialize_value,
+                self._decode_value,
+                self._on_refused,
+                self._change_limit,
             )
         self._drained = None
         self._stream_time_ms = self._committed_stream_time_ms
@@ -326,7 +334,8 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         elif held.value is None:
             held.value = self._decode_value((held.stored or b"")[TIMESTAMP_BYTES:])
         if self._early is not None:
-            held = self._early.create_entry(held.key, held.timestamp_ms, held.stored)
+            key_bytes = len(disk_key) - self._prefix_bytes
+            held = self._early.create_entry(held.key, held.timestamp_ms, held.stored, key_bytes)
         self._overlay[disk_key] = held
         return held
 
@@ -340,7 +349,8 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         held = self._overlay.get(disk_key)
         if self._early is not None:
             if held is None:
-                held = self._early.create_entry(self._copy_key(key, disk_key), -1, _UNREAD)
+                own_key, size = self._copy_key(key, disk_key), len(disk_key) - self._prefix_bytes
+                held = self._early.create_entry(own_key, -1, _UNREAD, size)
             held.value, held.timestamp_ms = value, timestamp_ms
             self._overlay[disk_key] = held
             return

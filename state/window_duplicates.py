@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from state.disk_layout import read_own_checkpoint
 from state.drained_writes import write_after_drain
+from state.early_serialization import ChangeLimit
 from state.entry import StoreEntry
 from state.keys import SEQUENCE_MAX, TIME_MAX, pack_window
 from state.recent_windows import RecentWindowsBudget
@@ -136,7 +137,9 @@ class DuplicatesWindowStore(WindowStore[V]):
         self._committed_sequence = 0
         super().clear_all_data()
 
-    def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
+    def serialize_early(
+        self, on_refused: Callable[[], object] | None, limit: ChangeLimit | None = None
+    ) -> None:
         """Do nothing: each value is serialised as it is put in any case."""
         return
 

@@ -35,11 +35,14 @@ The last six never reach a user: each selects a recovery.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streams.command_lines import format_command
+
+if TYPE_CHECKING:
+    from state.early_serialization import ChangeLimit
 
 _MISSING_RIGHT = re.compile(
     r"not allowed to .*: add the ACL (?P<operation>\w+) on "
@@ -231,17 +234,21 @@ class TaskCorrupted(Exception):
 
 
 class ValueRefused(Exception):
-    """Signals that a serde refused, at the commit, a value that an earlier record wrote.
+    """Signals that a serde, or a changelog, refused at the commit what an earlier record wrote.
 
     The task rolls back and serialises each value as it is written, so that the record is known.
     """
 
-    def __init__(self, task: str, reason: str) -> None:
+    def __init__(
+        self, task: str, reason: str, limits: Mapping[str, ChangeLimit] | None = None
+    ) -> None:
         super().__init__(
             f"task {task}: {reason}. It is processed again with each value serialised as it is "
             "written, which names the record"
         )
         self.task = task
+        self.limits = limits or {}
+        """By store the largest change that its changelog takes, where a larger one was refused."""
 
 
 class WriteRefused(Exception):

@@ -61,11 +61,9 @@ class InternalProcessorContext(Protocol):
 
     def wait_for_queue_room(self) -> None:
         """Wait until the producer's full queue takes records again."""
-        ...
 
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has, as first fetched. Raises UnknownTopic."""
-        ...
 
     def repartition_count(self, topic: str) -> int | None:
         """Return how many partitions of a repartition topic are read; None: all, always."""

@@ -29,7 +29,7 @@ from streams.runtime.changelog_purge import ChangelogPurger, PurgeTiming
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.chosen_topics import ChosenTopics
 from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier
-from streams.runtime.clients.topic_limits import create_limit_lookup
+from streams.runtime.clients.topic_limits import MESSAGE_BYTES_MAX_DEFAULT, create_limit_lookup
 from streams.runtime.commit import CommitStep
 from streams.runtime.committed_record_search import CommittedRecordSearch
 from streams.runtime.counters import ThreadCounters
@@ -234,6 +234,9 @@ def _create_task_producers(
         is_overdue=worker.is_overdue,
         name_task=partial(name_task_by_topic, worker.topology),
         fetch_limits=create_limit_lookup(admin.fetch_topic_settings, worker.config.producer),
+        producer_bytes_max=int(
+            worker.config.producer.get("message.max.bytes", MESSAGE_BYTES_MAX_DEFAULT)
+        ),
     )
 
 

@@ -18,8 +18,16 @@ from contextlib import contextmanager
 from enum import Enum, auto
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.errors import OutcomeUnknown, TaskMigrated, TaskOutcomeUnknown
+from streams.errors import (
+    OutcomeUnknown,
+    StreamsError,
+    TaskMigrated,
+    TaskOutcomeUnknown,
+    ValueRefused,
+)
 from streams.membership.connection import ConnectionLost
+from streams.runtime.clients.errors import ChangeTooLarge
+from streams.runtime.clients.refused_writes import RefusedWrites
 from streams.runtime.interfaces import AdminClient, ConsumerClient, ProducerClient
 from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.producers import TaskProducers
@@ -116,7 +124,10 @@ class TaskCommitter:
             self._commit_first_offsets(dirty)
         for producer, together in shared:
             for task in together:
-                task.stores.log_changes(refused_writes.guard_changelogs(producer))
+                try:
+                    task.stores.log_changes(refused_writes.guard_changelogs(producer))
+                except ChangeTooLarge as error:
+                    raise _search_large_value(task, error, refused_writes) from error
         for producer, together in shared:
             with self._name_task(together, dirty):
                 producer.flush()
@@ -191,6 +202,24 @@ class TaskCommitter:
             raise OutcomeUnknown(f"commit offsets: {error}") from error
         if not accepted:
             raise TaskMigrated("the group has moved on: offsets were refused")
+
+
+def _search_large_value(
+    task: Task, error: ChangeTooLarge, refused_writes: RefusedWrites
+) -> Exception:
+    """Return ValueRefused with the limit of a changelog, to find the record that goes beyond it.
+
+    The repetition asks the processing handler before the store has the value. It returns an
+    error that ends the thread if the limit is not known, or the search has not helped.
+    """
+    store = task.stores.find_store_of_changelog(error.topic)
+    limit = refused_writes.find_change_limit(error.topic, error.size)
+    if limit is None or store is None or not task.early_serialization.is_lower(store, limit):
+        return StreamsError(
+            f"{error}. The store has it already, so no handler can skip it: keep less in one "
+            "value, or raise message.max.bytes of the producer and max.message.bytes of the topic"
+        )
+    return ValueRefused(task.name, str(error), {store: limit})
 
 
 def _commit_stores(tasks: Collection[Task], now_ms: int) -> None:

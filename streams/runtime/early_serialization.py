@@ -11,6 +11,8 @@ result.
     LATE     a value at the commit, or in a      ValueRefused: rolled back, EARLY
              sink, which may be handed a value
              that its store would refuse
+    LATE     (a changelog, not a serde) a value  ValueRefused: rolled back, EARLY, with the limit
+             that is too large                   of the changelog for each value
     EARLY    a value as it is written            the handler of the step is asked
 
     from     to      when
@@ -22,11 +24,14 @@ result.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
+from state.early_serialization import ChangeLimit
 from state.store import StateStore
 from streams.graph.nodes import InternalProcessorContext
 from streams.settings.exception_handlers import Stage
 
+_NO_LIMITS: Mapping[str, ChangeLimit] = MappingProxyType({})
 QUIET_MS = 60_000
 """How long a task goes on serializing early after a refusal, by the wall clock. Where refusals are
 frequent, a task that stopped at once would be rolled back for each of them."""
@@ -47,17 +52,27 @@ class EarlySerialization:
         self._get_stores = get_stores
         self._is_processing_record = is_processing_record
         self.is_on = False
+        self._limits: dict[str, ChangeLimit] = {}
         self._is_by_records_only = True
         self._is_refused_since_commit = False
         self._refused_at_ms: int | None = None
         """The wall-clock time at which a value was last refused; None if none was."""
 
-    def start_serializing_early(self) -> None:
-        """Let the stores serialize each value as it is written; call it before any write."""
+    def start_serializing_early(self, limits: Mapping[str, ChangeLimit] = _NO_LIMITS) -> None:
+        """Let the stores serialize each value as it is written; call it before any write.
+
+        `limits` are those of changelogs that have refused a larger value, by store.
+        """
+        self._limits |= limits
         self.is_on = self._is_by_records_only = True
         self._is_refused_since_commit, self._refused_at_ms = False, None
-        for store in self._get_stores().values():
-            store.serialize_early(self.note_refusal)
+        for name, store in self._get_stores().items():
+            store.serialize_early(self.note_refusal, self._limits.get(name))
+
+    def is_lower(self, store: str, limit: ChangeLimit) -> bool:
+        """Return whether a limit is lower than that with which values of a store are compared."""
+        known = self._limits.get(store) if self.is_on else None
+        return known is None or limit.bytes_max < known.bytes_max
 
     def note_refusal(self) -> None:
         """Note that a serde has refused a value that the current record or callback has written."""
@@ -84,5 +99,6 @@ class EarlySerialization:
         if since_ms is None or not self._is_by_records_only or now_ms - since_ms < QUIET_MS:
             return
         self.is_on = False
+        self._limits.clear()
         for store in self._get_stores().values():
             store.serialize_early(None)

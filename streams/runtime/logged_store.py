@@ -17,6 +17,7 @@ from streams.common.topic_partitions import Partition
 from streams.runtime.changelog import NO_EXPIRY, ChangelogExpiry, ChangelogRange
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.clients.delivered_offsets import add_offset_tracking
+from streams.runtime.clients.errors import ChangeTooLarge, is_too_large
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.partition_group import NO_TIME
 from streams.runtime.window_expiry import WindowExpiry
@@ -128,23 +129,33 @@ class LoggedStore:
         try:
             self._send_changes(producer, undelivered)
         except Exception as error:
-            action = f"changelog {self.changelog}{self._describe_largest_change()}"
+            if isinstance(error, ChangeTooLarge):
+                raise ChangeTooLarge(
+                    error.topic, error.size, f"{error}{self._describe_largest_change(error.size)}"
+                ) from error
+            if is_too_large(error):
+                size = max(self._measure_changes(), default=0)
+                message = f"changelog {self.changelog}{self._describe_largest_change(0)}"
+                raise ChangeTooLarge(self.changelog.topic, size, message) from error
+            action = f"changelog {self.changelog}{self._describe_largest_change(_LARGE_BYTES)}"
             recovery = translate_produce_error(error, action, self.changelog.topic)
             if recovery is None:
                 raise
             raise recovery from error
 
-    def _describe_largest_change(self) -> str:
-        """Describe the largest change of the transaction if it may be too large for a producer."""
-        sizes = [len(key) + len(value or b"") for key, value, _ in self.store.drain_writes()]
-        if max(sizes, default=0) < _LARGE_BYTES:
+    def _measure_changes(self) -> list[int]:
+        """Return the bytes of each change of the transaction, key and value."""
+        return [len(key) + len(value or b"") for key, value, _ in self.store.drain_writes()]
+
+    def _describe_largest_change(self, from_bytes: int) -> str:
+        """Describe the largest change of the transaction if it has `from_bytes` at least."""
+        sizes = self._measure_changes()
+        if max(sizes, default=0) < from_bytes:
             return ""
         key, _, timestamp_ms = self.store.drain_writes()[sizes.index(max(sizes))]
         return (
             f", whose largest change has {max(sizes)} bytes: key {quote_value(key)} of store "
-            f"{self.store.name!r}, by a record of timestamp {timestamp_ms}. The store has it "
-            "already, so no handler can skip it: keep less in one value, or raise message.max."
-            "bytes of the producer and max.message.bytes of the changelog"
+            f"{self.store.name!r}, by a record of timestamp {timestamp_ms}"
         )
 
     def _send_changes(self, producer: ProducerClient, undelivered: list[str]) -> None:

@@ -23,7 +23,11 @@ from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.broker_outage import IsOverdue
 from streams.membership.connection import ConnectionLost
 from streams.runtime.clients.refused_writes import RefusedWrites
-from streams.runtime.clients.topic_limits import FetchTopicLimits, has_no_known_limits
+from streams.runtime.clients.topic_limits import (
+    MESSAGE_BYTES_MAX_DEFAULT,
+    FetchTopicLimits,
+    has_no_known_limits,
+)
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.producer_creation import CreateProducer, ProducerCreations
 from streams.runtime.task import Task
@@ -49,7 +53,8 @@ class TaskProducers:
     `create_producer` is given the name that tells a producer from others: the transactional id,
     where there is one. `is_member` asks the group whether it still has this member. `name_task`
     names a task as every version of the topology does. For `creation_timeout_ms` the creation of a
-    task's own producer may fail. `fetch_limits` looks up what a topic excludes by its settings.
+    task's own producer may fail. `fetch_limits` looks up what a topic excludes by its settings,
+    `producer_bytes_max` is the producers' `message.max.bytes`.
     """
 
     def __init__(
@@ -65,6 +70,7 @@ class TaskProducers:
         is_overdue: IsOverdue | None = None,
         name_task: Callable[[str], str] = str,
         fetch_limits: FetchTopicLimits = has_no_known_limits,
+        producer_bytes_max: int = MESSAGE_BYTES_MAX_DEFAULT,
     ) -> None:
         self._create_producer = create_producer
         self._is_member = is_member
@@ -76,7 +82,7 @@ class TaskProducers:
         self._application_id = application_id
         self._thread_id = thread_id
         self._producers: dict[str, ProducerClient] = {}
-        self.refused_writes = RefusedWrites(fetch_limits)
+        self.refused_writes = RefusedWrites(fetch_limits, producer_bytes_max)
         """The writes of the thread's tasks that brokers have refused."""
         self._is_closing_in_order = True
         self.creations = ProducerCreations(

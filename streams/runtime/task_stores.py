@@ -186,6 +186,10 @@ class TaskStores:
         for logged in self.logged.values():
             logged.log_changes(producer, self._undelivered)
 
+    def find_store_of_changelog(self, topic: str) -> str | None:
+        """Return the name of the store that a changelog is of, or None."""
+        return next((n for n, each in self.logged.items() if each.changelog.topic == topic), None)
+
     def list_source_topics(self) -> dict[str, str]:
         """Return by store name the table's topic that restores it in the place of a changelog."""
         return {

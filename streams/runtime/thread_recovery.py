@@ -322,7 +322,7 @@ class ThreadRecovery:
         if isinstance(error, TaskCorrupted) and error.task in tasks.by_name:
             tasks.by_name[error.task].distrust_stores(error.stores, error.reason)
         if isinstance(error, ValueRefused) and error.task in tasks.by_name:
-            tasks.by_name[error.task].early_serialization.start_serializing_early()
+            tasks.by_name[error.task].early_serialization.start_serializing_early(error.limits)
         parts.on_state_change(ThreadState.REBALANCING)
         if not (isinstance(error, WriteRefused) and error.is_found):
             parts.stop.wait(_BACK_OFF_S)

@@ -127,6 +127,14 @@ class RecordRefused(KafkaException):  # type: ignore[misc]
         return self.reason
 
 
+class ChangeTooLarge(StreamsError):
+    """Signals that a changelog takes no change of a store of `size` bytes, key and value."""
+
+    def __init__(self, topic: str, size: int, message: str) -> None:
+        super().__init__(message)
+        self.topic, self.size = topic, size
+
+
 class NotReady(OutcomeUnknown):
     """Signals that brokers can't answer at this moment; the same request may succeed soon."""
 
@@ -161,6 +169,13 @@ def find_write_refusal(error: KafkaError, action: str) -> WriteRefused | WriteNo
         return None
     is_refusal = find_error_kind(code) in (ErrorKind.RECORD, ErrorKind.TOPIC)
     return WriteRefused(what) if is_refusal else None
+
+
+def is_too_large(error: Exception) -> bool:
+    """Return whether a producer refuses a record since it is larger than `message.max.bytes`."""
+    return (
+        isinstance(error, KafkaException) and error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
+    )
 
 
 def explain_refusal(

@@ -34,11 +34,13 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from confluent_kafka import KafkaError, KafkaException
 
+from state.early_serialization import ChangeLimit
 from state.shown_values import quote_value
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated, WriteRefused
 from streams.runtime.clients.delivered_offsets import add_offset_tracking
 from streams.runtime.clients.error_codes import ErrorKind, find_error_kind
 from streams.runtime.clients.errors import (
+    ChangeTooLarge,
     RecordRefused,
     WriteNotAllowed,
     check_authorized,
@@ -46,8 +48,10 @@ from streams.runtime.clients.errors import (
     translate_client_error,
 )
 from streams.runtime.clients.topic_limits import (
+    MESSAGE_BYTES_MAX_DEFAULT,
     FetchTopicLimits,
     TopicLimits,
+    find_change_limit,
     has_no_known_limits,
 )
 from streams.runtime.interfaces import ProducerClient
@@ -88,11 +92,17 @@ class WritePlace(NamedTuple):
 class RefusedWrites:
     """Remembers for one thread which writes brokers have refused, and whether to search for one.
 
-    `fetch_limits` looks up what the settings of a topic exclude.
+    `fetch_limits` looks up what the settings of a topic exclude, `producer_bytes_max` is the
+    producers' `message.max.bytes`.
     """
 
-    def __init__(self, fetch_limits: FetchTopicLimits = has_no_known_limits) -> None:
+    def __init__(
+        self,
+        fetch_limits: FetchTopicLimits = has_no_known_limits,
+        producer_bytes_max: int = MESSAGE_BYTES_MAX_DEFAULT,
+    ) -> None:
         self._fetch_limits = fetch_limits
+        self._producer_bytes_max = producer_bytes_max
         self._limits: dict[str, tuple[int, TopicLimits | None]] = {}
         """The limits of the topics that have refused a record, each with the time it was asked."""
         self.is_searching = False
@@ -135,6 +145,11 @@ class RefusedWrites:
         """Look up the limits of a topic that has refused a record, unless they are known."""
         if topic not in self._limits:
             self._limits[topic] = now_ms, self._fetch_limits(topic)
+
+    def find_change_limit(self, changelog: str, size: int) -> ChangeLimit | None:
+        """Return the limit of a changelog that has refused a change of `size` bytes, or None."""
+        limits = self._fetch_limits(changelog)
+        return find_change_limit(changelog, size, limits, self._producer_bytes_max)
 
     def find_excluded(
         self,
@@ -296,6 +311,8 @@ class _ChangelogWriter:
         error = _send_alone(self._producer, what, topic, (value, key, partition), rest[1:], report)
         if error is not None:
             check_authorized(error, "Write", topic)
+            if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                raise ChangeTooLarge(topic, len(key or b"") + len(value or b""), what)
             raise translate_client_error(KafkaException(error), what)
 
 

@@ -13,12 +13,15 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError
 
+from state.early_serialization import ChangeLimit
 from streams.errors import OutcomeUnknown, StreamsError
 
 log = logging.getLogger(__name__)
 
 _CLOCK_MARGIN_MS = 600_000
 """By how much a time has to be outside of the limits: clocks of brokers and workers differ."""
+_RECORD_OVERHEAD_BYTES = 68
+"""What a batch of one record has at least besides key and value: 61, and 7 of the record."""
 _COMPRESSION_SETTINGS = ("compression.type", "compression.codec")
 MESSAGE_BYTES_MAX_DEFAULT = 1_000_000
 """librdkafka's default of a producer's `message.max.bytes`."""
@@ -60,6 +63,23 @@ class TopicLimits(NamedTuple):
             ):
                 return KafkaError(KafkaError.INVALID_TIMESTAMP)
         return None
+
+
+def find_change_limit(
+    topic: str, size: int, limits: TopicLimits | None, producer_bytes_max: int
+) -> ChangeLimit | None:
+    """Return what a changelog takes of a key with its value, after `size` bytes were too many.
+
+    None if it is not certain what would be refused, as with a producer that compresses.
+    """
+    if limits is None or limits.bytes_max is None:
+        limit = ChangeLimit(producer_bytes_max, "message.max.bytes of the producer")
+        return limit if size > producer_bytes_max else None
+    # A record may have some bytes more besides key and value than the least.
+    topic_bytes_max = min(limits.bytes_max - _RECORD_OVERHEAD_BYTES, size - 1)
+    if topic_bytes_max < producer_bytes_max:
+        return ChangeLimit(topic_bytes_max, f"max.message.bytes={limits.bytes_max} of {topic!r}")
+    return ChangeLimit(producer_bytes_max, "message.max.bytes of the producer")
 
 
 FetchTopicLimits = Callable[[str], TopicLimits | None]

@@ -8,7 +8,11 @@ import pytest
 from confluent_kafka import KafkaError
 
 from streams.errors import AuthorizationError
-from streams.runtime.clients.topic_limits import TopicLimits, create_limit_lookup
+from streams.runtime.clients.topic_limits import (
+    TopicLimits,
+    create_limit_lookup,
+    find_change_limit,
+)
 
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
@@ -82,3 +86,26 @@ def test_settings_that_may_not_be_described_exclude_nothing() -> None:
 
 def test_a_topic_without_limits_excludes_nothing() -> None:
     assert TopicLimits().find_refusal(None, b"x" * 10_000_000, 2 * NOW_MS, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("size", "limits", "expected"),
+    [
+        (1_000_001, None, (1_000_000, "message.max.bytes of the producer")),
+        (900_000, None, None),
+        (900_000, TopicLimits(bytes_max=None), None),  # it is compressed
+        (990, TopicLimits(bytes_max=1_000), (932, "max.message.bytes=1000 of 'c'")),
+        (930, TopicLimits(bytes_max=1_000), (929, "max.message.bytes=1000 of 'c'")),
+        (2_000_000, TopicLimits(bytes_max=5_000_000), (1_000_000, "message.max.bytes of the pro")),
+    ],
+)
+def test_what_a_changelog_takes_is_known_where_it_is_certain(
+    size: int, limits: TopicLimits | None, expected: tuple[int, str] | None
+) -> None:
+    found = find_change_limit("c", size, limits, 1_000_000)
+    if expected is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.bytes_max == expected[0]
+        assert found.reason.startswith(expected[1])

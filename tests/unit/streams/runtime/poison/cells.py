@@ -11,7 +11,7 @@ from tests.unit.streams.runtime.poison.operating import (
 )
 from tests.unit.streams.runtime.poison.places import Place
 from tests.unit.streams.runtime.poison.reading import list_reading_places
-from tests.unit.streams.runtime.poison.storing import list_store_places
+from tests.unit.streams.runtime.poison.storing import list_large_places, list_store_places
 from tests.unit.streams.runtime.poison.writing import list_writing_places
 
 STAGES = ("deserialise", "operate", "store", "serialise", "produce", "commit")
@@ -39,8 +39,6 @@ LEFT_OUT = {
     ("operate", "too large"): _SIZE,
     ("operate", "10 MB"): _SIZE,
     ("operate", "illegal topic"): _TOPIC,
-    ("store", "too large"): "no handler is asked: list_large_places, which has a test of its own",
-    ("store", "10 MB"): "as too large",
     ("store", "illegal topic"): _TOPIC,
     ("store", "unreadable header"): "stores keep no headers of records",
     ("store", "negative time"): _TIME,
@@ -82,6 +80,7 @@ def list_places() -> list[Place]:
         *list_operator_places(),
         *list_other_operator_places(),
         *list_store_places(),
+        *list_large_places(),
         *list_writing_places(),
         *list_committing_places(),
     ]

@@ -25,9 +25,7 @@ class Handling:
         )
         # Each other handler lets records pass, so that a wrong one would be noticed.
         chosen = {
-            stage: answer
-            if stage == place.handler or place.handler in ("dropped", "fatal")
-            else other
+            stage: answer if stage == place.handler or place.handler == "dropped" else other
             for stage, other in (
                 ("deserialization", self._refuse),
                 ("processing", self._refuse),

@@ -20,7 +20,7 @@ class Place(NamedTuple):
     """Holds an application that fails at one record, and who decides about that record.
 
     `handler` is `deserialization`, `processing` or `production`; "dropped" where the record is
-    counted and no handler is asked; "fatal" where no handler can help. `step` is named by the
+    counted and no handler is asked; `step` is named by the
     error. `is_letter_fatal`: the record's dead letter is too large itself.
     """
 
