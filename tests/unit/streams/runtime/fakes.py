@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from streams.common.host import Host, SystemHost
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.errors import TaskMigrated
+from streams.errors import TaskMigrated, WriteRefused
 from streams.membership.group_member import Membership, MembershipSignal
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.runtime.changelog_follower import ChangelogFollower
@@ -213,6 +213,8 @@ class FakeProducer(InMemoryProducer):
         """This many more calls of `produce` find the queue full."""
         self.lost_topics: set[str] = set()
         """Records to these topics are not delivered, and their delivery reports have an error."""
+        self._failed: Exception | None = None
+        """The error of the transaction, after which only a new producer helps."""
         self.discarded = False
         self.away = False
         """Whether `close` finds no broker that answers, and returns False."""
@@ -235,6 +237,8 @@ class FakeProducer(InMemoryProducer):
             if self.full_queue_count:
                 self.full_queue_count -= 1
                 raise BufferError
+            if self._failed is not None:
+                raise KafkaException(KafkaError(KafkaError._STATE))
             if len(value or b"") + len(key or b"") > MESSAGE_BYTES_MAX:
                 raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
             super().produce(topic, value, key, *rest, **named)
@@ -248,11 +252,48 @@ class FakeProducer(InMemoryProducer):
             if partition.topic in self.lost_topics and report is not None:
                 report(KafkaError(KafkaError._MSG_TIMED_OUT), None)
         self._queue = [each for each in self._queue if each[0].topic not in self.lost_topics]
+        if any(self._find_refusal(each) for each in self._queue):
+            self._refuse_batch()
         super()._deliver_queue()
+
+    def _find_refusal(self, record: tuple[Any, ...]) -> int:
+        partition, key, value, *_ = record
+        return self._kafka.find_refusal(partition.topic, key, value)
+
+    def _refuse_batch(self) -> None:
+        """Deliver nothing of the queue, as it has a refused record, and fail the transaction.
+
+        As with librdkafka the reports say which it is, and where there are none the next call does.
+        """
+        batch, self._queue = self._queue, []
+        unreported = 0
+        for record in batch:
+            code = self._find_refusal(record) or KafkaError._INVALID_DIFFERENT_RECORD
+            if (report := record[-1]) is not None:
+                report(KafkaError(code), None)
+            else:
+                unreported = code
+        refusal = WriteRefused(f"a record was not delivered: {unreported}")
+        if self.transactional:
+            self._failed = refusal
+        elif unreported:
+            raise refusal
+
+    def find_transaction_error(self) -> Exception | None:
+        return self._failed
+
+    def commit_transaction(self) -> None:
+        self._raise_failure()
+        super().commit_transaction()
+
+    def _raise_failure(self) -> None:
+        if self._failed is not None:
+            raise self._failed
 
     def send_offsets_to_transaction(
         self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]], group_metadata: bytes
     ) -> None:
+        self._raise_failure()
         self.sent.append(list(offsets))
         if self.sent[-1] and self._kafka.generations_over:
             # As in Kafka, only offsets have their generation checked.

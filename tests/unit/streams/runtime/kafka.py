@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from streams.common.topic_partitions import Partition
 from streams.testing.cluster import InMemoryCluster, InMemoryLog
 
 _NO_TOPICS: Mapping[str, int] = {}
+FindRefusal = Callable[[str, bytes | None, bytes | None], int]
+"""Takes topic, key and value."""
+
+
+def _refuse_nothing(topic: str, key: bytes | None, value: bytes | None) -> int:
+    return 0
 
 
 class Kafka(InMemoryCluster):
@@ -17,6 +23,8 @@ class Kafka(InMemoryCluster):
         super().__init__()
         self.generations_over = 0
         """This many of the next offset commits are from members that the group has replaced."""
+        self.find_refusal: FindRefusal = _refuse_nothing
+        """Returns the code with which brokers refuse a record, and its batch; 0 for others."""
         for topic, partitions in topics.items():
             self.create_topic(topic, partitions)
 

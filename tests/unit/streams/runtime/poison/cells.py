@@ -51,7 +51,6 @@ LEFT_OUT = {
     ("serialise", "negative time"): _TIME,
     ("serialise", "null key"): "a sink writes records without a key",
     ("produce", "negative time"): _TIME,
-    ("produce", "null key"): "a producer takes them; a compacted topic refuses them later",
     ("produce", "undeclared type"): "a producer is handed bytes alone",
     ("commit", "illegal topic"): "a sink behind a cache is the same function as any: see produce",
     ("commit", "unreadable header"): "a sink behind a cache is the same function: see produce",

@@ -73,9 +73,10 @@ def check_letters(place: Place, run: Run, got: Outcome) -> None:
     if run.guarantee != "at_least_once":
         assert len(got.letters) == 1
     message = run.kafka.logs[IN].entries[run.offset]
+    source = (message.key(), message.value()) if place.has_source else (None, None)
     for letter in got.letters:
         headers = dict(letter.headers())
-        assert (letter.key(), letter.value()) == (message.key(), message.value())
+        assert (letter.key(), letter.value()) == source
         assert letter.timestamp()[1] == message.timestamp()[1]
         assert headers["__streams.errors.topic"] == b"in"
         assert headers["__streams.errors.offset"] == b"%d" % run.offset
@@ -85,11 +86,12 @@ def check_asked(place: Place, run: Run, asked: list[ErrorContext]) -> None:
     """Check that the function was asked about the poison record, and about no other."""
     assert asked
     message = run.kafka.logs[IN].entries[run.offset]
+    source = (message.key(), message.value()) if place.has_source else (None, None)
     for failure in asked:
         assert failure.stage == place.handler
         assert failure.step == place.step
         assert (failure.topic, failure.partition, failure.offset) == ("in", 0, run.offset)
-        assert (failure.source_key, failure.source_value) == (message.key(), message.value())
+        assert (failure.source_key, failure.source_value) == source
 
 
 def check_failed(place: Place, run: Run, got: Outcome, oracle: Written) -> None:

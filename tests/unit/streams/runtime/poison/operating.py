@@ -40,7 +40,10 @@ def list_operator_places() -> Iterator[Place]:
             if error in FOR_EACH_OPERATOR or name in WITH_ALL_ERRORS:
                 build, step = build_operator(name, make), NAMES.get(name, "bad")
                 case = f"{name} raises {error}"
-                yield Place("operate", "exception", case, build, write_poison, "processing", step)
+                yield Place(
+                    *("operate", "exception", case, build, write_poison, "processing", step),
+                    has_source=name != "after suppress",
+                )
 
 
 class _Changing(Processor[str, str, str, str]):

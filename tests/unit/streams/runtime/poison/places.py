@@ -32,6 +32,8 @@ class Place(NamedTuple):
     handler: str
     step: str = "bad"
     is_letter_fatal: bool = False
+    has_source: bool = True
+    """Whether key and value are known as they were read: a suppression keeps the place alone."""
     reaches_other_branch: bool = True
     """Whether the branch that does not fail gets the record."""
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from confluent_kafka import KafkaError
+
 from streams import App
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
@@ -126,10 +128,16 @@ class Run(NamedTuple):
         return list(self.kafka.logs[Partition(DEAD, 0)].read_committed(0))
 
 
+def _refuse_without_key(topic: str, key: bytes | None, value: bytes | None) -> int:
+    """Refuse what a compacted topic does; an input may have such records."""
+    return KafkaError.INVALID_RECORD if topic == "out" and key is None else 0
+
+
 def prepare(build: Callable[[App], None], state: Path, guarantee: str, poison: Any = None) -> Run:
     """Build an application and the cluster with its topics and inputs."""
     app = App("a")
     build(app)
     topology = app.topology()
     kafka = Kafka(list_topics(topology))
+    kafka.find_refusal = _refuse_without_key
     return Run(topology, kafka, state, guarantee, load_inputs(kafka, poison))

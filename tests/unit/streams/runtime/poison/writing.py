@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from streams import App, Processor, Record, serdes
+from streams import App, Processor, Record, Store, serdes
 from tests.unit.streams.runtime.poison.operators import TEXT
 from tests.unit.streams.runtime.poison.places import (
     ERRORS,
@@ -99,11 +99,35 @@ def list_writing_places() -> Iterator[Place]:
             build = _ending(finish, lambda each=each: each)  # type: ignore[misc]
             name = f"{role} chooses {each!r:.20}"
             yield Place("produce", kind, name, build, write_poison, "production")
+    yield from _list_refused_deliveries()
     numbered = build_step(lambda s: s.process(_Numbering, name="bad", **TEXT))
     yield Place(
         *("produce", "unreadable header", "a value that is no bytes", numbered, write_poison),
         *("production", "write"),
     )
+
+
+def _list_refused_deliveries() -> Iterator[Place]:
+    """Yield sinks of topics whose brokers refuse a record without a key: they are compacted."""
+
+    def lose_key(stream: Any) -> Any:
+        return stream.map(lambda k, v: (None if v == POISON else k, v), **TEXT)
+
+    finishes: dict[str, Callable[[Any, Make], None]] = {
+        "a fixed topic": lambda stream, make: lose_key(stream).to("out", name="bad"),
+        "a topic chosen by a function": lambda stream, make: lose_key(stream).to(
+            lambda record: "out", name="bad", **TEXT
+        ),
+        "a topic behind a table": lambda stream, make: (
+            stream.to_table(store=Store.in_memory("t", caching=False))
+            .to_stream()
+            .map(lambda k, v: (None if v == POISON else k, v), **TEXT)
+            .to("out", name="bad")
+        ),
+    }
+    for name, finish in finishes.items():
+        build = _ending(finish, object)
+        yield Place("produce", "null key", name, build, write_poison, "production")
 
 
 class _Numbering(Processor[str, str, str, str]):
