@@ -71,11 +71,9 @@ class InternalProcessorContext(Protocol):
 
     def require_topic(self, topic: str) -> None:
         """Raise UnknownTopic if a topic that a function has chosen does not exist."""
-        ...
 
     def refuse_topic(self, topic: str, reason: str) -> None:
         """Let `require_topic` refuse a topic, which can't be written, for `metadata_max_age_ms`."""
-        ...
 
     message: Any
     """The record being processed as the consumer returned it, or with the headers that a processor
