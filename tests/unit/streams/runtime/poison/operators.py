@@ -115,7 +115,8 @@ def _suppress(app: App, s: Any, f: Function) -> Any:
 def _transform_values(app: App, s: Any, f: Function) -> Any:
     class Transforming(ValueTransformer[str, str, str]):
         def transform(self, key: str, value: str | None) -> str | None:
-            return f(value)
+            changed: str | None = f(value)
+            return changed
 
     return _table(s).transform_values(Transforming, name="bad", value=serdes.string).to_stream()
 
