@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from operator import index
 from typing import Any
 
 from state.errors import describe_refusal
@@ -248,6 +249,13 @@ def _create_partition_chooser(
         partition = partitioner(key, value, count)
         if partition is None:
             return _BY_KEY
+        try:
+            partition = index(partition)
+        except TypeError:
+            raise TypeError(
+                f"the partitioner chose {partition!r:.100} of the {count} partitions of {topic!r}: "
+                "it returns a number, or None to let the key decide"
+            ) from None
         if not 0 <= partition < count:
             raise ValueError(f"the partitioner chose {partition} of the {count} of {topic!r}")
         return partition

@@ -7,12 +7,14 @@ message that it came with, and only if they are asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import index
 from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
 from streams.common.message_headers import check_header_name
 
+_TIME_MAX_MS = 2**63 - 1
 K = TypeVar("K", default=Any)
 V = TypeVar("V", default=Any)
 K2 = TypeVar("K2")
@@ -91,10 +93,18 @@ class Record(Generic[K, V]):
     def with_timestamp(self, timestamp_ms: int) -> Record[K, V]:
         """Return a copy with another timestamp; raise ValueError if it is negative.
 
-        Kafka Streams raises an error for it, too.
+        Also if it has more than 64 bits, and TypeError if it is no whole number. Kafka Streams
+        raises an error for a negative one, too.
         """
-        if timestamp_ms < 0:
-            raise ValueError(f"a record's timestamp can't be negative: {timestamp_ms}")
+        try:
+            is_time = 0 <= index(timestamp_ms) <= _TIME_MAX_MS
+        except TypeError:
+            raise TypeError(
+                f"a record's timestamp is a whole number of milliseconds, not {timestamp_ms!r:.100}"
+            ) from None
+        if not is_time:
+            why = "be negative" if timestamp_ms < 0 else "have more than 64 bits"
+            raise ValueError(f"a record's timestamp can't {why}: {timestamp_ms}")
         return _record_from_message(
             self.key, self.value, timestamp_ms, self.source_message, self.own_headers
         )

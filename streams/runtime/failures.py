@@ -29,7 +29,7 @@ from streams.errors import (
 from streams.processor.record import MessageWithHeaders
 from streams.runtime.chosen_topics import ChosenTopics
 from streams.runtime.clients import translate_produce_error
-from streams.runtime.clients.errors import RecordRefused
+from streams.runtime.clients.errors import RecordRefused, is_client_error
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.dead_letters import create_dead_letter
 from streams.runtime.repartition_counts import RepartitionCounts
@@ -345,6 +345,8 @@ def _create_error_context(
 
 def _describe_failure(failure: ErrorContext, text: str, error: Exception | None = None) -> str:
     """Return what an error says, by default that of the failure, as far as it may be shown."""
+    if is_client_error(error or failure.error):
+        return text  # a value that has words of Kafka's would take these out
     values = failure.key, failure.value, failure.source_key, failure.source_value
     return hide_values(text, error or failure.error, *values)
 

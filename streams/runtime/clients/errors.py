@@ -119,6 +119,9 @@ class WriteNotAllowed(TopicRefused):
 class RecordRefused(KafkaException):  # type: ignore[misc]
     """Signals that a broker has refused a record which was written alone; `reason` says why."""
 
+    is_always_shown = True
+    """Its text is made of the broker's words and of sizes and times, and shows no value."""
+
     def __init__(self, error: KafkaError, reason: str) -> None:
         super().__init__(error)
         self.reason = reason
@@ -169,6 +172,11 @@ def find_write_refusal(error: KafkaError, action: str) -> WriteRefused | WriteNo
         return None
     is_refusal = find_error_kind(code) in (ErrorKind.RECORD, ErrorKind.TOPIC)
     return WriteRefused(what) if is_refusal else None
+
+
+def is_client_error(error: Exception) -> bool:
+    """Return whether an error is of confluent-kafka, whose text shows nothing of a record."""
+    return isinstance(error, KafkaException)
 
 
 def is_too_large(error: Exception) -> bool:

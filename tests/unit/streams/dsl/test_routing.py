@@ -290,3 +290,29 @@ def test_a_chosen_topic_that_may_not_be_written_is_a_matter_of_its_record() -> N
     message = r"'copy' can't write in\[0\]@7: not allowed to Write topic 'secret': add the ACL"
     with pytest.raises(StreamsError, match=message):
         failing.pipe("k", "secret")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ("1", "the partitioner chose '1' of the 4 partitions of 'out': it returns a number"),
+        (1.0, "the partitioner chose 1.0 of the 4 partitions of 'out': it returns a number"),
+        (-1, "the partitioner chose -1 of the 4 of 'out'"),
+        (4, "the partitioner chose 4 of the 4 of 'out'"),
+    ],
+)
+def test_what_is_no_partition_is_for_the_production_handler(chosen: Any, message: str) -> None:
+    app = App("a")
+    app.stream("in", **TEXT).to("out", partitioner=lambda key, value, count: chosen)
+    failed: list[str] = []
+
+    def note(error: ErrorContext) -> Literal["skip"]:
+        failed.append(str(error.error))
+        return "skip"
+
+    task = BoundTask(app, production=note)
+    task.partitions["out"] = 4
+    task.pipe("k", "x")
+    assert task.produced == []
+    [seen] = failed
+    assert seen.startswith(message)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from state.shown_values import ShownValues, hide_values, limit_shown_values
 from streams import (
     App,
     ConfigError,
@@ -23,6 +24,7 @@ from streams import (
     serdes,
 )
 from streams.errors import OutcomeUnknown, TaskMigrated
+from streams.runtime.clients.errors import RecordRefused
 from streams.settings.config import load_config
 from streams.settings.exception_handlers import ExceptionHandlers
 from tests.unit.streams.bound import BoundTask
@@ -248,6 +250,18 @@ def test_a_record_that_is_too_large_is_for_the_production_handler(full: int) -> 
             with pytest.raises(StreamsError, match=message):
                 task.pipe("k", "v")
         assert topics(task) == expected
+
+
+def test_words_of_kafka_stay_where_the_value_has_them_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    task = branching(lambda s: s, production="skip")
+    task.refused["out"] = KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "too large"))
+    with limit_shown_values(ShownValues.TYPES):
+        task.pipe("k", "too large")
+        refused = RecordRefused(KafkaError(KafkaError.INVALID_RECORD), "why: too large")
+        assert hide_values(str(refused), refused, "too large") == "why: too large"
+    assert 'str="too large"' in caplog.text
 
 
 @pytest.mark.parametrize(
