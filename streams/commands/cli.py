@@ -24,6 +24,7 @@ from streams.command_options import (
     exit_on_user_error,
 )
 from streams.commands import plan_command
+from streams.commands.internal_topics import find_names_of_internal_topics
 from streams.commands.plan_inputs import InputReview, review_inputs
 from streams.commands.plan_topics import (
     TopicOutcome,
@@ -172,6 +173,12 @@ def create_topics(
             retry_s=_BROKER_WAIT_S
         )
         existing = admin.fetch_partition_counts_at_start(_BROKER_WAIT_S)
+        if internal := find_names_of_internal_topics(set(names) - existing.keys()):
+            raise ConfigError(
+                f"{', '.join(sorted(internal))}: this is the name of an internal topic, which an "
+                "application creates itself when it starts, with the partitions and settings that "
+                "it needs. Made like this it would lose records"
+            )
         admin.create_topics(dict.fromkeys(names, partitions), {}, found.replication_factor)
     typer.echo(f"{', '.join(names)} on {servers}")
     for name in names:

@@ -33,6 +33,11 @@ _GENERATED_NAME = re.compile(r"K(STREAM|TABLE)-.*-\d{10}.*")
 """A name that a step without one gets; no application id has such a part."""
 
 
+def find_names_of_internal_topics(topics: Iterable[str]) -> list[str]:
+    """Return the names that are those of changelogs, repartition topics or the like."""
+    return [t for t in topics if any(f.end() == len(t) for f in _SUFFIX.finditer(t))]
+
+
 class InternalTopics(NamedTuple):
     """Holds which topics are an application's, and which may be its or another application's."""
 

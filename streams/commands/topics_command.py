@@ -147,6 +147,7 @@ def create_topics(
     Unlike `millrace create-topics` it refuses a topic that exists, and starts no broker.
     """
     from streams.commands.cluster_clients import connect_command
+    from streams.commands.internal_topics import find_names_of_internal_topics
     from streams.commands.output import print_message, print_rows
     from streams.errors import ConfigError
 
@@ -154,6 +155,14 @@ def create_topics(
         given = parse_pairs(settings or (), "--topic-setting")
         if existing := [name for name in names if name in clients.partition_counts]:
             raise ConfigError(f"there is a topic already: {', '.join(existing)}")
+        internal = find_names_of_internal_topics(names)
+        if internal and "cleanup.policy" not in given:
+            raise ConfigError(
+                f"{', '.join(internal)}: this is the name of an internal topic, which an "
+                "application creates itself when it starts, with the partitions and settings that "
+                "it needs. To create it beforehand say its settings: --topic-setting "
+                "cleanup.policy=..."
+            )
         clients.cluster_admin.create_topics(list(dict.fromkeys(names)), partitions, replicas, given)
         if json:
             rows = [{"topic": name, "partitions": partitions} for name in names]

@@ -44,7 +44,7 @@ from streams.runtime.commit import CommitStep
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.global_replicas import open_replicas
 from streams.runtime.global_tables import GlobalTables
-from streams.runtime.internal_topics import LEDGER_SETTINGS
+from streams.runtime.internal_topics import LEDGER_SETTINGS, list_internal_topics
 from streams.runtime.offset_metadata import check_metadata_sizes
 from streams.runtime.progress import RestoreListener
 from streams.runtime.stream_thread import StreamThread
@@ -173,7 +173,9 @@ def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
     """
     cluster = find_cluster(config)
     servers = cluster.bootstrap_servers
-    clients = KafkaClientSupplier(topology.application_id, config, servers, cluster.security)
+    internal = list_internal_topics(topology, has_ledger=config.ledger)
+    names = (topology.application_id, config, servers)
+    clients = KafkaClientSupplier(*names, cluster.security, internal)
     clients.check_user_settings()
     admin = clients.create_admin(retry_s=BROKER_WAIT_S)
     counts = _fetch_checked_counts(admin, topology, config, servers)

@@ -27,7 +27,7 @@ from streams.runtime.group_assignment import (
 )
 from streams.runtime.interfaces import AdminClient
 from streams.runtime.internal_topic_check import InternalTopicCheck
-from streams.runtime.internal_topics import list_topic_settings
+from streams.runtime.internal_topics import list_changelogs, list_topic_settings
 from streams.runtime.leftover_stores import (
     find_leftovers,
     format_leftover_warning,
@@ -46,6 +46,7 @@ from streams.runtime.topology_versions import (
     find_tasks,
     find_versions,
 )
+from streams.runtime.wrong_counts import explain_wrong_count
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Subtopology, Topology
 from streams.topology.compatibility import list_names
@@ -351,13 +352,16 @@ class StreamsPartitionAssignor:
                 wanted[changelog] = max(source_counts[topic] for topic in sub.sources)
         for topic, partitions in wanted.items():
             if existing_counts.get(topic, partitions) != partitions:
+                spec = list_changelogs(topology).get(topic)
                 raise StreamsError(
-                    f"internal topic {topic!r} has {existing_counts[topic]} partitions and the "
-                    "topology "
-                    f"needs {partitions}: the inputs' partitions have changed, or somebody has "
-                    "changed those of this topic. Restore the number of the inputs; or end all "
-                    f"workers of group {topology.application_id!r}, and start over with "
-                    f"{format_command('group reset')}"
+                    explain_wrong_count(
+                        topic,
+                        (existing_counts[topic], partitions),
+                        self._require_input_counts(existing_counts),
+                        None if spec is None else spec.name,
+                        self._admin,
+                        self._fetch_committed_offsets,
+                    )
                 )
         new = {topic: count for topic, count in wanted.items() if topic not in existing_counts}
         if is_only_version:

@@ -222,12 +222,12 @@ def _refuse_if_not_committed_one(
     if remade and (id_hash is None or id_hash != committed_id_hash):
         # Without offsets, which move on: whoever waits for the end of it says it once.
         raise PositionRefused(
-            f"if a reset was interrupted, run it again, and it goes on: {reset}. Changelog "
-            f"{partition} is not the one that store {store_name!r} in the state directory was kept "
-            "in: it was deleted and made again, and offsets are committed, whose records it does "
-            "not have. If no reset did so, bring the former one back, or start over by that "
-            "command. If a reset was ended on another machine, the store here is older: remove "
-            "the application's state directory on this machine alone"
+            f"changelog {partition} was deleted and made again: it is not the one that store "
+            f"{store_name!r} in the state directory was kept in, and offsets are committed, whose "
+            f"records it does not have. The store is left as it is. Start over with {reset}, which "
+            "also goes on with a reset that was interrupted. If a reset was ended on another "
+            "machine, the store here is older: remove the application's state directory on this "
+            "machine alone"
         )
     if id_hash is not None and id_hash != committed_id_hash:
         raise PositionRefused(

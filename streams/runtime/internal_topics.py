@@ -29,6 +29,7 @@ from __future__ import annotations
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.ledger import ledger_topic
 from streams.runtime.changelog import ChangelogExpiry
+from streams.runtime.missing_topics import InternalKind
 from streams.topology.build import Topology
 
 _CREATE_TIME = {"message.timestamp.type": "CreateTime"}
@@ -68,6 +69,17 @@ def list_changelogs(topology: Topology) -> dict[str, StoreSpec]:
         for store in sub.stores
         if store.logged and store.source_topic is None
     }
+
+
+def list_internal_topics(
+    topology: Topology, *, has_ledger: bool = False
+) -> dict[str, InternalKind]:
+    """Return each internal topic of an application, with what it is."""
+    kinds = dict.fromkeys(topology.repartition_topics, InternalKind.REPARTITION)
+    kinds |= dict.fromkeys(list_changelogs(topology), InternalKind.CHANGELOG)
+    if has_ledger:
+        kinds[ledger_topic(topology.application_id)] = InternalKind.LEDGER
+    return kinds
 
 
 def list_topic_settings(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import create_client
 from streams.runtime.clients.producer import StreamsProducer
 from streams.runtime.clients.topic_reader import TopicRecordReader
+from streams.runtime.missing_topics import InternalKind
 
 if TYPE_CHECKING:
     from streams.settings.config import StreamsConfig
@@ -57,9 +58,11 @@ class KafkaClientSupplier:
         config: StreamsConfig,
         bootstrap_servers: str,
         security: CurrentSecurity | None = None,
+        internal_topics: Mapping[str, InternalKind] | None = None,
     ) -> None:
         self.security = security or CurrentSecurity(PLAINTEXT)
         self._application_id = application_id
+        self._internal_topics = internal_topics or {}
         self._config = config
         self.bootstrap_servers = bootstrap_servers
         self._timeout_s = config.request_timeout_ms / 1000
@@ -175,6 +178,7 @@ class KafkaClientSupplier:
             # Without settings of a connection there is nothing that brokers could refuse.
             require_usable=require_usable if security.value.settings else None,
             require_wanted=require_wanted,
+            internal_topics=self._internal_topics,
         )
 
     def create_plain_producer(self, name: str, timeout_s: float) -> StreamsProducer:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from traceback import clear_frames
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
-from streams.command_lines import format_command
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import (
     AuthorizationError,
@@ -34,6 +34,7 @@ from streams.runtime.clients.errors import (
 )
 from streams.runtime.clients.group_metadata import read_group_of_metadata
 from streams.runtime.clients.refusable_call import call_while_usable
+from streams.runtime.missing_topics import InternalKind, explain_missing_topics
 
 if TYPE_CHECKING:
     from streams.membership.producer_identity import ProducerIdentity
@@ -65,7 +66,7 @@ class StreamsProducer:
     any error but StreamsError the producer has to be discarded. `on_error` is called at each error
     of its connections, from within its other methods. `require_usable` is called while a method
     waits for a broker; what it raises ends the method, and any outcome is unknown. `require_wanted`
-    does the same while the producer is created.
+    does the same while the producer is created. `internal_topics` are the application's.
     """
 
     def __init__(
@@ -80,8 +81,10 @@ class StreamsProducer:
         on_error: Callable[[], None] = lambda: None,
         require_usable: Callable[[], None] | None = None,
         require_wanted: Callable[[], None] | None = None,
+        internal_topics: Mapping[str, InternalKind] = MappingProxyType({}),
     ) -> None:
         self.name = name
+        self._internal_topics = internal_topics
         self.transactional = transactional
         self.delivered_offsets = DeliveredOffsets() if track_deliveries else None
         self.identity: ProducerIdentity | None = None
@@ -209,12 +212,8 @@ class StreamsProducer:
                 return undelivered_count
             slices = slices + 1 if self._logger.missing_topics else 0
             if slices >= _MISSING_SLICES:
-                names = sorted(self._logger.missing_topics)
-                raise OutcomeUnknown(
-                    f"output {', '.join(map(repr, names))} is not on the brokers: it was deleted, "
-                    "and nothing is committed until it is created again "
-                    f"({format_command('create-topics', *names)})"
-                )
+                missing = self._logger.missing_topics
+                raise OutcomeUnknown(explain_missing_topics(missing, self._internal_topics))
 
     def purge_outstanding(self) -> None:
         """Give up all records that are not acknowledged, and serve their delivery reports.

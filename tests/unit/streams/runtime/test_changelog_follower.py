@@ -200,7 +200,7 @@ def test_a_store_is_kept_whose_changelog_has_lost_what_was_committed(
         world.follow_to_end(after_s=10)
     assert held(logged) == {"a": "1", "b": "2"}
     assert world.lags() == {CHANGELOG.topic: None}
-    problem = "Changelog a-c-changelog[0] is not the one that store"
+    problem = "changelog a-c-changelog[0] was deleted and made again: it is not the one"
     assert caplog.text.count(problem) == 1
     commit_position(world, 3)
     world.follow_to_end(after_s=10)

@@ -1,0 +1,78 @@
+"""Explain why an internal topic has another number of partitions than the topology needs.
+
+Committed offsets name the ids that the task's changelogs and inputs had (`topic_ids`), so they tell
+which topic was deleted and made again. Else somebody has added partitions, to the inputs or to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from streams.command_lines import format_command
+from streams.common.topic_partitions import Partition
+from streams.errors import OutcomeUnknown, StreamsError
+from streams.membership.connection import ConnectionLost
+from streams.runtime.interfaces import AdminClient
+from streams.runtime.offset_metadata import decode_metadata
+from streams.runtime.task_lags import FetchCommittedOffsets
+from streams.runtime.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
+from streams.topology.compatibility import list_names
+
+
+def explain_wrong_count(
+    topic: str,
+    counts: tuple[int, int],
+    inputs: Mapping[str, int],
+    store: str | None,
+    admin: AdminClient,
+    fetch_committed: FetchCommittedOffsets,
+) -> str:
+    """Return what is wrong with an internal topic, the likely reason, and what to do.
+
+    `counts` are the partitions that it has and those that it needs; `inputs` are the application's
+    with their counts, and `store` is that of a changelog.
+    """
+    found, needed = counts
+    partitions = [Partition(t, n) for t, count in inputs.items() for n in range(count)]
+    reason = ""
+    with suppress(ConnectionLost, OutcomeUnknown, StreamsError):  # then nothing more is known
+        reason = _find_reason(topic, partitions, inputs, store, admin, fetch_committed)
+    reason = reason or (
+        "somebody has made it, or added partitions to it or to the inputs "
+        f"({', '.join(f'{name!r} has {count}' for name, count in sorted(inputs.items()))})"
+    )
+    return (
+        f"internal topic {topic!r} has {found} partitions and the topology needs {needed}: "
+        f"{reason}. Keys would be looked for in other partitions than they were written to. End "
+        f"all workers, and start over with {format_command('group reset')}, which deletes the "
+        "group's offsets, the internal topics and the state directory: a start creates the topics "
+        "as they have to be"
+    )
+
+
+def _find_reason(
+    topic: str,
+    partitions: Sequence[Partition],
+    inputs: Mapping[str, int],
+    store: str | None,
+    admin: AdminClient,
+    fetch_committed: FetchCommittedOffsets,
+) -> str:
+    """Return which topics the committed offsets prove to be made again; empty if none."""
+    committed = fetch_committed(partitions).offsets
+    ids = fetch_topic_id_hashes(admin, [topic, *inputs])
+    former = sorted({p.topic for p in find_offsets_of_former_topics(committed, ids)})
+    if former:
+        return (
+            f"input {list_names(former)} was deleted and made again with another number of "
+            "partitions; where nothing was written to it yet, make it again with the former one"
+        )
+    decoded = [decode_metadata(held.metadata) for held in committed.values()]
+    known = {each.changelog_id_hash(store) for each in decoded} - {None} if store else set()
+    if known and topic in ids and ids[topic] not in known:
+        return (
+            "it was deleted, and made again by somebody else than the application. What it had is "
+            "gone"
+        )
+    return ""

@@ -1,0 +1,56 @@
+"""Test that a wrong number of partitions is explained by what committed offsets prove."""
+
+from __future__ import annotations
+
+from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
+from streams.errors import OutcomeUnknown
+from streams.runtime.offset_metadata import encode_metadata
+from streams.runtime.topic_ids import hash_topic_id
+from streams.runtime.wrong_counts import explain_wrong_count
+from tests.unit.streams.runtime.fakes import FakeAdmin, Script
+from tests.unit.streams.runtime.kafka import Kafka
+
+CHANGELOG, INPUT = "a-c-changelog", Partition("in", 0)
+
+
+def explain(*, changelog_id: str | None = None, input_id: str | None = None) -> str:
+    """Explain the count, where offsets were committed with these ids, by default those of now."""
+    kafka = Kafka({CHANGELOG: 3, "in": 2})
+    metadata = encode_metadata(
+        {"c": 5},
+        topic_ids={"in": hash_topic_id(input_id or kafka.topic_ids["in"])},
+        changelog_ids={"c": hash_topic_id(changelog_id or kafka.topic_ids[CHANGELOG])},
+    )
+    committed = CommittedOffsets({INPUT: OffsetAndMetadata(7, metadata)}, [])
+    return explain_wrong_count(
+        *(CHANGELOG, (3, 2), {"in": 2}, "c", FakeAdmin(kafka, Script())), lambda _: committed
+    )
+
+
+def test_a_changelog_that_was_made_again_is_named_and_no_input_is_blamed() -> None:
+    text = explain(changelog_id="former")
+    assert f"internal topic {CHANGELOG!r} has 3 partitions and the topology needs 2" in text
+    assert "it was deleted, and made again by somebody else than the application" in text
+    assert "input" not in text
+
+
+def test_an_input_that_was_made_again_is_named() -> None:
+    assert "input 'in' was deleted and made again with another number" in explain(input_id="former")
+
+
+def test_without_evidence_all_reasons_are_named_with_the_numbers() -> None:
+    assert "added partitions to it or to the inputs ('in' has 2)" in explain()
+
+
+def test_brokers_that_do_not_answer_hide_no_refusal() -> None:
+    kafka, script = Kafka({CHANGELOG: 3, "in": 2}), Script()
+
+    def fail(_: object) -> CommittedOffsets:
+        raise OutcomeUnknown("no answer")
+
+    text = explain_wrong_count(CHANGELOG, (3, 2), {"in": 2}, "c", FakeAdmin(kafka, script), fail)
+    assert "the topology needs 2" in text
+
+
+def test_it_offers_the_reset() -> None:
+    assert "millrace group reset" in explain(changelog_id="former")
