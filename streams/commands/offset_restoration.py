@@ -99,7 +99,8 @@ class Restoration:
         """Raise ConfigError if nothing proves the offset of an input."""
         if unproven := [each.partition for each in plan if each.then is None]:
             kept = {p.topic for p in unproven if not self._may_be_made_again(p)}
-            raise ConfigError(explain_unproven(unproven, self._topology.repartition_topics, kept))
+            between, is_empty = self._topology.repartition_topics, not self._committed
+            raise ConfigError(explain_unproven(unproven, between, kept, is_empty=is_empty))
 
     def require_accepted_loss(
         self, plan: Collection[RestoredOffset], *, is_accepted: bool, is_shown: bool
@@ -160,7 +161,8 @@ class Restoration:
         """Return whether something is there that the application has read or written."""
         inputs = {p for task in self._tasks for p in task.partitions}
         held = [self._committed[p] for p in inputs if p in self._committed]
-        if any(has_metadata_of_streams(h.metadata) and not _is_reset(h) for h in held):
+        texts = [each.metadata for each in held if has_metadata_of_streams(each.metadata)]
+        if not all(decode_metadata(text).is_reset for text in texts):
             return True
         own = {p for p in inputs if p.topic in self._topology.repartition_topics}
         own |= {p for task in self._tasks for p in task.changelogs.values()}
@@ -393,7 +395,3 @@ class Restoration:
             if first > starts[changelog]:
                 return f"the records of {changelog} below {first}, which have expired"
         return find_committed_record(self._clients, starts)
-
-
-def _is_reset(held: OffsetAndMetadata) -> bool:
-    return decode_metadata(held.metadata).is_reset

@@ -179,12 +179,15 @@ def explain_unproven(
     unproven: Collection[Partition],
     internal_topics: Collection[str],
     kept_topics: Collection[str] = (),
+    *,
+    is_empty: bool = False,
 ) -> str:
     """Return that nothing proves the offsets of inputs, for a command that commits offsets.
 
-    `kept_topics` are known not to have been made again.
+    `kept_topics` are known not to have been made again. `is_empty`: the group has no offset at all,
+    so that these have rather expired.
     """
-    ways_out = []
+    new_topics = []
     topics = {p.topic for p in unproven}.difference(kept_topics)
     for inputs, options in (
         (topics.difference(internal_topics), ()),
@@ -192,12 +195,15 @@ def explain_unproven(
     ):
         if inputs:
             names = ", ".join(map(repr, sorted(inputs)))
-            ways_out.append(f"if {names} was made again, {offer_new_topics(inputs, *options)}")
-    made_again = f"{'; '.join(ways_out)}. Else set" if ways_out else "set"
+            new_topics.append(f"if {names} was made again, {offer_new_topics(inputs, *options)}")
+    known = (
+        "if you know them, set offsets of these with Kafka's tools, and take them with "
+        f"{offer_acceptance()}"
+    )
+    ways_out = [known, *new_topics] if is_empty else [*new_topics, known]
     return (
         f"nothing proves an offset for {', '.join(map(str, unproven))}, so nothing was committed, "
-        f"also of other inputs: {made_again} offsets of these with Kafka's tools if you know them, "
-        f"and take them with {offer_acceptance()}; or start over with {offer_reset()}"
+        f"also of other inputs: {'; '.join(ways_out)}; or start over with {offer_reset()}"
     )
 
 

@@ -134,6 +134,12 @@ def test_without_a_ledger_the_inputs_of_all_tasks_are_named_and_none_is_restored
     application.offsets.clear()
     with pytest.raises(ConfigError, match=rf"an offset for {IN}\[0\], {BETWEEN}\[0\].*group reset"):
         application.restore()
+    # What has expired with all others is rather not of a topic that was made again.
+    with pytest.raises(ConfigError, match=r"--accept`; if 'in' was made again, .*--made-again in"):
+        application.restore()
+    application.offsets = {Partition("elsewhere", 0): OffsetAndMetadata(1, "")}
+    with pytest.raises(ConfigError, match=r"--made-again in`.*; if you know them, .*--accept`"):
+        application.restore()
 
 
 def test_an_input_whose_task_has_no_store_is_not_left_out_beside_accepted_ones() -> None:
@@ -352,3 +358,28 @@ def test_a_topic_that_the_ledger_knows_is_not_offered_as_made_again() -> None:
         application.restore()
     assert "--made-again" not in str(refused.value)
     assert "--accept" in str(refused.value)
+
+
+def test_of_two_independent_counts_both_are_restored_or_none() -> None:
+    app = App("a")
+    for topic in ("one", "two"):
+        stream = app.stream(topic, key=serdes.string, value=serdes.string)
+        stream.group_by_key().count(store=f"of-{topic}")
+    application = Application(app)
+    for number, topic in enumerate(("one", "two")):
+        application.load(topic)
+        application.commit(f"{number}_0", {topic: 1}, f"a-of-{topic}-changelog")
+    application.load("a-of-two-changelog")  # of a transaction that the ledger does not know
+    application.offsets.clear()
+    with pytest.raises(
+        ConfigError, match=r"an offset for two\[0\], so nothing was committed, also"
+    ):
+        application.restore()
+    application.offsets = {Partition("two", 0): OffsetAndMetadata(1, "")}
+    plan = application.restore(accept=True)
+    assert {name: each.is_proven for name, each in plan.items()} == {
+        "one[0]": True,
+        "two[0]": False,
+    }
+    application.take(plan)
+    assert application.restore() == {}
