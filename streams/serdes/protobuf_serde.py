@@ -102,9 +102,11 @@ def _write_exactly(write: Serializer, message_type: Any) -> Serializer:
     check_texts = create_text_check(kinds)
 
     def write_exactly(message: Any, context: Any) -> bytes:
-        if type(message) is not message_type:
+        if message is not None and type(message) is not message_type:
             raise _create_class_error(message_type, message)
         data = write(message, context)
+        if message is None:  # which confluent-kafka's serialisers all pass on
+            return data
         if is_recursive:
             _refuse_deep(message_type, message)
         if check_texts is not None:
