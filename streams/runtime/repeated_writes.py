@@ -214,11 +214,17 @@ class RepeatedWriteCheck:
     def _had_records(self, purged: list[Partition]) -> bool:
         """Return whether a record was processed of partitions that were purged.
 
-        Without offsets that is taken to be so.
+        Their offsets name its time, or where the changelog stood that it led to: restored offsets
+        name the latter alone. Without offsets it is taken to be so.
         """
         held = self._fetch_committed(purged).offsets
-        own = [each.metadata for each in held.values() if has_metadata_of_streams(each.metadata)]
-        return not own or any(decode_metadata(text).partition_time_ms != NO_TIME for text in own)
+        own = _select_own(held).values()
+        stores = [each.name for sub in self._topology.subtopologies for each in sub.stores]
+        return not own or any(
+            each.partition_time_ms != NO_TIME
+            or any((each.position_of_store(name) or 0) > 0 for name in stores)
+            for each in own
+        )
 
     def _list_partitions(self, topics: Collection[str]) -> list[Partition]:
         """Return all partitions of topics, those left out that don't exist."""

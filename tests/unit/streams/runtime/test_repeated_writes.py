@@ -21,7 +21,8 @@ from tests.unit.streams.runtime.fakes import Clock
 FIRST, SECOND = Partition("in", 0), Partition("in", 1)
 REPARTITION = Partition("a-c-repartition", 0)
 OWN = OffsetAndMetadata(1, encode_metadata({}, partition_time_ms=1))
-NO_RECORD = OffsetAndMetadata(2, encode_metadata({}))
+RESTORED = OffsetAndMetadata(2, encode_metadata({"c": 2}))
+NO_RECORD = OffsetAndMetadata(2, encode_metadata({"c": 0}))
 BY_TOOL = OffsetAndMetadata(0, "")
 
 
@@ -144,10 +145,10 @@ def test_records_that_are_not_committed_prove_nothing(
 
 @pytest.mark.parametrize(
     ("of_repartition", "is_refused"),
-    [(None, True), (OWN, True), (NO_RECORD, False), (BY_TOOL, True)],
-    ids=["gone", "had records", "had none", "set by a tool"],
+    [(None, True), (OWN, True), (RESTORED, True), (NO_RECORD, False), (BY_TOOL, True)],
+    ids=["gone", "had records", "restored", "had none", "set by a tool"],
 )
-def test_a_purged_topic_had_records_unless_its_offsets_name_no_time(
+def test_a_purged_topic_had_records_unless_its_offsets_know_of_none(
     checking: Checking, of_repartition: OffsetAndMetadata | None, is_refused: bool
 ) -> None:
     checking.write(committed=False)
