@@ -246,7 +246,7 @@ class Restoration:
         topic, held = partition.topic, self._committed.get(partition)
         named = self._find_named_id(partition)
         if named is not None and named == self._topic_ids.get(topic):
-            source = "the ledger" if held is None else "its committed offset"
+            source = "its committed offset" if held else "another offset, or the ledger,"
             raise ConfigError(
                 f"--made-again {topic!r}: {source} names the topic that is there now, so "
                 f"{partition} is the one that was read"
@@ -269,12 +269,13 @@ class Restoration:
         return not task.changelogs or partition.topic not in self._topology.repartition_topics
 
     def _find_named_id(self, partition: Partition) -> int | None:
-        """Return the id of an input's topic by its committed offset, or else by the ledger."""
-        held = self._committed.get(partition)
-        named = (
-            None if held is None else decode_metadata(held.metadata).topic_id_hash(partition.topic)
-        )
-        return self._ledger.topic_ids.get(partition) if named is None else named
+        """Return the id of an input's topic by the offsets of its task, or else by the ledger."""
+        beside = (p for p in self._committed if p.number == partition.number)
+        for each in sorted(beside, key=lambda p: p != partition):  # its own offset first
+            named = decode_metadata(self._committed[each].metadata).topic_id_hash(partition.topic)
+            if named is not None:
+                return named
+        return self._ledger.topic_ids.get(partition)
 
     def _may_be_made_again(self, partition: Partition) -> bool:
         """Return whether an input may be another topic than the one that was read before.

@@ -173,7 +173,7 @@ def test_the_ledger_tells_that_an_input_is_not_another_topic(
     delete_group(topics)
     refused = restored.restore("--made-again", topics.source, "--yes")
     assert refused.exit_code == 2
-    assert "the ledger names the topic that is there now" in refused.stderr
+    assert "the ledger, names the topic that is there now" in refused.stderr
 
 
 def test_a_repartition_topic_made_again_is_accepted_with_its_loss_only(

@@ -331,6 +331,14 @@ def test_an_input_made_again_begins_at_its_first_record_and_not_twice() -> None:
         application.restore("orders")
 
 
+def test_an_input_that_another_offset_of_its_task_names_was_not_made_again() -> None:
+    application = run_join()
+    application.cluster.logs[Partition(LEDGER, 0)].entries.clear()
+    del application.offsets[Partition("orders", 0)]
+    with pytest.raises(ConfigError, match="another offset, or the ledger, names the topic that is"):
+        application.restore("orders")
+
+
 def test_an_input_that_was_added_is_not_named_by_the_others() -> None:
     application = Application(build_join())
     application.load("users")
