@@ -78,6 +78,10 @@ COMMANDS = {
         "streams.commands.acls_command:acls",
         "Print the least rights that an application needs, as a table and as kafka-acls commands.",
     ),
+    "schema": LazyCommand(
+        "streams.commands.schema_command:schema",
+        "Print the JSON Schema of what a command prints with --json.",
+    ),
     "export": LazyCommand(
         "streams.spark.exporting.export_command:export",
         "Write an application's changelogs and outputs up to one cut, continuing the last export.",

@@ -1,0 +1,285 @@
+"""Define what each command prints with --json, as the types that `millrace schema` describes.
+
+Each class is a line of JSON, or the one object that the command prints. A field with a default is
+left out where it says nothing. A test runs every command and compares what it prints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from streams.errors import ConfigError
+from streams.monitoring.group_report import GroupReport
+
+
+@dataclass(frozen=True)
+class CreatedFileOutput:
+    """Names a file of a new project."""
+
+    created: str
+
+
+@dataclass(frozen=True)
+class ListedTopicOutput:
+    """Shows a topic, and the number of offsets that its partitions span."""
+
+    topic: str
+    partitions: int
+    offsets: int
+
+
+@dataclass(frozen=True)
+class DescribedTopicOutput:
+    """Shows, on the first line, the topic and the settings that it has itself."""
+
+    topic: str
+    partitions: int
+    settings: dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class DescribedPartitionOutput:
+    """Shows a partition on a line of its own; replicas are numbers of brokers."""
+
+    topic: str
+    partition: int
+    start: int
+    stable_end: int
+    end: int
+    leader: int | None
+    replicas: list[int]
+    in_sync: list[int]
+
+
+@dataclass(frozen=True)
+class CreatedTopicOutput:
+    """Names a topic that was created."""
+
+    topic: str
+    partitions: int
+
+
+@dataclass(frozen=True)
+class DeletedTopicOutput:
+    """Names a topic that was deleted."""
+
+    topic: str
+    deleted: Literal[True]
+
+
+@dataclass(frozen=True)
+class ConsumedRecordOutput:
+    """Shows a record; key and value are what serdes return, headers are names and values.
+
+    A timestamp of -1 is none. Bytes are text where they are printable, else 0x and hexadecimal.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: Any
+    value: Any
+    headers: list[tuple[str, str | None]]
+
+
+@dataclass(frozen=True)
+class ProducedRecordsOutput:
+    """Counts the records that were written."""
+
+    topic: str
+    records: int
+
+
+@dataclass(frozen=True)
+class ListedGroupOutput:
+    """Shows a group with its state and protocol."""
+
+    group: str
+    state: str
+    protocol: str
+
+
+@dataclass(frozen=True)
+class ResetChangeOutput:
+    """Shows a change of a reset; offsets are null where there is none."""
+
+    change: Literal["set offset", "delete topic", "remove state"]
+    what: str
+    now: int | None
+    then: int | None
+
+
+@dataclass(frozen=True)
+class RestoredOffsetOutput:
+    """Shows the offset of an input, now and then, and what proves it."""
+
+    input: str
+    now: int | None
+    then: int | None
+    proof: str
+
+
+@dataclass(frozen=True)
+class InspectedStoreOutput:
+    """Shows a store of this machine; null for what is not known, as of one that a worker uses."""
+
+    task: str
+    store: str
+    kind: str | None
+    entries: int | None
+    entries_estimated: bool | None
+    bytes: int
+    changelog_offset: int | None
+    written: str | None
+    used_by: str | None
+
+
+@dataclass(frozen=True)
+class StoreEntryOutput:
+    """Shows an entry of a store; start and end, in ms, are there where the key is in a window."""
+
+    task: str
+    key: Any
+    timestamp_ms: int | None
+    value: Any
+    start_ms: int = 0
+    end_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class ChangelogEntryOutput:
+    """Shows an entry of a changelog, as of a store; a value of null deletes."""
+
+    partition: int
+    offset: int
+    key: Any
+    timestamp_ms: int | None
+    value: Any
+    start_ms: int = 0
+    end_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class ListedTransactionOutput:
+    """Shows a transaction that its coordinator knows, with the partitions that it has written."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    epoch: int
+    started: str | None
+    timeout_ms: int
+    topics: list[str]
+
+
+@dataclass(frozen=True)
+class OpenTransactionOutput:
+    """Shows a transaction that is open in a partition; `hanging` is null if not known."""
+
+    topic: str
+    partition: int
+    start_offset: int
+    producer_id: int
+    epoch: int
+    last_write: str
+    transactional_id: str | None
+    hanging: bool | None
+
+
+@dataclass(frozen=True)
+class AbortedTransactionOutput:
+    """Names a transaction that was aborted by its transactional id."""
+
+    transactional_id: str
+    aborted: Literal[True]
+
+
+@dataclass(frozen=True)
+class AbortedInPartitionOutput:
+    """Names a transaction that was aborted in a partition, where it hung."""
+
+    topic: str
+    partition: int
+    start_offset: int
+    aborted: Literal[True]
+
+
+@dataclass(frozen=True)
+class NeededAclOutput:
+    """Shows a right, and for what it is needed."""
+
+    resource_type: str
+    name: str
+    pattern_type: str
+    operation: str
+    purposes: list[str]
+
+
+@dataclass(frozen=True)
+class NeededAclsOutput:
+    """Lists the rights that an application needs."""
+
+    principal: str
+    acls: list[NeededAclOutput]
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class BrokerStatusOutput:
+    """Shows the embedded broker of a state directory, and the workers that run there."""
+
+    is_running: bool
+    address: str | None
+    process_id: int | None
+    data: str
+    workers: list[str]
+
+
+OUTPUTS: dict[str, Any] = {
+    "acls": NeededAclsOutput,
+    "broker status": BrokerStatusOutput,
+    "broker stop": BrokerStatusOutput,
+    "changelog dump": ChangelogEntryOutput,
+    "consume": ConsumedRecordOutput,
+    "group describe": GroupReport,
+    "group list": ListedGroupOutput,
+    "group reset": ResetChangeOutput,
+    "group restore-offsets": RestoredOffsetOutput,
+    "new": CreatedFileOutput,
+    "produce": ProducedRecordsOutput,
+    "state dump": StoreEntryOutput,
+    "state inspect": InspectedStoreOutput,
+    "topics create": CreatedTopicOutput,
+    "topics delete": DeletedTopicOutput,
+    "topics describe": DescribedTopicOutput | DescribedPartitionOutput,
+    "topics list": ListedTopicOutput,
+    "topics tail": ConsumedRecordOutput,
+    "txn abort": AbortedTransactionOutput | AbortedInPartitionOutput,
+    "txn list": ListedTransactionOutput | OpenTransactionOutput,
+}
+"""What each command prints with --json: a line, or one object."""
+ONE_OBJECT = frozenset({"acls", "broker status", "broker stop", "group describe"})
+"""The commands that print one object, and not a line for each row."""
+
+
+@cache
+def describe_output(command: str) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a line, or the object, that a command prints.
+
+    `command` is the words of a command without `millrace`. Raises ConfigError for one that has no
+    --json.
+    """
+    from pydantic import TypeAdapter
+    from pydantic.json_schema import GenerateJsonSchema
+
+    if command not in OUTPUTS:
+        raise ConfigError(
+            f"{command!r} is no command with --json: these are {', '.join(sorted(OUTPUTS))}"
+        )
+    schema = TypeAdapter(OUTPUTS[command]).json_schema()
+    what = "the object" if command in ONE_OBJECT else "each line"
+    title = f"{what} that `millrace {command} --json` prints"
+    return {"$schema": GenerateJsonSchema.schema_dialect, **schema, "title": title}

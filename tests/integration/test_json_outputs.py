@@ -1,0 +1,139 @@
+"""Test that each command prints with --json what its JSON Schema says, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from typer.testing import CliRunner
+
+from streams import App
+from streams.commands.json_outputs import ONE_OBJECT, OUTPUTS, describe_output
+from streams.commands.root import COMMANDS, cli, load_command
+from streams.processes.embedded import ensure_embedded_broker
+from tests.processes import HANG_LIMIT_S, wait_until
+
+PROGRAM = """
+from streams import App, serdes, windows
+app = App("shown", commit_interval_ms=20, ledger=True)
+words = app.stream("shown-in", key=serdes.string, value=serdes.string).group_by_key()
+words.count(store="counts").to_stream().to("shown-out")
+words.windowed_by(windows.tumbling(60_000)).count(store="by-minute")
+"""
+
+
+def close_schema(schema: Any) -> Any:
+    """Return a schema that allows no fields but those that it names."""
+    if isinstance(schema, list):
+        return [close_schema(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {name: close_schema(each) for name, each in schema.items()}
+    return closed | {"additionalProperties": False} if "properties" in schema else closed
+
+
+class Shown:
+    """Runs commands with --json, and checks what they print."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self.state_dir = state_dir
+        self.checked: set[str] = set()
+
+    def check(self, command: str, *arguments: str, expected_status: int = 0) -> list[Any]:
+        """Run a command, check its output, and return the lines, or the object, that it prints."""
+        place = () if command in ("new", "acls") else ("--state-dir", str(self.state_dir))
+        words = [*command.split(), *arguments, *place, "--json"]
+        result = CliRunner().invoke(cli, words)
+        assert result.exit_code == expected_status, (words, result.output)
+        lines = [result.stdout] if command in ONE_OBJECT else result.stdout.splitlines()
+        found = [json.loads(line) for line in lines]
+        assert found, words
+        validator = Draft202012Validator(close_schema(describe_output(command)))
+        for each in found:
+            validator.validate(each)
+        self.checked.add(command)
+        return found
+
+
+@pytest.fixture
+def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
+    (tmp_path / "shown_app.py").write_text(PROGRAM)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("MILLRACE_STATE_DIR", str(tmp_path / "state"))
+    yield Shown(tmp_path / "state")
+    CliRunner().invoke(cli, ["broker", "stop", "--state-dir", str(tmp_path / "state")])
+
+
+def test_every_command_prints_what_its_schema_says(shown: Shown, tmp_path: Path) -> None:
+    program = "shown_app:app"
+    shown.check("broker status", expected_status=1)
+    servers = ensure_embedded_broker(shown.state_dir)
+    shown.check("new", "project")
+    shown.check("acls", program)
+    shown.check("topics create", "shown-in", "shown-out", "extra")
+    shown.check("topics delete", "extra", "--yes")
+    shown.check("produce", "shown-in", "a:1", "b:2", "--key-separator", ":", "--header", "h=1")
+    app: App = __import__("shown_app").app
+    with app.start(handle_signals=False) as running:
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+        wait_until(lambda: running.store("counts").get("b") == 1, what="the count of b")
+        (report,) = shown.check("group describe", program)
+        assert report["members"]
+        assert shown.check("broker status")[0]["workers"]
+        shown.check("state inspect", program)
+    shown.check("topics list")
+    assert len(shown.check("topics describe", "shown-in")) == 5
+    assert shown.check("topics tail", "shown-in")[-1]["headers"] == [["h", "1"]]
+    shown.check("consume", "shown-out", "--until-end", "--value-serde", "int64")
+    shown.check("group list")
+    shown.check("state inspect", program)
+    shown.check("state dump", program, "counts")
+    assert "start_ms" in shown.check("state dump", program, "by-minute")[0]
+    shown.check("changelog dump", program, "counts")
+    assert "start_ms" in shown.check("changelog dump", program, "by-minute")[0]
+    shown.check("txn list", "--all")
+    open_transaction(servers)
+    shown.check("txn list", "--topic", "shown-out")
+    shown.check("txn abort", "shown-open", "--yes")
+    shown.check("group reset", program, "--dry-run")
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.delete_consumer_groups(["shown"])["shown"].result(HANG_LIMIT_S)
+    shown.check("group restore-offsets", program, "--dry-run")
+    shown.check("broker stop")
+    assert shown.checked == OUTPUTS.keys()
+
+
+def open_transaction(servers: str) -> None:
+    """Leave a transaction open that has written to the output."""
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": "shown-open"})
+    producer.init_transactions(HANG_LIMIT_S)
+    producer.begin_transaction()
+    producer.produce("shown-out", b"open", b"a")
+    producer.flush(HANG_LIMIT_S)
+
+
+def test_each_command_with_json_has_a_schema() -> None:
+    found = set()
+    for name in COMMANDS:
+        command = load_command(name)
+        for subname, each in getattr(command, "commands", {"": command}).items():
+            if any("--json" in parameter.opts for parameter in each.params):
+                found.add(f"{name} {subname}".strip())
+    assert found == OUTPUTS.keys()
+
+
+def test_the_command_prints_the_schema_and_refuses_what_has_none() -> None:
+    listed = CliRunner().invoke(cli, ["schema"]).stdout.splitlines()
+    assert listed == list(OUTPUTS)
+    printed = json.loads(CliRunner().invoke(cli, ["schema", "topics", "list"]).stdout)
+    Draft202012Validator.check_schema(printed)
+    assert printed["title"] == "each line that `millrace topics list --json` prints"
+    refused = CliRunner().invoke(cli, ["schema", "run"])
+    assert (refused.exit_code, "no command with --json" in refused.stderr) == (2, True)
