@@ -179,7 +179,7 @@ def test_a_changelog_made_again_while_it_is_written_is_refused_and_not_filled(
     made_again = {CHANGELOG: "the id of another topic"}
     done = after_first_commit(world, lambda task: world.kafka.topic_ids.update(made_again))
     world.script.fail("producer.flush", OutcomeUnknown("it went back"), at=2)
-    with pytest.raises(StreamsError, match="was deleted and made again, and offsets are committed"):
+    with pytest.raises(StreamsError, match="made again: it is not the one that store 'c'"):
         world.run_until(done)
     assert world.kafka.committed_offsets[Partition("in", 0)].offset == 10
 
