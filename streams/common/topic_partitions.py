@@ -30,3 +30,6 @@ class CommittedOffsets(NamedTuple):
 
     offsets: dict[Partition, OffsetAndMetadata]
     pending: list[Partition]
+
+
+NO_TIME = -1

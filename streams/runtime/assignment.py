@@ -48,7 +48,7 @@ from streams.runtime.topology_versions import (
 )
 from streams.runtime.wrong_counts import explain_wrong_count
 from streams.settings.config import StreamsConfig
-from streams.topology.build import Subtopology, Topology
+from streams.topology.build import Topology
 from streams.topology.compatibility import list_names
 from streams.topology.declared import declare_topology
 from streams.topology.description import describe_topology
@@ -59,11 +59,6 @@ _SILENT_LEADER = (
     "the group's leader is of a release that compares no topologies: what only this version reads "
     "has no owner as long as it leads; change the topology when all workers are of this release"
 )
-
-
-def format_task_id(subtopology: Subtopology, partition: int) -> str:
-    """Return a task's name in Kafka Streams' manner: `<sub-topology>_<partition>`."""
-    return f"{subtopology.number}_{partition}"
 
 
 def name_task_by_topic(topology: Topology, task_id: str) -> str:

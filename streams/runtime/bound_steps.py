@@ -17,8 +17,8 @@ from streams.errors import ValueRefused
 from streams.operators.uncommitted_results import estimate_messages_bytes
 from streams.runtime.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
 from streams.runtime.early_serialization import EarlySerialization
+from streams.runtime.interfaces import FlowControl
 from streams.runtime.partition_group import (
-    FlowControl,
     PartitionGroup,
     RecordBuffer,
     RecordOrderSettings,

@@ -41,9 +41,9 @@ from typing import NamedTuple
 
 from state.store import StoreCheckpoint
 from streams.command_lines import format_command
+from streams.common.topic_id_hashes import hash_known_topic_id
 from streams.common.topic_partitions import Partition
 from streams.errors import PositionRefused
-from streams.runtime.topic_ids import hash_known_topic_id
 
 _DAY_MS = 86_400_000
 _DELETE_RETENTION_MS = _DAY_MS

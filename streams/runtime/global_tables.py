@@ -24,6 +24,7 @@ from state.errors import StoreCorrupted
 from state.replica import TopicReplica
 from state.store import StoreCheckpoint
 from streams.common.host import Event, Host
+from streams.common.topic_id_hashes import hash_topic_ids
 from streams.common.topic_partitions import Partition
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
@@ -35,7 +36,7 @@ from streams.runtime.changelog import ChangelogRange, find_restore_start, tombst
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.global_store import ReadOnlyGlobalStore
 from streams.runtime.interfaces import AdminClient, ConsumerClient
-from streams.runtime.topic_ids import TopicIdCheck, fetch_topic_id_hashes, hash_topic_ids
+from streams.runtime.topic_ids import TopicIdCheck, fetch_topic_id_hashes
 
 log = logging.getLogger(__name__)
 

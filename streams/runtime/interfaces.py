@@ -12,8 +12,19 @@ from typing import Any, Protocol
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
-from streams.runtime.partition_group import FlowControl
 from streams.runtime.replication import Replication
+
+
+class FlowControl(Protocol):
+    """Gives a partition's lag, and pauses and resumes the partition, as the consumer does."""
+
+    def record_lag(self, partition: Partition) -> int | None:
+        """Return how many records on the broker are not polled yet; None if unknown."""
+        ...
+
+    def pause_partition(self, partition: Partition) -> None: ...
+
+    def resume_partition(self, partition: Partition) -> None: ...
 
 
 class ConsumerClient(FlowControl, Protocol):

@@ -13,13 +13,12 @@ from typing import Any
 from state.errors import StoreCorrupted
 from state.shown_values import quote_value
 from state.store import StateStore, StoreCheckpoint, StoreDisk
-from streams.common.topic_partitions import Partition
+from streams.common.topic_partitions import NO_TIME, Partition
 from streams.runtime.changelog import NO_EXPIRY, ChangelogExpiry, ChangelogRange
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.clients.delivered_offsets import add_offset_tracking
 from streams.runtime.clients.errors import ChangeTooLarge, is_too_large
 from streams.runtime.interfaces import ProducerClient
-from streams.runtime.partition_group import NO_TIME
 from streams.runtime.window_expiry import WindowExpiry
 
 _LARGE_BYTES = 500_000

@@ -21,7 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush, heapreplace
 from typing import Any, NamedTuple, Protocol
 
-from streams.common.topic_partitions import Partition
+from streams.common.topic_partitions import NO_TIME, Partition
+from streams.runtime.interfaces import FlowControl
 
 RecordReceiver = Callable[[Any], None]
 RecordRun = tuple[RecordReceiver, Sequence[Any]]
@@ -30,19 +31,6 @@ RecordRun = tuple[RecordReceiver, Sequence[Any]]
 ORDER_RUNS_MAX = 200_000
 """Of so many runs between two commits the order is kept, which takes 13 MB, and of no more."""
 NEVER_WAIT = -1
-NO_TIME = -1
-
-
-class FlowControl(Protocol):
-    """Gives a partition's lag, and pauses and resumes the partition, as the consumer does."""
-
-    def record_lag(self, partition: Partition) -> int | None:
-        """Return how many records on the broker are not polled yet; None if unknown."""
-        ...
-
-    def pause_partition(self, partition: Partition) -> None: ...
-
-    def resume_partition(self, partition: Partition) -> None: ...
 
 
 class RecordOrderSettings(NamedTuple):

@@ -37,7 +37,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
+from streams.common.topic_partitions import NO_TIME, CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, PositionRefused
 from streams.membership.connection import ConnectionLost
 from streams.runtime.committed_record_search import CommittedRecordSearch
@@ -54,7 +54,6 @@ from streams.runtime.offset_refusals import (
     explain_untrusted,
     find_offsets_left,
 )
-from streams.runtime.partition_group import NO_TIME
 from streams.runtime.preset_offsets import PRESET_ENTRY
 from streams.topology.build import Topology
 from streams.topology.topics_before_stores import find_topics_before_stores

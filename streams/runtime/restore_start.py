@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.common.topic_partitions import NO_TIME, OffsetAndMetadata, Partition
 from streams.runtime.offset_metadata import decode_metadata
 from streams.runtime.offset_proof import OffsetProof
-from streams.runtime.partition_group import NO_TIME
 from streams.runtime.task import Task
 
 

@@ -40,14 +40,14 @@ from typing import Any
 from state.expiring import ExpiringStore
 from state.locks import ProcessFileLock
 from streams.common.host import Clocks
-from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.common.topic_partitions import NO_TIME, OffsetAndMetadata, Partition
 from streams.graph.nodes import StepStreamTime, TaskObserver
 from streams.runtime.bound_steps import BoundSteps
 from streams.runtime.clients.refused_writes import RefusedWrites
 from streams.runtime.context import TaskContext
 from streams.runtime.early_serialization import EarlySerialization
 from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
-from streams.runtime.interfaces import ProducerClient
+from streams.runtime.interfaces import FlowControl, ProducerClient
 from streams.runtime.offset_metadata import (
     METADATA_BYTES_MAX,
     FirstStart,
@@ -55,7 +55,7 @@ from streams.runtime.offset_metadata import (
     fit_entries,
 )
 from streams.runtime.offset_proof import UNCHECKED, OffsetProof
-from streams.runtime.partition_group import NO_TIME, FlowControl, RecordOrderSettings
+from streams.runtime.partition_group import RecordOrderSettings
 from streams.runtime.slice_size import INITIAL_SLICE_SIZE
 from streams.runtime.task_stores import TaskStores
 from streams.runtime.window_expiry import ExpiredRecords

@@ -26,7 +26,6 @@ from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata,
 from streams.errors import OutcomeUnknown, StreamsError, TopologyRefused
 from streams.graph.nodes import StoreSpec, TaskObserver
 from streams.membership.connection import ConnectionLost
-from streams.runtime.assignment import format_task_id
 from streams.runtime.committed_inputs import find_missing_offsets, is_overtaken
 from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
 from streams.runtime.internal_topics import expiry_of_changelog
@@ -47,7 +46,7 @@ from streams.runtime.task import Task
 from streams.runtime.task_directories import number_directories
 from streams.runtime.task_stores import TaskStores, explain_unlogged_damage
 from streams.runtime.topic_ids import find_offsets_of_former_topics
-from streams.topology.build import Topology
+from streams.topology.build import Topology, format_task_id
 
 log = logging.getLogger(__name__)
 

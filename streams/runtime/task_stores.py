@@ -18,12 +18,12 @@ from state.segmented import SegmentedStore
 from state.store import StateStore, StoreCheckpoint
 from state.versioned import VersionedStore
 from state.write_behind import WriteBehindDisk
+from streams.common.topic_id_hashes import hash_topic_ids
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import OffsetMetadata, decode_metadata
-from streams.runtime.topic_ids import hash_topic_ids
 from streams.runtime.version_expiry import advance_version_expiry, begin_rewrite_if_due
 from streams.runtime.window_expiry import (
     ExpiredRecords,

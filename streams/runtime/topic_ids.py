@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from hashlib import blake2b
 
+from streams.common.topic_id_hashes import hash_topic_ids
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown
 from streams.runtime.interfaces import AdminClient, ConsumerClient
@@ -20,9 +20,6 @@ from streams.runtime.offset_metadata import decode_metadata
 
 log = logging.getLogger(__name__)
 
-_ZERO_ID = "A" * 22
-"""The base64 text of the id zero, which a broker without topic ids gives."""
-_HASH_BYTES, _HASH_MASK = 8, 2**63 - 1
 _RETRY_S = 1.0
 _MISSING_S = 2.0
 """The seconds after which a topic that brokers do not have is taken for deleted."""
@@ -31,27 +28,6 @@ _MISSING_S = 2.0
 def fetch_topic_id_hashes(admin: AdminClient, topics: Iterable[str]) -> dict[str, int]:
     """Fetch the hash of the id of each topic; topics without an id are left out."""
     return hash_topic_ids(admin.fetch_topic_ids(sorted(set(topics))))
-
-
-def hash_topic_ids(topic_ids: Mapping[str, str]) -> dict[str, int]:
-    """Return the hash of each id by topic; topics without an id are left out."""
-    return {topic: hash_topic_id(text) for topic, text in topic_ids.items() if text != _ZERO_ID}
-
-
-def hash_known_topic_id(topic_id: str) -> int | None:
-    """Return the hash of a topic's id; None for the one that a broker without topic ids gives."""
-    return None if topic_id == _ZERO_ID else hash_topic_id(topic_id)
-
-
-def known_topic_id(topic_id: str) -> str | None:
-    """Return the id; None for the one that a broker without topic ids gives."""
-    return None if topic_id == _ZERO_ID else topic_id
-
-
-def hash_topic_id(topic_id: str) -> int:
-    """Return a hash of 63 bits of a topic's id."""
-    digest = blake2b(topic_id.encode(), digest_size=_HASH_BYTES).digest()
-    return int.from_bytes(digest, "big") & _HASH_MASK
 
 
 def find_offsets_of_former_topics(

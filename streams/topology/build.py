@@ -245,3 +245,8 @@ def _find_connected_nodes(nodes: list[Node]) -> list[tuple[Node, ...]]:
     groups = {id(group): group for group in group_of.values()}
     ordered = (tuple(sorted(group, key=order.__getitem__)) for group in groups.values())
     return sorted(ordered, key=lambda group: order[group[0]])
+
+
+def format_task_id(subtopology: Subtopology, partition: int) -> str:
+    """Return a task's name in Kafka Streams' manner: `<sub-topology>_<partition>`."""
+    return f"{subtopology.number}_{partition}"

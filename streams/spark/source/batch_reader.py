@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from streams.common.topic_id_hashes import known_topic_id
 from streams.runtime.clients import Admin
-from streams.runtime.topic_ids import known_topic_id
 from streams.spark.cuts.topic_ids import check_cut_topic
 from streams.spark.serdes.columns import BatchDecoder, pin_registry_schemas
 from streams.spark.source import coverage

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from streams.common.topic_id_hashes import known_topic_id
 from streams.errors import StreamsError
-from streams.runtime.topic_ids import known_topic_id
 from streams.spark.source.ranges import OffsetRange, split_ranges
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from state.store import StoreCheckpoint
 from streams import StreamsError
+from streams.common.topic_id_hashes import hash_topic_id
 from streams.common.topic_partitions import Partition
 from streams.runtime.changelog import (
     NO_EXPIRY,
@@ -15,7 +16,6 @@ from streams.runtime.changelog import (
     find_restore_start,
     tombstone_retention_ms,
 )
-from streams.runtime.topic_ids import hash_topic_id
 
 DAY_MS = 86_400_000
 NOW_MS = 100 * DAY_MS
