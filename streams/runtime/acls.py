@@ -43,8 +43,11 @@ from enum import StrEnum
 
 from streams.graph.nodes import StoreKind
 from streams.ledger import ledger_topic
-from streams.runtime.producers import PRODUCER_PER_TASK, transactional_id_prefix
-from streams.runtime.purge import cut_group_prefix
+from streams.runtime.access.resource_names import (
+    PRODUCER_PER_TASK,
+    cut_group_prefix,
+    transactional_id_prefix,
+)
 from streams.settings.config import StreamsConfig
 from streams.settings.exception_handlers import Stage
 from streams.topology.build import Topology

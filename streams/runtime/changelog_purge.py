@@ -18,9 +18,10 @@ from streams.common.host import Host, SpawnedThread
 from streams.common.topic_partitions import Partition
 from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.connection import ConnectionLost
+from streams.runtime.access.resource_names import cut_group_prefix, is_cut_group
 from streams.runtime.interfaces import AdminClient
 from streams.runtime.offset_metadata import decode_metadata
-from streams.runtime.purge import FetchGroupOffsets, cut_group_prefix, is_cut_group
+from streams.runtime.purge import FetchGroupOffsets
 from streams.runtime.window_expiry import ExpiredRecords, name_expiry_entries
 
 log = logging.getLogger(__name__)

@@ -22,6 +22,11 @@ from streams.common.host import Host
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.broker_outage import IsOverdue
 from streams.membership.connection import ConnectionLost
+from streams.runtime.access.resource_names import (
+    PRODUCER_PER_TASK,
+    WITHOUT_TRANSACTIONS,
+    transactional_id_prefix,
+)
 from streams.runtime.clients.refused_writes import RefusedWrites
 from streams.runtime.clients.topic_limits import (
     MESSAGE_BYTES_MAX_DEFAULT,
@@ -33,18 +38,6 @@ from streams.runtime.producer_creation import CreateProducer, ProducerCreations
 from streams.runtime.task import Task
 
 log = logging.getLogger(__name__)
-
-PRODUCER_PER_TASK = "exactly_once"
-"""The guarantee that gives each task a producer of its own."""
-WITHOUT_TRANSACTIONS = "at_least_once"
-"""The guarantee under which offsets are committed by themselves."""
-
-
-def transactional_id_prefix(application_id: str, guarantee: str) -> str:
-    """Return how all transactional ids of an application begin."""
-    # Neither an application id nor a topic can have the colon: without it application `a` that
-    # reads `b-c` and application `a-b` that reads `c` would have one id, and fence each other.
-    return f"{application_id}-task:" if guarantee == PRODUCER_PER_TASK else f"{application_id}-"
 
 
 class TaskProducers:

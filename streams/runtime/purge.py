@@ -28,23 +28,13 @@ from streams.common.host import Host, SpawnedThread
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.connection import ConnectionLost
+from streams.runtime.access.resource_names import cut_group_prefix, is_cut_group
 from streams.runtime.interfaces import AdminClient
 
 log = logging.getLogger(__name__)
 
 FetchGroupOffsets = Callable[[str, Collection[Partition]], CommittedOffsets]
 """Fetches the offsets that a group has committed. Raises ConnectionLost or StreamsError."""
-
-
-def cut_group_prefix(application_id: str) -> str:
-    """Return how the names of groups begin that keep consistent cuts of an application."""
-    return f"{application_id}-cut"
-
-
-def is_cut_group(group: str, application_id: str) -> bool:
-    """Return whether a group keeps a consistent cut of the application as its offsets."""
-    name = cut_group_prefix(application_id)
-    return group == name or group.startswith(f"{name}-")
 
 
 class RepartitionPurger:

@@ -1,0 +1,27 @@
+"""Name what an application has on a cluster: its transactional ids and the groups of its cuts."""
+
+from __future__ import annotations
+
+PRODUCER_PER_TASK = "exactly_once"
+"""The guarantee that gives each task a producer of its own."""
+
+WITHOUT_TRANSACTIONS = "at_least_once"
+"""The guarantee under which offsets are committed by themselves."""
+
+
+def transactional_id_prefix(application_id: str, guarantee: str) -> str:
+    """Return how all transactional ids of an application begin."""
+    # Neither an application id nor a topic can have the colon: without it application `a` that
+    # reads `b-c` and application `a-b` that reads `c` would have one id, and fence each other.
+    return f"{application_id}-task:" if guarantee == PRODUCER_PER_TASK else f"{application_id}-"
+
+
+def cut_group_prefix(application_id: str) -> str:
+    """Return how the names of groups begin that keep consistent cuts of an application."""
+    return f"{application_id}-cut"
+
+
+def is_cut_group(group: str, application_id: str) -> bool:
+    """Return whether a group keeps a consistent cut of the application as its offsets."""
+    name = cut_group_prefix(application_id)
+    return group == name or group.startswith(f"{name}-")
