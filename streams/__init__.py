@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from streams.graph.materialized import Store
     from streams.operators.lateness import LateRecord
     from streams.processor.context import ProcessorContext, RecordContext, RecordMetadata
+    from streams.processor.global_store import ReadOnlyGlobalStore
     from streams.processor.processor import Processor
     from streams.processor.record import Record
     from streams.processor.transformer import ValueTransformer
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
         ReadOnlyWindowStore,
     )
     from streams.queries.store_locations import StoreIterator
-    from streams.runtime.global_store import ReadOnlyGlobalStore
     from streams.runtime.progress import RestoreListener, SuspendReason
     from streams.settings.config import StreamsConfig
     from streams.settings.exception_handlers import ErrorContext, dead_letter
@@ -93,7 +93,7 @@ _MODULES = {
     "NotClosed": "streams.errors",
     "Processor": "streams.processor.processor",
     "ProcessorContext": "streams.processor.context",
-    "ReadOnlyGlobalStore": "streams.runtime.global_store",
+    "ReadOnlyGlobalStore": "streams.processor.global_store",
     "ReadOnlyKeyValueStore": "streams.queries.read_only_stores",
     "ReadOnlySessionStore": "streams.queries.read_only_stores",
     "ReadOnlyVersionedStore": "streams.queries.read_only_stores",

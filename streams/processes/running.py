@@ -13,6 +13,7 @@ from streams.common.host import Event, SpawnedThread
 from streams.errors import ConfigError, NotClosed, StreamsError, UserError
 from streams.monitoring.health import Health, judge_health, report_thread_health
 from streams.processes.lifecycle import ApplicationLifecycle, ApplicationState
+from streams.processes.state_cleanup import StateDirectoryCleaner
 from streams.queries.read_only_stores import (
     ReadOnlyKeyValueStore,
     create_view,
@@ -20,7 +21,6 @@ from streams.queries.read_only_stores import (
 )
 from streams.queries.store_locations import StoreLocations, ThreadAssignment
 from streams.queries.store_provider import StateStoreProvider
-from streams.runtime.state_cleanup import StateDirectoryCleaner
 from streams.runtime.stream_thread import StreamThread
 from streams.runtime.task import Task
 from streams.runtime.watchdog import Watchdog, describe_activity

@@ -19,11 +19,11 @@ from streams.errors import (
     WriteRefused,
 )
 from streams.graph.nodes import StepStreamTime, TaskObserver
+from streams.processor.global_store import ReadOnlyGlobalStore
 from streams.runtime.clients.errors import RecordRefused
 from streams.runtime.clients.refused_writes import RefusedWrites
 from streams.runtime.early_serialization import EarlySerialization
 from streams.runtime.failures import RECOVERY_ERRORS, FailureHandler
-from streams.runtime.global_store import ReadOnlyGlobalStore
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.punctuation import TaskPunctuations
 from streams.settings.exception_handlers import Stage

@@ -21,6 +21,7 @@ from streams.errors import StreamsError
 from streams.graph.nodes import TaskObserver
 from streams.ledger import ledger_topic
 from streams.membership.producer_identity import ProducerIdentity
+from streams.processor.global_store import ReadOnlyGlobalStore
 from streams.runtime.assignment import StreamsPartitionAssignor
 from streams.runtime.changelog_follower import ChangelogFollower
 from streams.runtime.changelog_reader import StoreChangelogReader
@@ -31,7 +32,6 @@ from streams.runtime.copied_records import RecordCopier
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
 from streams.runtime.global_replicas import open_replicas
-from streams.runtime.global_store import ReadOnlyGlobalStore
 from streams.runtime.global_tables import GlobalTables
 from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.loop import StreamLoop

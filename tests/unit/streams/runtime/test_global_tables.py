@@ -17,9 +17,9 @@ from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
 from streams.errors import AuthenticationError, OutcomeUnknown
 from streams.graph.nodes import GlobalTableSpec, StoreSpec
+from streams.processor.global_store import ReadOnlyGlobalStore
 from streams.runtime.added_partitions import AddedPartitionCheck
 from streams.runtime.copied_records import RecordCopier
-from streams.runtime.global_store import ReadOnlyGlobalStore
 from streams.runtime.global_tables import GlobalTables
 from streams.runtime.stores import create_codecs
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from state.directory import StateDirectory
-from streams.runtime.state_cleanup import StateDirectoryCleaner
+from streams.processes.state_cleanup import StateDirectoryCleaner
 from tests.unit.streams.runtime.fakes import Clock
 
 
