@@ -20,7 +20,7 @@ from benchmarks.figures import percentile
 from benchmarks.peers.worker import main as run_worker
 from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.producer import StreamsProducer
-from streams.runtime.commit import TaskCommitter
+from streams.runtime.threads.commit import TaskCommitter
 
 POLLED, WAITED = "due until polled", "polled until the commit begins"
 COMMITTED = "the commit"

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import orjson
 
 from streams.runtime.progress import RestoreProgress
-from streams.runtime.stream_thread import StreamThread
-from streams.runtime.watchdog import ThreadActivity, ThreadLocation, describe_activity
+from streams.runtime.threads.stream_thread import StreamThread
+from streams.runtime.threads.watchdog import ThreadActivity, ThreadLocation, describe_activity
 
 ACTIVE_STATES = frozenset({"CREATED", "REBALANCING", "RUNNING"})
 
@@ -67,10 +67,11 @@ class WaitingTask:
 class ThreadHealth:
     """Reports the health of one stream thread.
 
-    `doing` is where it is (see `streams.runtime.watchdog`), `what` names the function and `seconds`
-    how long that has been so; `stack` is there if it is stuck. `tasks` are states by name,
-    `trouble` what went wrong since the last commit, `silent_s` for how long the group's coordinator
-    has not answered. `waiting` has the tasks that wait for their transaction coordinators.
+    `doing` is where it is (see `streams.runtime.threads.watchdog`), `what` names the function and
+    `seconds` how long that has been so; `stack` is there if it is stuck. `tasks` are states by
+    name, `trouble` what went wrong since the last commit, `silent_s` for how long the group's
+    coordinator has not answered. `waiting` has the tasks that wait for their transaction
+    coordinators.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Export a worker's metrics to Prometheus; what they say is read at a scrape.
 
 docs/operations.md lists them. What costs something to know is measured where it happens, a slice of
-records at a time (`streams.runtime.measurements`); the rest is read when somebody asks.
+records at a time (`streams.runtime.threads.measurements`); the rest is read when somebody asks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from streams.monitoring.health import Health
 from streams.monitoring.store_sizes import StoreSize
-from streams.runtime.measurements import ThreadMeasurements
+from streams.runtime.threads.measurements import ThreadMeasurements
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

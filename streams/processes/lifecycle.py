@@ -30,7 +30,7 @@ from enum import StrEnum
 from streams.common.host import Event
 from streams.common.state_machine import StateMachine
 from streams.errors import StreamsError, UserError
-from streams.runtime.thread_state import ThreadState
+from streams.runtime.threads.thread_state import ThreadState
 
 log = logging.getLogger(__name__)
 

@@ -21,10 +21,10 @@ from streams.queries.read_only_stores import (
 )
 from streams.queries.store_locations import StoreLocations, ThreadAssignment
 from streams.queries.store_provider import StateStoreProvider
-from streams.runtime.stream_thread import StreamThread
 from streams.runtime.task import Task
-from streams.runtime.watchdog import Watchdog, describe_activity
-from streams.runtime.worker_resources import WorkerResources
+from streams.runtime.threads.stream_thread import StreamThread
+from streams.runtime.threads.watchdog import Watchdog, describe_activity
+from streams.runtime.threads.worker_resources import WorkerResources
 
 log = logging.getLogger(__name__)
 

@@ -40,16 +40,16 @@ from streams.processes.security_watch import SecurityWatch
 from streams.runtime.acls import derive_acls, list_topic_operations
 from streams.runtime.assignment import check_topics
 from streams.runtime.clients import Admin, KafkaClientSupplier
-from streams.runtime.commit import CommitStep
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.global_replicas import open_replicas
 from streams.runtime.global_tables import GlobalTables
 from streams.runtime.internal_topics import LEDGER_SETTINGS, list_internal_topics
 from streams.runtime.offset_metadata import check_metadata_sizes
 from streams.runtime.progress import RestoreListener
-from streams.runtime.stream_thread import StreamThread
 from streams.runtime.task_offsets import TaskOffsets, find_dormant_tasks
-from streams.runtime.worker_resources import WorkerResources
+from streams.runtime.threads.commit import CommitStep
+from streams.runtime.threads.stream_thread import StreamThread
+from streams.runtime.threads.worker_resources import WorkerResources
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 

@@ -20,8 +20,9 @@ among the inputs that it was committed with: it was added.
 
 At least once a changelog may be ahead of the offsets after a crash, so positions are not compared,
 nor are those of offsets that were committed so before the guarantee was switched;
-an offset is committed before the first record is written to a changelog (`streams.runtime.commit`).
-Offsets that Kafka Streams has committed name no positions, and are taken as they are.
+an offset is committed before the first record is written to a changelog
+(`streams.runtime.threads.commit`). Offsets that Kafka Streams has committed name no positions, and
+are taken as they are.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Hold the stores of one task: those with a changelog, and those without one.
 
 A transaction's writes are drained, sent to the changelogs, and committed on disk when Kafka has
-committed the transaction; or rolled back. See `streams.runtime.commit` for the order.
+committed the transaction; or rolled back. See `streams.runtime.threads.commit` for the order.
 """
 
 from __future__ import annotations

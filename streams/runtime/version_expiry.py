@@ -5,10 +5,10 @@ keeps the last record of a key, and a late version may be that. So the store com
 versions on disk are written again, some with each commit (`VersionedStore.begin_rewrite`). With the
 commit of the last ones everything below the position at which that began has expired: it is
 committed as the **expired offset** in the offsets' metadata, and only then is it deleted
-(`streams.runtime.changelog_purge`). The next rewrite begins when as many records have followed as
-were written again, and some more: so at most two records are written again for each that is
-written, however the store grows. Where it begins is committed as the mark offset. A rewrite that a
-rollback or a move ends begins anew.
+(`streams.runtime.threads.changelog_purge`). The next rewrite begins when as many records have
+followed as were written again, and some more: so at most two records are written again for each
+that is written, however the store grows. Where it begins is committed as the mark offset. A rewrite
+that a rollback or a move ends begins anew.
 
 A store whose commit names no expired offset, as in an earlier release, is written again at once:
 nothing tells what its changelog has lost.

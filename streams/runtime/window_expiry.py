@@ -5,8 +5,8 @@ has expired by the store's own stream time. One mark is kept for each store: str
 changelog position P at some commit. Every record below P is of a time up to T, since stream time is
 the largest there was. Once the store itself has deleted all times up to T from its disk, all below
 P has expired: the **expired offset** becomes P, is committed with the offsets' metadata, and only
-then are the records deleted (`streams.runtime.changelog_purge`). Then a new mark is taken. So about
-twice the retention is kept.
+then are the records deleted (`streams.runtime.threads.changelog_purge`). Then a new mark is taken.
+So about twice the retention is kept.
 
 The expired offset in the metadata proves at a restore that a changelog which begins there has lost
 nothing (`ChangelogExpiry`). Expired offset and mark survive restarts and moves with the metadata.

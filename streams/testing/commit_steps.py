@@ -1,6 +1,6 @@
 """Start an application on a real broker with a function that is called at each step of its commits.
 
-Tests of crashes end the process there. The steps are those of `streams.runtime.commit`.
+Tests of crashes end the process there. The steps are those of `streams.runtime.threads.commit`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from streams.app import App
 from streams.processes.running import RunningApp
 from streams.processes.start import start_application
-from streams.runtime.commit import CommitStep
 from streams.runtime.progress import RestoreListener
+from streams.runtime.threads.commit import CommitStep
 
 
 def start_observed_app(

@@ -35,9 +35,9 @@ from streams.queries.read_only_stores import (
     create_view,
     require_view_class,
 )
-from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.task import Task
+from streams.runtime.threads.commit import CommitStep
 from streams.serdes import Serde
 from streams.settings.config import StreamsConfig
 from streams.testing.cluster import InMemoryCluster

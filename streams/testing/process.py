@@ -1,7 +1,7 @@
 """Simulate one process of an application: the product's stream loop, from start to end or kill -9.
 
 The loop is turned by hand until there is nothing left to do. What it is made of is the product's
-own, as `streams.runtime.assembly` puts it together for the real machine.
+own, as `streams.runtime.threads.assembly` puts it together for the real machine.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from streams.runtime.assignment import StreamsPartitionAssignor
 from streams.runtime.changelog_follower import ChangelogFollower
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.chosen_topics import ChosenTopics
-from streams.runtime.commit import CommitStep
 from streams.runtime.committed_record_search import CommittedRecordSearch
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
 from streams.runtime.global_replicas import open_replicas
 from streams.runtime.global_tables import GlobalTables
-from streams.runtime.ledger_writer import LedgerWriter
-from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.partition_group import NEVER_WAIT
 from streams.runtime.partition_group import RecordOrderSettings as TaskOrder
-from streams.runtime.producer_creation import RequireWanted
-from streams.runtime.producers import TaskProducers
 from streams.runtime.repeated_writes import RepeatedWriteCheck
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
-from streams.runtime.thread_dependencies import ThreadDependencies
-from streams.runtime.thread_state import ThreadState, create_thread_state
+from streams.runtime.threads.commit import CommitStep
+from streams.runtime.threads.ledger_writer import LedgerWriter
+from streams.runtime.threads.loop import StreamLoop
+from streams.runtime.threads.producer_creation import RequireWanted
+from streams.runtime.threads.producers import TaskProducers
+from streams.runtime.threads.thread_dependencies import ThreadDependencies
+from streams.runtime.threads.thread_state import ThreadState, create_thread_state
 from streams.settings.config import StreamsConfig
 from streams.testing.clients import (
     InMemoryAdmin,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from streams.errors import StoreUnavailable, StreamsError
-from streams.runtime.commit import CommitStep
+from streams.runtime.threads.commit import CommitStep
 from streams.testing.process import DriverEnvironment, ProcessKilled, SimulatedProcess
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.runtime.commit import CommitStep
+from streams.runtime.threads.commit import CommitStep
 from tests.integration.cluster import Topics, Worker, stored_counts
 
 ROOT = Path(__file__).parents[2]

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.runtime import assembly, changelog_reader, commit, loop, task_creator
+from streams.runtime import changelog_reader, task_creator
 from streams.runtime.clients import Admin
 from streams.runtime.offset_proof import UNCHECKED
-from streams.runtime.standby_tasks import StandbyTasks
+from streams.runtime.threads import assembly, commit, loop
+from streams.runtime.threads.standby_tasks import StandbyTasks
 
 
 def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:

@@ -26,8 +26,8 @@ from streams import App
 from streams.common.topic_partitions import Partition
 from streams.processes.signals import StopRequest
 from streams.runtime.changelog_reader import StoreChangelogReader
-from streams.runtime.commit import CommitStep
 from streams.runtime.progress import RestoreListener
+from streams.runtime.threads.commit import CommitStep
 from streams.testing.commit_steps import start_observed_app
 from tests.crashes import ticking, topology
 from tests.crashes.bugs import BUGS

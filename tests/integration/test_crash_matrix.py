@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.runtime.commit import CommitStep
+from streams.runtime.threads.commit import CommitStep
 from tests.integration.cluster import KEYS, Topics, Worker, stored_counts
 from tests.integration.worker import COMMIT_INTERVAL_MS
 from tests.processes import wait_until

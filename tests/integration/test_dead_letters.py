@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from state.rocksdb import RocksDisk
-from streams.runtime.commit import CommitStep
+from streams.runtime.threads.commit import CommitStep
 from tests.brokers import IN_CI
 from tests.integration.cluster import KEYS, Topics, Worker
 from tests.integration.worker import is_poison

@@ -10,7 +10,7 @@ import pytest
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import TaskMigrated
 from streams.runtime.clients import KafkaClientSupplier, encode_group_metadata
-from streams.runtime.commit import CommitStep
+from streams.runtime.threads.commit import CommitStep
 from streams.settings.config import load_config
 from tests.brokers import IN_CI
 from tests.integration.cluster import Topics, Worker, stored_counts

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams.processes.running import RunningApp
 from streams.runtime.changelog_reader import StoreChangelogReader
-from streams.runtime.commit import CommitStep
+from streams.runtime.threads.commit import CommitStep
 from streams.testing.commit_steps import start_observed_app
 from tests.brokers import IN_CI
 from tests.changelog_offsets import account_for_changelogs

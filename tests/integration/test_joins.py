@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from state.rocksdb import RocksDisk
-from streams.runtime.commit import CommitStep
+from streams.runtime.threads.commit import CommitStep
 from streams.serdes import string
 from streams.serdes.join_sides import timestamped_key_serde
 from tests.brokers import IN_CI

@@ -24,7 +24,7 @@ from streams.errors import StreamsError
 from streams.ledger import LedgerTransaction, decode, ledger_topic
 from streams.membership.connection import BrokerConnection
 from streams.membership.producer_identity import fetch_producer_identity
-from streams.runtime.commit import CommitStep
+from streams.runtime.threads.commit import CommitStep
 from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics, Worker
 from tests.processes import HANG_LIMIT_S, wait_until

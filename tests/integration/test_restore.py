@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from streams import StreamsError
 from streams.processes.running import RunningApp
-from streams.runtime.commit import CommitStep
+from streams.runtime.threads.commit import CommitStep
 from tests.brokers import IN_CI
 from tests.integration.cluster import KEYS, PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build

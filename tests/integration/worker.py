@@ -18,7 +18,7 @@ from typing import Any
 
 from streams import App, serdes
 from streams.processes.signals import StopRequest
-from streams.runtime.commit import CommitStep
+from streams.runtime.threads.commit import CommitStep
 from streams.testing.commit_steps import start_observed_app
 
 COMMIT_INTERVAL_MS = 50

@@ -17,12 +17,12 @@ from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MemberTimeouts
 from streams.membership.group_offsets import commit_offsets
 from streams.runtime.assignment import StreamsPartitionAssignor
-from streams.runtime.rebalance import ThreadRebalance
 from streams.runtime.task import TaskState
 from streams.runtime.task_offsets import TaskOffsets
-from streams.runtime.thread_dependencies import ThreadDependencies
-from streams.runtime.thread_recovery import ThreadRecovery
-from streams.runtime.thread_tasks import ThreadTasks
+from streams.runtime.threads.rebalance import ThreadRebalance
+from streams.runtime.threads.thread_dependencies import ThreadDependencies
+from streams.runtime.threads.thread_recovery import ThreadRecovery
+from streams.runtime.threads.thread_tasks import ThreadTasks
 from tests.simulation.rebalances.admin import create_admin
 from tests.simulation.rebalances.directory import LightDirectory
 from tests.simulation.rebalances.tasks import (

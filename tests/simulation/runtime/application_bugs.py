@@ -18,13 +18,13 @@ from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.group_offsets import MEMBERSHIP_LOST_ERRORS
 from streams.membership.group_requests import send_heartbeat
 from streams.operators import foreign_key
-from streams.runtime import assembly
 from streams.runtime.clients import DataConsumer
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
 from streams.runtime.failures import FailureHandler
-from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.partition_group import NEVER_WAIT
 from streams.runtime.task import Task
+from streams.runtime.threads import assembly
+from streams.runtime.threads.ledger_writer import LedgerWriter
 from streams.settings.exception_handlers import ErrorContext
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime import checkers

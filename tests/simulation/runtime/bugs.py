@@ -22,13 +22,14 @@ from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.group_join import GroupJoin
 from streams.membership.group_member import Membership
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
-from streams.runtime import assembly, changelog_reader, commit, group_assignment, loop
+from streams.runtime import changelog_reader, group_assignment
 from streams.runtime.changelog import RestoreStart
 from streams.runtime.clients import Admin, DataConsumer, StreamsProducer
-from streams.runtime.rebalance import ThreadRebalance
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
-from streams.runtime.thread_recovery import ThreadRecovery
+from streams.runtime.threads import assembly, commit, loop
+from streams.runtime.threads.rebalance import ThreadRebalance
+from streams.runtime.threads.thread_recovery import ThreadRecovery
 from streams.runtime.topology_versions import TaskNumbers
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.checkers import (

@@ -8,8 +8,8 @@ from random import Random
 from typing import Any, TypeAlias
 
 from coordinator.errors import Code
-from streams.runtime.commit import CommitStep as CommitStep
-from streams.runtime.thread_state import ThreadState
+from streams.runtime.threads.commit import CommitStep as CommitStep
+from streams.runtime.threads.thread_state import ThreadState
 from tests.simulation.runtime.applications import APPLICATIONS
 from tests.simulation.runtime.process import Blockade, Process
 from tests.simulation.runtime.worker import JOINING

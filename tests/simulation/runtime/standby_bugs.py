@@ -8,7 +8,7 @@ from typing import Any
 from streams.runtime import followed_ranges
 from streams.runtime.changelog import RestoreStart
 from streams.runtime.changelog_follower import ChangelogFollower
-from streams.runtime.standby_tasks import StandbyTasks
+from streams.runtime.threads.standby_tasks import StandbyTasks
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.bugs import Planted
 from tests.simulation.runtime.checkers import Stores

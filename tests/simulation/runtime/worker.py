@@ -11,17 +11,17 @@ from uuid import UUID
 from state.replica import TopicReplica
 from streams.errors import UserError
 from streams.membership.broker_outage import BrokerOutage
-from streams.runtime.assembly import create_stream_loop
 from streams.runtime.clients import KafkaClientSupplier
-from streams.runtime.commit import CommitStep
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.global_replicas import open_replicas
 from streams.runtime.global_tables import GlobalTables
-from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX
 from streams.runtime.task_offsets import TaskOffsets
-from streams.runtime.thread_state import create_thread_state
-from streams.runtime.worker_resources import WorkerResources
+from streams.runtime.threads.assembly import create_stream_loop
+from streams.runtime.threads.commit import CommitStep
+from streams.runtime.threads.loop import StreamLoop
+from streams.runtime.threads.thread_state import create_thread_state
+from streams.runtime.threads.worker_resources import WorkerResources
 from tests.simulation.runtime.clients.connection import SimConnection
 from tests.simulation.runtime.host import SimHost
 from tests.simulation.runtime.machine import Machine, SimDirectory

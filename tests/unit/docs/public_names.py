@@ -25,8 +25,8 @@ from coordinator.faults import DISK_ACTIONS, REQUEST_ACTIONS
 from coordinator.groups.configs import GROUP_CONFIGS
 from coordinator.log.configs import TOPIC_CONFIGS
 from streams.commands.cli import cli
-from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
+from streams.runtime.threads.commit import CommitStep
 from streams.settings.config import StreamsConfig
 
 ROOT = Path(__file__).parents[3]

@@ -19,10 +19,10 @@ from streams.runtime.changelog import ChangelogExpiry
 from streams.runtime.clients import errors
 from streams.runtime.first_starts import Beginning, FirstStarts
 from streams.runtime.internal_topic_check import InternalTopicCheck
-from streams.runtime.moved_positions import MovedPositions
 from streams.runtime.offset_proof import UNCHECKED
 from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.repeated_writes import RepeatedWriteCheck, UntrustedInputs
+from streams.runtime.threads.moved_positions import MovedPositions
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.bugs import Bug, several
 from tests.simulation.runtime.days.scenario import BEGUN_AT_THE_END, DAY_MS

@@ -21,7 +21,7 @@ from streams.monitoring.health import (
 from streams.monitoring.http_endpoint import HttpEndpoint, HttpResponse
 from streams.monitoring.metrics import WorkerCollector, render_prometheus_text
 from streams.processes.endpoints import start_endpoints
-from streams.runtime.watchdog import ThreadActivity, ThreadLocation
+from streams.runtime.threads.watchdog import ThreadActivity, ThreadLocation
 from streams.settings.config import load_config
 from tests.processes import HANG_LIMIT_S, HOST
 

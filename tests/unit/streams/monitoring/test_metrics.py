@@ -15,7 +15,7 @@ from streams.monitoring.health import Health, RestoringStore, ThreadHealth
 from streams.monitoring.metrics import COUNTER_HELP, WorkerCollector, render_prometheus_text
 from streams.monitoring.store_sizes import StoreSize, measure_stores
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.measurements import ThreadMeasurements
+from streams.runtime.threads.measurements import ThreadMeasurements
 from tests.unit.streams.runtime.world import World
 
 PAGE = Path(__file__).parents[4] / "docs" / "operations.md"

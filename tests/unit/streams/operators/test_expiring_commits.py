@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from streams import App, Store, TopologyTestDriver, serdes
-from streams.runtime.commit import CommitStep
+from streams.runtime.threads.commit import CommitStep
 
 TTL_MS = 20
 Sent = tuple[str, list[Any], int]

@@ -17,7 +17,7 @@ import pytest
 from streams import App, Store, StreamsError, TopologyError, TopologyTestDriver, serdes
 from streams.common.murmur3 import murmur3_hash128
 from streams.dsl.table import Table
-from streams.runtime.commit import CommitStep
+from streams.runtime.threads.commit import CommitStep
 from streams.serdes.foreign_key_messages import (
     SubscriptionInstruction,
     SubscriptionResponseWrapper,

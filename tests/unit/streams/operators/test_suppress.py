@@ -22,7 +22,7 @@ from streams import (
     until_window_closes,
     windows,
 )
-from streams.runtime.commit import CommitStep
+from streams.runtime.threads.commit import CommitStep
 
 BOTH: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 Row = tuple[Any, Any, int]

@@ -12,9 +12,9 @@ from streams.common.host import SystemHost
 from streams.errors import StreamsError
 from streams.processes.lifecycle import ApplicationLifecycle, ApplicationState
 from streams.processes.running import RunningApp
-from streams.runtime import stream_thread
-from streams.runtime.stream_thread import StreamThread
-from streams.runtime.thread_state import ThreadState, create_thread_state
+from streams.runtime.threads import stream_thread
+from streams.runtime.threads.stream_thread import StreamThread
+from streams.runtime.threads.thread_state import ThreadState, create_thread_state
 from streams.settings.uncaught_exceptions import UncaughtExceptionResponse
 from tests.processes import HANG_LIMIT_S
 

@@ -10,7 +10,7 @@ import pytest
 from streams import App, serdes
 from streams.runtime.access.resource_names import is_cut_group
 from streams.runtime.acls import Acl, derive_acls, find_topic_choosers
-from streams.runtime.producers import TaskProducers
+from streams.runtime.threads.producers import TaskProducers
 from streams.spark.acls import derive_reader_acls
 from streams.spark.cuts.application_topics import list_app_topics
 from streams.testing.simulated_host import SimulatedHost

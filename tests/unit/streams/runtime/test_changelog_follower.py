@@ -24,7 +24,7 @@ from streams.runtime.offset_metadata import encode_metadata
 from streams.testing.cluster import InMemoryTransaction
 from tests.processes import wait_until
 from tests.unit.streams.runtime.fakes import FakeAdmin
-from tests.unit.streams.runtime.restoring import (
+from tests.unit.streams.runtime.restored import (
     CHANGELOG,
     INPUT,
     OTHER,

@@ -12,7 +12,7 @@ from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import encode_metadata
 from streams.runtime.offset_proof import OffsetProof, prove_offsets
 from streams.runtime.task_stores import TaskStores
-from tests.unit.streams.runtime.restoring import CHANGELOG, INPUT, Restoring
+from tests.unit.streams.runtime.restored import CHANGELOG, INPUT, Restoring
 
 MORE = Partition("more", 0)
 

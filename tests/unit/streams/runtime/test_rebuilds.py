@@ -18,7 +18,7 @@ from streams.errors import PositionRefused
 from streams.runtime.changelog import ChangelogRange, RestoreStart, find_source_restore_start
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import encode_metadata
-from tests.unit.streams.runtime.restoring import CHANGELOG, INPUT, Restoring, held
+from tests.unit.streams.runtime.restored import CHANGELOG, INPUT, Restoring, held
 
 OTHER_LAYOUT = "windows in segments of 60000 ms"
 LEFT = r"its records 0 to 0 were removed .* can't be used \({}.*is left as it is: start "

@@ -23,8 +23,8 @@ from streams import (
     serdes,
     windows,
 )
-from streams.runtime.commit import CommitStep
 from streams.runtime.early_serialization import QUIET_MS
+from streams.runtime.threads.commit import CommitStep
 from streams.testing import TopologyTestDriver
 
 BOTH: Any = {"key": serdes.string, "value": serdes.string}

@@ -11,7 +11,7 @@ from streams.runtime.restoration import RestoredTasks
 from streams.runtime.task_stores import TaskStores
 from streams.testing.simulated_host import SimulatedEvent
 from tests.unit.streams.runtime.fakes import Clock
-from tests.unit.streams.runtime.restoring import Waiting
+from tests.unit.streams.runtime.restored import Waiting
 
 
 class EventAmidThreads(SimulatedEvent):

@@ -17,7 +17,7 @@ from streams import StreamsError
 from streams.errors import OutcomeUnknown
 from streams.runtime.logged_store import LoggedStore
 from streams.testing.cluster import InMemoryTransaction
-from tests.unit.streams.runtime.restoring import (
+from tests.unit.streams.runtime.restored import (
     CHANGELOG,
     OTHER,
     BulkDisk,

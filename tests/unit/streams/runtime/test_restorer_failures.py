@@ -14,7 +14,7 @@ from state.store import StoreCheckpoint
 from streams import StreamsError
 from streams.errors import AuthorizationError
 from tests.processes import wait_until
-from tests.unit.streams.runtime.restoring import CHANGELOG, OTHER, Restoring, Waiting, held
+from tests.unit.streams.runtime.restored import CHANGELOG, OTHER, Restoring, Waiting, held
 
 FULL = "no space left on device"
 

@@ -15,10 +15,10 @@ from streams.common.topic_partitions import Partition
 from streams.errors import PositionRefused
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.runtime.changelog import ChangelogRange, RestoreStart, find_source_restore_start
-from streams.runtime.commit import CommitStep
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.stores import open_store
-from tests.unit.streams.runtime.restoring import CHANGELOG, Restoring, checkpoint, held
+from streams.runtime.threads.commit import CommitStep
+from tests.unit.streams.runtime.restored import CHANGELOG, Restoring, checkpoint, held
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
 DAY_MS = 86_400_000

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from streams.errors import OutcomeUnknown, StreamsError
-from streams.runtime.producer_creation import RequireWanted
 from streams.runtime.task import TaskState
-from streams.runtime.thread_state import ThreadState
+from streams.runtime.threads.producer_creation import RequireWanted
+from streams.runtime.threads.thread_state import ThreadState
 from tests.unit.streams.runtime.fakes import FakeProducer
 from tests.unit.streams.runtime.world import World, build_mapping_topology
 

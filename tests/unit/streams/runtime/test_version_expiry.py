@@ -25,8 +25,8 @@ from streams.runtime.window_expiry import (
     name_expiry_entries,
     to_metadata_entries,
 )
-from tests.unit.streams.runtime.restoring import CHANGELOG as STANDBY_LOG
-from tests.unit.streams.runtime.restoring import Restoring, held
+from tests.unit.streams.runtime.restored import CHANGELOG as STANDBY_LOG
+from tests.unit.streams.runtime.restored import Restoring, held
 
 CHANGELOG = Partition("a-v-changelog", 0)
 INPUT = Partition("in", 0)

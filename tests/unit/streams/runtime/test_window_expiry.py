@@ -14,11 +14,11 @@ from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata,
 from streams.errors import AuthorizationError, OutcomeUnknown
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.runtime.changelog import ChangelogExpiry
-from streams.runtime.changelog_purge import ChangelogPurger, PurgeTiming
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import encode_metadata
 from streams.runtime.stores import open_store
 from streams.runtime.task_stores import TaskStores
+from streams.runtime.threads.changelog_purge import ChangelogPurger, PurgeTiming
 from streams.runtime.window_expiry import ExpiredRecords, WindowExpiry, to_metadata_entries
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka

@@ -16,21 +16,21 @@ from streams.membership.broker_outage import BrokerOutage
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.changelog_reader import StoreChangelogReader
-from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
-from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX
 from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.partition_group import RecordOrderSettings
-from streams.runtime.producer_creation import RequireWanted
-from streams.runtime.producers import TaskProducers
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
 from streams.runtime.task_offsets import TaskOffsets, find_dormant_tasks
-from streams.runtime.thread_dependencies import ThreadDependencies
-from streams.runtime.thread_state import ThreadState, create_thread_state
+from streams.runtime.threads.commit import CommitStep
+from streams.runtime.threads.loop import StreamLoop
+from streams.runtime.threads.producer_creation import RequireWanted
+from streams.runtime.threads.producers import TaskProducers
+from streams.runtime.threads.thread_dependencies import ThreadDependencies
+from streams.runtime.threads.thread_state import ThreadState, create_thread_state
 from streams.settings.exception_handlers import ExceptionHandlers
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (

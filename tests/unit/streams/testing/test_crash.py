@@ -12,9 +12,9 @@ from state.store import StoreCheckpoint
 from state.write_behind import WriteBehindDisk
 from streams import App, Store, StreamsError, TopologyTestDriver, serdes
 from streams.runtime.clients import StreamsProducer
-from streams.runtime.commit import CommitStep
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.task_stores import TaskStores
+from streams.runtime.threads.commit import CommitStep
 from streams.testing.clients import InMemoryProducer
 from streams.testing.cluster import InMemoryCluster
 from tests.unit.streams.testing.apps import build_counting_app, build_word_count_app

@@ -9,13 +9,13 @@ import pytest
 
 from streams import App, Store, StreamsError, TopologyTestDriver, serdes
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.runtime.commit import CommitStep
 from streams.runtime.offset_metadata import (
     RESET_BEGUN,
     RESET_DONE,
     decode_metadata,
     encode_metadata,
 )
+from streams.runtime.threads.commit import CommitStep
 from streams.testing.cluster import InMemoryCluster
 from tests.unit.streams.testing.apps import build_counting_app, build_upper_app
 

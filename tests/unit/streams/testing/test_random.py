@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from streams import TopologyTestDriver
-from streams.runtime.commit import CommitStep
+from streams.runtime.threads.commit import CommitStep
 from tests.unit.streams.testing.apps import build_word_count_app
 
 STEPS = [step for step in CommitStep if step is not CommitStep.STORING]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streams import App, Store, TopologyTestDriver, serdes
-from streams.runtime.commit import CommitStep
+from streams.runtime.threads.commit import CommitStep
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
 

@@ -10,9 +10,9 @@ import pytest
 from streams import App, TopologyTestDriver, serdes
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import PositionRefused
-from streams.runtime.commit import CommitStep
 from streams.runtime.offset_metadata import RESET_DONE, decode_metadata, encode_metadata
 from streams.runtime.preset_offsets import PRESET_ENTRY
+from streams.runtime.threads.commit import CommitStep
 from streams.testing.cluster import InMemoryCluster
 
 INPUT, MORE = Partition("in", 0), Partition("more", 0)

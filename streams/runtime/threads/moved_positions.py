@@ -20,8 +20,8 @@ from collections.abc import Collection
 
 from streams.common.host import Host
 from streams.runtime.interfaces import ConsumerClient
-from streams.runtime.producers import TaskProducers
 from streams.runtime.task import Task, TaskState
+from streams.runtime.threads.producers import TaskProducers
 
 _CHECK_INTERVAL_S = 5.0
 

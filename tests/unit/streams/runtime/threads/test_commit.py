@@ -24,16 +24,16 @@ from streams.membership.connection import ConnectionLost
 from streams.membership.producer_identity import ProducerIdentity
 from streams.operators.count import count_records
 from streams.operators.to_stream import forward_as_records
-from streams.runtime import ledger_writer
-from streams.runtime.commit import CommitStep, PartitionOffsets, TaskCommitter
-from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import decode_metadata
 from streams.runtime.partition_group import NEVER_WAIT, RecordOrderSettings
-from streams.runtime.producers import TaskProducers
 from streams.runtime.stores import open_store
 from streams.runtime.task import Task
 from streams.runtime.task_stores import TaskStores
+from streams.runtime.threads import ledger_writer
+from streams.runtime.threads.commit import CommitStep, PartitionOffsets, TaskCommitter
+from streams.runtime.threads.ledger_writer import LedgerWriter
+from streams.runtime.threads.producers import TaskProducers
 from streams.testing.cluster import InMemoryTransaction
 from streams.testing.simulated_host import SimulatedHost
 from streams.topology.build import Subtopology, build_topology

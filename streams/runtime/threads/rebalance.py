@@ -28,10 +28,10 @@ from collections.abc import Callable
 from streams.errors import ApplicationShutdown, OutcomeUnknown, TaskMigrated
 from streams.membership.group_member import Membership, MembershipSignal
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
-from streams.runtime.probing import ProbingRebalance
-from streams.runtime.thread_dependencies import ThreadDependencies
-from streams.runtime.thread_state import ThreadState
-from streams.runtime.thread_tasks import ThreadTasks
+from streams.runtime.threads.probing import ProbingRebalance
+from streams.runtime.threads.thread_dependencies import ThreadDependencies
+from streams.runtime.threads.thread_state import ThreadState
+from streams.runtime.threads.thread_tasks import ThreadTasks
 
 log = logging.getLogger(__name__)
 

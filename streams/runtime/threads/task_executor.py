@@ -18,11 +18,11 @@ from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import RECOVERY_ERRORS
 from streams.runtime.interfaces import ConsumerClient
 from streams.runtime.key_placement import KeyPlacementCheck
-from streams.runtime.measurements import ThreadMeasurements
-from streams.runtime.producers import TaskProducers
 from streams.runtime.recovery import to_recovery_error
 from streams.runtime.slice_size import adapt_slice_size
 from streams.runtime.task import Task
+from streams.runtime.threads.measurements import ThreadMeasurements
+from streams.runtime.threads.producers import TaskProducers
 
 log = logging.getLogger(__name__)
 

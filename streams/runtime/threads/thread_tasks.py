@@ -9,11 +9,11 @@ from contextlib import ExitStack
 from streams.common.topic_partitions import Partition
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.key_placement import KeyPlacementCheck
-from streams.runtime.standby_tasks import StandbyTasks
 from streams.runtime.task import Task, TaskState
-from streams.runtime.task_executor import TaskExecutor
-from streams.runtime.thread_dependencies import ThreadDependencies
-from streams.runtime.thread_state import ThreadState
+from streams.runtime.threads.standby_tasks import StandbyTasks
+from streams.runtime.threads.task_executor import TaskExecutor
+from streams.runtime.threads.thread_dependencies import ThreadDependencies
+from streams.runtime.threads.thread_state import ThreadState
 
 log = logging.getLogger(__name__)
 

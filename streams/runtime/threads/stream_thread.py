@@ -16,17 +16,17 @@ from streams.common.host import SpawnedThread
 from streams.common.user_code import describe_error
 from streams.errors import StreamsError, UserError
 from streams.membership.instance_fencing import IdentityReplaced
-from streams.runtime.assembly import (
+from streams.runtime.task import Task
+from streams.runtime.threads.assembly import (
     announce_shutdown,
     create_stream_loop,
     leave_for_ended_thread,
 )
-from streams.runtime.commit import CommitStep
-from streams.runtime.loop import StreamLoop
-from streams.runtime.task import Task
-from streams.runtime.thread_state import ThreadState, create_thread_state
-from streams.runtime.watchdog import ThreadFailure
-from streams.runtime.worker_resources import WorkerResources
+from streams.runtime.threads.commit import CommitStep
+from streams.runtime.threads.loop import StreamLoop
+from streams.runtime.threads.thread_state import ThreadState, create_thread_state
+from streams.runtime.threads.watchdog import ThreadFailure
+from streams.runtime.threads.worker_resources import WorkerResources
 from streams.settings.uncaught_exceptions import (
     ReplacementBackOff,
     UncaughtExceptionHandler,

@@ -11,18 +11,18 @@ from streams.connection.security import PLAINTEXT
 from streams.membership.broker_outage import BrokerOutage
 from streams.membership.group_member import GroupMember
 from streams.membership.protocol import AssignmentInfo
-from streams.runtime.commit import CommitStep, PartitionOffsets
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.interfaces import AdminClient, ConsumerClient
-from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.partition_group import RecordOrderSettings
-from streams.runtime.producers import TaskProducers
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
 from streams.runtime.task_offsets import TaskOffsets
-from streams.runtime.thread_state import ThreadState
+from streams.runtime.threads.commit import CommitStep, PartitionOffsets
+from streams.runtime.threads.ledger_writer import LedgerWriter
+from streams.runtime.threads.producers import TaskProducers
+from streams.runtime.threads.thread_state import ThreadState
 from streams.runtime.window_expiry import ExpiredRecords
 
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from streams.runtime.recovery_log import RecoveryLog
+from streams.runtime.threads.recovery_log import RecoveryLog
 from tests.unit.streams.runtime.fakes import Clock
 
 

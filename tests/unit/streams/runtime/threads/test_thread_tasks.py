@@ -11,8 +11,8 @@ from streams.common.topic_partitions import Partition
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.task import TaskState
-from streams.runtime.thread_state import ThreadState
-from streams.runtime.thread_tasks import ThreadTasks
+from streams.runtime.threads.thread_state import ThreadState
+from streams.runtime.threads.thread_tasks import ThreadTasks
 
 
 class StartingTask:

@@ -48,11 +48,11 @@ from streams.errors import (
 )
 from streams.membership.broker_outage import create_overdue_check
 from streams.runtime.clients.errors import TopicRefused, WriteNotAllowed
-from streams.runtime.recovery_log import RecoveryLog
 from streams.runtime.task import Task, TaskState
-from streams.runtime.thread_dependencies import ThreadDependencies
-from streams.runtime.thread_state import ThreadState
-from streams.runtime.thread_tasks import ThreadTasks
+from streams.runtime.threads.recovery_log import RecoveryLog
+from streams.runtime.threads.thread_dependencies import ThreadDependencies
+from streams.runtime.threads.thread_state import ThreadState
+from streams.runtime.threads.thread_tasks import ThreadTasks
 
 log = logging.getLogger(__name__)
 

@@ -34,8 +34,8 @@ from streams.runtime.clients.topic_limits import (
     has_no_known_limits,
 )
 from streams.runtime.interfaces import ProducerClient
-from streams.runtime.producer_creation import CreateProducer, ProducerCreations
 from streams.runtime.task import Task
+from streams.runtime.threads.producer_creation import CreateProducer, ProducerCreations
 
 log = logging.getLogger(__name__)
 
@@ -92,8 +92,8 @@ class TaskProducers:
 
         A new transactional one has fenced its predecessor when this returns True: offsets that are
         read from then on are not changed by the predecessor any more. The producer of a single task
-        is created beside the thread: see `streams.runtime.producer_creation`. Raises what creating
-        a producer raises.
+        is created beside the thread: see `streams.runtime.threads.producer_creation`. Raises what
+        creating a producer raises.
         """
         name = self._producer_name(task_name)
         if name in self._producers:

@@ -16,21 +16,21 @@ from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MembershipSignal
 from streams.membership.instance_fencing import IdentityReplaced
 from streams.membership.protocol import AssignmentInfo
-from streams.runtime.client_renewal import ClientRenewal
 from streams.runtime.clients import encode_group_metadata
-from streams.runtime.commit import PartitionOffsets, TaskCommitter
 from streams.runtime.context import COMMIT_ORIGIN
 from streams.runtime.failures import RECOVERY_ERRORS
-from streams.runtime.measurements import ThreadMeasurements
-from streams.runtime.moved_positions import MovedPositions
-from streams.runtime.producer_creation import ProducerWait
 from streams.runtime.progress import RestoreProgress, StandbyProgress
-from streams.runtime.rebalance import ThreadRebalance
 from streams.runtime.recovery import to_recovery_error
 from streams.runtime.task import Task, TaskState
-from streams.runtime.thread_dependencies import ThreadDependencies
-from streams.runtime.thread_recovery import ThreadRecovery
-from streams.runtime.thread_tasks import ThreadTasks
+from streams.runtime.threads.client_renewal import ClientRenewal
+from streams.runtime.threads.commit import PartitionOffsets, TaskCommitter
+from streams.runtime.threads.measurements import ThreadMeasurements
+from streams.runtime.threads.moved_positions import MovedPositions
+from streams.runtime.threads.producer_creation import ProducerWait
+from streams.runtime.threads.rebalance import ThreadRebalance
+from streams.runtime.threads.thread_dependencies import ThreadDependencies
+from streams.runtime.threads.thread_recovery import ThreadRecovery
+from streams.runtime.threads.thread_tasks import ThreadTasks
 from streams.runtime.topic_ids import TopicIdCheck
 
 _POLL_WAIT_S = 0.05

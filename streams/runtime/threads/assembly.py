@@ -25,32 +25,32 @@ from streams.membership.protocol import SubscriptionInfo
 from streams.runtime.acls import derive_acls, list_topic_operations
 from streams.runtime.assignment import StreamsPartitionAssignor, name_task_by_topic
 from streams.runtime.changelog_follower import ChangelogFollower
-from streams.runtime.changelog_purge import ChangelogPurger, PurgeTiming
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.chosen_topics import ChosenTopics
 from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier
 from streams.runtime.clients.topic_limits import MESSAGE_BYTES_MAX_DEFAULT, create_limit_lookup
-from streams.runtime.commit import CommitStep
 from streams.runtime.committed_record_search import CommittedRecordSearch
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
 from streams.runtime.group_size_limits import fetch_group_size_limits
 from streams.runtime.interfaces import ProducerClient
-from streams.runtime.ledger_writer import LedgerWriter
-from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.partition_group import RecordOrderSettings
-from streams.runtime.producer_creation import RequireWanted
-from streams.runtime.producers import TaskProducers
-from streams.runtime.purge import RepartitionPurger
 from streams.runtime.repartition_counts import RepartitionCounts
 from streams.runtime.repeated_writes import RepeatedWriteCheck
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
-from streams.runtime.thread_dependencies import ThreadDependencies
-from streams.runtime.thread_state import ThreadState
-from streams.runtime.worker_resources import WorkerResources
+from streams.runtime.threads.changelog_purge import ChangelogPurger, PurgeTiming
+from streams.runtime.threads.commit import CommitStep
+from streams.runtime.threads.ledger_writer import LedgerWriter
+from streams.runtime.threads.loop import StreamLoop
+from streams.runtime.threads.producer_creation import RequireWanted
+from streams.runtime.threads.producers import TaskProducers
+from streams.runtime.threads.purge import RepartitionPurger
+from streams.runtime.threads.thread_dependencies import ThreadDependencies
+from streams.runtime.threads.thread_state import ThreadState
+from streams.runtime.threads.worker_resources import WorkerResources
 from streams.settings.config import StreamsConfig
 
 _REASON_MAX = 500

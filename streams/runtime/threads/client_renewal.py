@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 
-from streams.runtime.thread_dependencies import ThreadDependencies
-from streams.runtime.thread_state import ThreadState
-from streams.runtime.thread_tasks import ThreadTasks
+from streams.runtime.threads.thread_dependencies import ThreadDependencies
+from streams.runtime.threads.thread_state import ThreadState
+from streams.runtime.threads.thread_tasks import ThreadTasks
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError, TaskMigrated
-from streams.runtime.producer_creation import ProducerCreations, RequireWanted
 from streams.runtime.task import TaskState
-from streams.runtime.thread_state import ThreadState
+from streams.runtime.threads.producer_creation import ProducerCreations, RequireWanted
+from streams.runtime.threads.thread_state import ThreadState
 from tests.unit.streams.runtime.fakes import Clock, FakeProducer, Script
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import (

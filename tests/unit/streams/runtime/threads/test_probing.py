@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from streams.membership.group_member import MembershipSignal
-from streams.runtime.probing import ProbingRebalance
+from streams.runtime.threads.probing import ProbingRebalance
 from tests.unit.streams.runtime.fakes import Clock
 from tests.unit.streams.runtime.world import World, assign_partitions, build_mapping_topology
 

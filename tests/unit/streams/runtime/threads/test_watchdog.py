@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 
 from streams.common.host import SystemHost
 from streams.runtime import clients
-from streams.runtime.watchdog import (
+from streams.runtime.threads.watchdog import (
     ThreadActivity,
     ThreadFailure,
     ThreadLocation,

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from streams.common.topic_partitions import Partition
-from streams.runtime.measurements import LATENCY_BOUNDS_S, LatencyHistogram, ThreadMeasurements
+from streams.runtime.threads.measurements import (
+    LATENCY_BOUNDS_S,
+    LatencyHistogram,
+    ThreadMeasurements,
+)
 from tests.unit.streams.runtime.world import World, build_counting_topology
 
 

@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Callable
 
-log = logging.getLogger("streams.runtime.thread_recovery")
+log = logging.getLogger("streams.runtime.threads.thread_recovery")
 
 _LOG_INTERVAL_S = 60.0
 

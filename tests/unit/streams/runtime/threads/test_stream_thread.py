@@ -10,12 +10,12 @@ import pytest
 
 from streams.common.host import SystemHost
 from streams.membership.instance_fencing import IdentityReplaced, InstanceFencing, WorkerIds
-from streams.runtime import stream_thread
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.stream_thread import StreamThread
-from streams.runtime.thread_state import ThreadState
-from streams.runtime.watchdog import Watchdog
-from streams.runtime.worker_resources import WorkerResources
+from streams.runtime.threads import stream_thread
+from streams.runtime.threads.stream_thread import StreamThread
+from streams.runtime.threads.thread_state import ThreadState
+from streams.runtime.threads.watchdog import Watchdog
+from streams.runtime.threads.worker_resources import WorkerResources
 from streams.settings.uncaught_exceptions import UncaughtExceptionResponse
 from tests.processes import HANG_LIMIT_S
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 from streams.common.topic_partitions import Partition
 from streams.runtime.task import Task, TaskState
-from streams.runtime.thread_dependencies import ThreadDependencies
+from streams.runtime.threads.thread_dependencies import ThreadDependencies
 
 _CREATE_RETRY_S = 1.0
 """The seconds between two attempts to lock directories of standbys that another process has."""

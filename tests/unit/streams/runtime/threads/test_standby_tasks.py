@@ -15,7 +15,7 @@ from streams.errors import AuthorizationError, TaskMigrated
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.task import Task, TaskState
-from streams.runtime.thread_state import ThreadState
+from streams.runtime.threads.thread_state import ThreadState
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import (

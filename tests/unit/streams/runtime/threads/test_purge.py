@@ -10,7 +10,7 @@ from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata,
 from streams.errors import AuthorizationError, OutcomeUnknown
 from streams.membership.connection import ConnectionLost
 from streams.runtime.access.resource_names import is_cut_group
-from streams.runtime.purge import RepartitionPurger
+from streams.runtime.threads.purge import RepartitionPurger
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 
