@@ -24,9 +24,9 @@ from state.cache import ObjectCache
 from state.memory import MemoryDisk
 from state.store import StoreCheckpoint
 from streams import App
-from streams.runtime.context import TaskContext
-from streams.runtime.failures import FAIL_ON_ANY_ERROR
-from streams.runtime.stores import open_store
+from streams.runtime.tasks.context import TaskContext
+from streams.runtime.tasks.failures import FAIL_ON_ANY_ERROR
+from streams.runtime.tasks.stores import open_store
 from streams.testing.simulated_host import SimulatedHost
 from streams.topology.compile import compile_subtopology
 

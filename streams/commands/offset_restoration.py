@@ -32,8 +32,8 @@ from streams.runtime.offset_metadata import (
     has_metadata_of_streams,
     has_positions,
 )
-from streams.runtime.offset_proof import is_lost
 from streams.runtime.offset_refusals import explain_accepted_loss, explain_unproven, offer_reset
+from streams.runtime.tasks.offset_proof import is_lost
 from streams.runtime.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
 from streams.settings.offset_reset import STOP_WORDS
 

@@ -1,7 +1,7 @@
 """Define the command `millrace group restore-offsets`: commit the offsets that state rests on.
 
 An application is refused whose committed offsets don't account for its state
-(`streams.runtime.offset_proof`). What is committed is proven, or said by a person; nothing is
+(`streams.runtime.tasks.offset_proof`). What is committed is proven, or said by a person; nothing is
 guessed (`streams.commands.offset_restoration`):
 
     what                    proves an offset

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from state.errors import StateError
-from streams.runtime.task import Task
+from streams.runtime.tasks.task import Task
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from streams.queries.read_only_stores import (
 )
 from streams.queries.store_locations import StoreLocations, ThreadAssignment
 from streams.queries.store_provider import StateStoreProvider
-from streams.runtime.task import Task
+from streams.runtime.tasks.task import Task
 from streams.runtime.threads.stream_thread import StreamThread
 from streams.runtime.threads.watchdog import Watchdog, describe_activity
 from streams.runtime.threads.worker_resources import WorkerResources

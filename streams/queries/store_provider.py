@@ -21,8 +21,8 @@ from streams.queries.store_locations import (
     ThreadAssignment,
     parse_partitions,
 )
-from streams.runtime.stores import AnyStore, open_store
-from streams.runtime.task import Task, TaskState
+from streams.runtime.tasks.stores import AnyStore, open_store
+from streams.runtime.tasks.task import Task, TaskState
 
 S = TypeVar("S", bound=AnyStore)
 R = TypeVar("R")

@@ -34,7 +34,8 @@ class ThreadCounters:
     records_out_of_range: int = 0
     """Records skipped by `offset_out_of_range`, which were still to be read and never will be."""
     keys_sampled: int = 0
-    """Keys of inputs that were compared with their partition (`streams.runtime.key_placement`)."""
+    """Keys of inputs that were compared with their partition
+    (`streams.runtime.tasks.key_placement`)."""
     keys_misplaced: int = 0
     """Those of them that were not in the partition that Kafka's producers choose."""
     recoveries: int = 0

@@ -1,6 +1,6 @@
 """Refuse a task that would write again what a repartition topic has, and a store behind it counts.
 
-The stores of a task prove that its inputs had offsets (`streams.runtime.offset_proof`). A
+The stores of a task prove that its inputs had offsets (`streams.runtime.tasks.offset_proof`). A
 sub-topology before a repartition topic often has none: what it has read is in the stores of another
 one. Read again, its records would be written again, and count twice there. So a task whose input
 has no committed offset, or one that a tool has set, is refused before it reads a record, if

@@ -17,9 +17,9 @@ from streams.common.topic_partitions import Partition
 from streams.errors import PositionRefused
 from streams.runtime.changelog import ChangelogRange
 from streams.runtime.logged_store import LoggedStore
-from streams.runtime.offset_proof import OffsetProof
 from streams.runtime.progress import RestoreProgress, StandbyProgress
-from streams.runtime.task_stores import TaskStores
+from streams.runtime.tasks.offset_proof import OffsetProof
+from streams.runtime.tasks.task_stores import TaskStores
 
 
 class Restorable(Protocol):

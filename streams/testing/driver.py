@@ -36,7 +36,7 @@ from streams.queries.read_only_stores import (
     require_view_class,
 )
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.task import Task
+from streams.runtime.tasks.task import Task
 from streams.runtime.threads.commit import CommitStep
 from streams.serdes import Serde
 from streams.settings.config import StreamsConfig

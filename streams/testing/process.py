@@ -25,20 +25,20 @@ from streams.processor.global_store import ReadOnlyGlobalStore
 from streams.runtime.assignment import StreamsPartitionAssignor
 from streams.runtime.changelog_follower import ChangelogFollower
 from streams.runtime.changelog_reader import StoreChangelogReader
-from streams.runtime.chosen_topics import ChosenTopics
 from streams.runtime.committed_record_search import CommittedRecordSearch
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.failures import FailureHandler
 from streams.runtime.global_replicas import open_replicas
 from streams.runtime.global_tables import GlobalTables
 from streams.runtime.offset_reset import OffsetResetter
-from streams.runtime.partition_group import NEVER_WAIT
-from streams.runtime.partition_group import RecordOrderSettings as TaskOrder
 from streams.runtime.repeated_writes import RepeatedWriteCheck
 from streams.runtime.restorer import Restorer
-from streams.runtime.task import Task
-from streams.runtime.task_creator import TaskCreator
+from streams.runtime.tasks.chosen_topics import ChosenTopics
+from streams.runtime.tasks.failures import FailureHandler
+from streams.runtime.tasks.partition_group import NEVER_WAIT
+from streams.runtime.tasks.partition_group import RecordOrderSettings as TaskOrder
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_creator import TaskCreator
 from streams.runtime.threads.commit import CommitStep
 from streams.runtime.threads.ledger_writer import LedgerWriter
 from streams.runtime.threads.loop import StreamLoop

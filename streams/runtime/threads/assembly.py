@@ -26,21 +26,21 @@ from streams.runtime.acls import derive_acls, list_topic_operations
 from streams.runtime.assignment import StreamsPartitionAssignor, name_task_by_topic
 from streams.runtime.changelog_follower import ChangelogFollower
 from streams.runtime.changelog_reader import StoreChangelogReader
-from streams.runtime.chosen_topics import ChosenTopics
 from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier
 from streams.runtime.clients.topic_limits import MESSAGE_BYTES_MAX_DEFAULT, create_limit_lookup
 from streams.runtime.committed_record_search import CommittedRecordSearch
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.failures import FailureHandler
 from streams.runtime.group_size_limits import fetch_group_size_limits
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.offset_reset import OffsetResetter
-from streams.runtime.partition_group import RecordOrderSettings
-from streams.runtime.repartition_counts import RepartitionCounts
 from streams.runtime.repeated_writes import RepeatedWriteCheck
 from streams.runtime.restorer import Restorer
-from streams.runtime.task import Task
-from streams.runtime.task_creator import TaskCreator
+from streams.runtime.tasks.chosen_topics import ChosenTopics
+from streams.runtime.tasks.failures import FailureHandler
+from streams.runtime.tasks.partition_group import RecordOrderSettings
+from streams.runtime.tasks.repartition_counts import RepartitionCounts
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_creator import TaskCreator
 from streams.runtime.threads.changelog_purge import ChangelogPurger, PurgeTiming
 from streams.runtime.threads.commit import CommitStep
 from streams.runtime.threads.ledger_writer import LedgerWriter

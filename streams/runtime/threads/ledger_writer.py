@@ -15,7 +15,7 @@ from streams.membership.connection import ConnectionLost
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.interfaces import ProducerClient
-from streams.runtime.task import Task
+from streams.runtime.tasks.task import Task
 
 _PARTITION = 0
 """The only partition of the ledger."""

@@ -17,11 +17,11 @@ from streams.membership.group_member import MembershipSignal
 from streams.membership.instance_fencing import IdentityReplaced
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.clients import encode_group_metadata
-from streams.runtime.context import COMMIT_ORIGIN
-from streams.runtime.failures import RECOVERY_ERRORS
 from streams.runtime.progress import RestoreProgress, StandbyProgress
-from streams.runtime.recovery import to_recovery_error
-from streams.runtime.task import Task, TaskState
+from streams.runtime.tasks.context import COMMIT_ORIGIN
+from streams.runtime.tasks.failures import RECOVERY_ERRORS
+from streams.runtime.tasks.recovery import to_recovery_error
+from streams.runtime.tasks.task import Task, TaskState
 from streams.runtime.threads.client_renewal import ClientRenewal
 from streams.runtime.threads.commit import PartitionOffsets, TaskCommitter
 from streams.runtime.threads.measurements import ThreadMeasurements

@@ -20,7 +20,7 @@ from collections.abc import Collection
 
 from streams.common.host import Host
 from streams.runtime.interfaces import ConsumerClient
-from streams.runtime.task import Task, TaskState
+from streams.runtime.tasks.task import Task, TaskState
 from streams.runtime.threads.producers import TaskProducers
 
 _CHECK_INTERVAL_S = 5.0

@@ -34,7 +34,7 @@ from streams.runtime.clients.topic_limits import (
     has_no_known_limits,
 )
 from streams.runtime.interfaces import ProducerClient
-from streams.runtime.task import Task
+from streams.runtime.tasks.task import Task
 from streams.runtime.threads.producer_creation import CreateProducer, ProducerCreations
 
 log = logging.getLogger(__name__)

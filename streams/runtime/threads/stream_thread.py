@@ -16,7 +16,7 @@ from streams.common.host import SpawnedThread
 from streams.common.user_code import describe_error
 from streams.errors import StreamsError, UserError
 from streams.membership.instance_fencing import IdentityReplaced
-from streams.runtime.task import Task
+from streams.runtime.tasks.task import Task
 from streams.runtime.threads.assembly import (
     announce_shutdown,
     create_stream_loop,

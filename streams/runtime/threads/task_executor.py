@@ -15,12 +15,12 @@ from typing import Any
 from streams.common.host import Host
 from streams.common.topic_partitions import Partition
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.failures import RECOVERY_ERRORS
 from streams.runtime.interfaces import ConsumerClient
-from streams.runtime.key_placement import KeyPlacementCheck
-from streams.runtime.recovery import to_recovery_error
-from streams.runtime.slice_size import adapt_slice_size
-from streams.runtime.task import Task
+from streams.runtime.tasks.failures import RECOVERY_ERRORS
+from streams.runtime.tasks.key_placement import KeyPlacementCheck
+from streams.runtime.tasks.recovery import to_recovery_error
+from streams.runtime.tasks.slice_size import adapt_slice_size
+from streams.runtime.tasks.task import Task
 from streams.runtime.threads.measurements import ThreadMeasurements
 from streams.runtime.threads.producers import TaskProducers
 

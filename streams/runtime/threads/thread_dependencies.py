@@ -14,11 +14,11 @@ from streams.membership.protocol import AssignmentInfo
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.offset_reset import OffsetResetter
-from streams.runtime.partition_group import RecordOrderSettings
 from streams.runtime.restorer import Restorer
-from streams.runtime.task import Task
-from streams.runtime.task_creator import TaskCreator
-from streams.runtime.task_offsets import TaskOffsets
+from streams.runtime.tasks.partition_group import RecordOrderSettings
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_creator import TaskCreator
+from streams.runtime.tasks.task_offsets import TaskOffsets
 from streams.runtime.threads.commit import CommitStep, PartitionOffsets
 from streams.runtime.threads.ledger_writer import LedgerWriter
 from streams.runtime.threads.producers import TaskProducers

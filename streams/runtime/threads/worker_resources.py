@@ -13,7 +13,7 @@ from streams.membership.instance_fencing import InstanceFencing
 from streams.runtime.clients import KafkaClientSupplier
 from streams.runtime.global_tables import GlobalTables
 from streams.runtime.progress import RestoreListener
-from streams.runtime.task_offsets import TaskOffsets
+from streams.runtime.tasks.task_offsets import TaskOffsets
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 

@@ -18,7 +18,7 @@ from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.store import StoreCheckpoint
 from streams.graph.nodes import StoreKind, StoreSpec
-from streams.runtime.stores import open_store
+from streams.runtime.tasks.stores import open_store
 from streams.topology.build import Topology
 from tests.crashes.operators.given import (
     BATCH,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.runtime.task_offsets import DormantTask
+from streams.runtime.tasks.task_offsets import DormantTask
 from tests.simulation.runtime.process import Process
 
 

@@ -20,9 +20,9 @@ from streams.membership.group_requests import send_heartbeat
 from streams.operators import foreign_key
 from streams.runtime.clients import DataConsumer
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
-from streams.runtime.failures import FailureHandler
-from streams.runtime.partition_group import NEVER_WAIT
-from streams.runtime.task import Task
+from streams.runtime.tasks.failures import FailureHandler
+from streams.runtime.tasks.partition_group import NEVER_WAIT
+from streams.runtime.tasks.task import Task
 from streams.runtime.threads import assembly
 from streams.runtime.threads.ledger_writer import LedgerWriter
 from streams.settings.exception_handlers import ErrorContext

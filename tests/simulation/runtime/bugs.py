@@ -25,8 +25,8 @@ from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.runtime import changelog_reader, group_assignment
 from streams.runtime.changelog import RestoreStart
 from streams.runtime.clients import Admin, DataConsumer, StreamsProducer
-from streams.runtime.task import Task
-from streams.runtime.task_creator import TaskCreator
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_creator import TaskCreator
 from streams.runtime.threads import assembly, commit, loop
 from streams.runtime.threads.rebalance import ThreadRebalance
 from streams.runtime.threads.thread_recovery import ThreadRecovery

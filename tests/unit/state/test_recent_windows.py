@@ -20,7 +20,7 @@ from state.store import ChangelogEntry, StoreCheckpoint
 from state.window_duplicates import DuplicatesWindowStore
 from streams import serdes
 from streams.graph.nodes import StoreKind, StoreSpec
-from streams.runtime.stores import open_store
+from streams.runtime.tasks.stores import open_store
 
 Store = DuplicatesWindowStore[Any]
 

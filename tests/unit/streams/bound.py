@@ -16,8 +16,8 @@ from streams.common.topic_partitions import Partition
 from streams.errors import UnknownTopic
 from streams.graph.nodes import StepStreamTime, TaskObserver
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.failures import FailureHandler
-from streams.runtime.stores import open_store
+from streams.runtime.tasks.failures import FailureHandler
+from streams.runtime.tasks.stores import open_store
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers, Stage
 from streams.testing.cluster import Message
 from streams.topology.compile import compile_subtopology

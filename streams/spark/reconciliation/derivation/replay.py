@@ -31,10 +31,10 @@ from streams.errors import StreamsError, UserError
 from streams.graph.nodes import Binding, ForwardRecord, Operator, StoreKind, StoreSpec
 from streams.operators.sink import Serialize
 from streams.runtime.clients import StreamsProducer
-from streams.runtime.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.failures import FailureHandler
-from streams.runtime.stores import AnyStore, open_store
+from streams.runtime.tasks.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
+from streams.runtime.tasks.failures import FailureHandler
+from streams.runtime.tasks.stores import AnyStore, open_store
 from streams.settings.exception_handlers import ExceptionHandlers
 from streams.spark.reconciliation.derivation.row_schemas import (
     OutputRow,

@@ -10,7 +10,7 @@ import pytest
 
 from streams.graph.nodes import StepStreamTime
 from streams.operators.idle_stream_time import advance_time_when_idle
-from streams.runtime.punctuation import TaskPunctuations
+from streams.runtime.tasks.punctuation import TaskPunctuations
 from streams.testing.simulated_host import SimulatedHost
 
 DAY_MS = 86_400_000

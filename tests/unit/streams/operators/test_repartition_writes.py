@@ -6,7 +6,7 @@ from typing import Any
 
 from streams import App, Store, serdes, windows
 from streams.common.partitioning import partition_for_key
-from streams.runtime.repartition_counts import RepartitionCounts
+from streams.runtime.tasks.repartition_counts import RepartitionCounts
 from tests.unit.streams.bound import BoundTask
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}

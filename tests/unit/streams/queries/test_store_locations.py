@@ -15,7 +15,7 @@ from streams.membership.protocol import AssignmentInfo
 from streams.queries.read_only_stores import ReadOnlyStore, create_view
 from streams.queries.store_locations import StoreLocations, ThreadAssignment
 from streams.queries.store_provider import StateStoreProvider
-from streams.runtime.task import Task
+from streams.runtime.tasks.task import Task
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.world import World, build_counting_topology
 

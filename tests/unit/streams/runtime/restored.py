@@ -15,11 +15,11 @@ from streams.common.topic_partitions import Partition
 from streams.graph.nodes import StoreSpec
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.logged_store import LoggedStore
-from streams.runtime.offset_proof import UNCHECKED, OffsetProof
 from streams.runtime.progress import RestoreListener, SuspendReason
 from streams.runtime.restorer import Restorer
-from streams.runtime.stores import open_store
-from streams.runtime.task_stores import TaskStores
+from streams.runtime.tasks.offset_proof import UNCHECKED, OffsetProof
+from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.task_stores import TaskStores
 from tests.unit.streams.runtime.fakes import (
     Clock,
     FakeAdmin,

@@ -11,7 +11,7 @@ from streams.errors import OutcomeUnknown
 from streams.membership.broker_outage import BrokerOutage
 from streams.membership.connection import ConnectionLost
 from tests.unit.streams.runtime.fakes import Clock
-from tests.unit.streams.runtime.test_recovery import assert_exact
+from tests.unit.streams.runtime.tasks.test_recovery import assert_exact
 from tests.unit.streams.runtime.world import World, build_counting_topology
 
 GUARANTEES = ["exactly_once_v2", "exactly_once", "at_least_once"]

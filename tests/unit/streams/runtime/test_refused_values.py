@@ -23,7 +23,7 @@ from streams import (
     serdes,
     windows,
 )
-from streams.runtime.early_serialization import QUIET_MS
+from streams.runtime.tasks.early_serialization import QUIET_MS
 from streams.runtime.threads.commit import CommitStep
 from streams.testing import TopologyTestDriver
 

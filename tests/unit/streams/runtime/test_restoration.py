@@ -8,7 +8,7 @@ import pytest
 
 from streams.errors import StreamsError
 from streams.runtime.restoration import RestoredTasks
-from streams.runtime.task_stores import TaskStores
+from streams.runtime.tasks.task_stores import TaskStores
 from streams.testing.simulated_host import SimulatedEvent
 from tests.unit.streams.runtime.fakes import Clock
 from tests.unit.streams.runtime.restored import Waiting

@@ -16,8 +16,8 @@ from streams.runtime.changelog import ChangelogRange
 from streams.runtime.internal_topics import expiry_of_changelog
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import encode_metadata
-from streams.runtime.stores import open_store
-from streams.runtime.task_stores import TaskStores
+from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.version_expiry import REWRITE_RECORDS_MIN
 from streams.runtime.window_expiry import (
     ExpiredRecords,

@@ -16,8 +16,8 @@ from streams.graph.nodes import StoreKind, StoreSpec
 from streams.runtime.changelog import ChangelogExpiry
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import encode_metadata
-from streams.runtime.stores import open_store
-from streams.runtime.task_stores import TaskStores
+from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.threads.changelog_purge import ChangelogPurger, PurgeTiming
 from streams.runtime.window_expiry import ExpiredRecords, WindowExpiry, to_metadata_entries
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script

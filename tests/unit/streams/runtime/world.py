@@ -17,14 +17,14 @@ from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.failures import FailureHandler
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX
 from streams.runtime.offset_reset import OffsetResetter
-from streams.runtime.partition_group import RecordOrderSettings
 from streams.runtime.restorer import Restorer
-from streams.runtime.task import Task
-from streams.runtime.task_creator import TaskCreator
-from streams.runtime.task_offsets import TaskOffsets, find_dormant_tasks
+from streams.runtime.tasks.failures import FailureHandler
+from streams.runtime.tasks.partition_group import RecordOrderSettings
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_creator import TaskCreator
+from streams.runtime.tasks.task_offsets import TaskOffsets, find_dormant_tasks
 from streams.runtime.threads.commit import CommitStep
 from streams.runtime.threads.loop import StreamLoop
 from streams.runtime.threads.producer_creation import RequireWanted

@@ -13,7 +13,7 @@ from state.write_behind import WriteBehindDisk
 from streams import App, Store, StreamsError, TopologyTestDriver, serdes
 from streams.runtime.clients import StreamsProducer
 from streams.runtime.logged_store import LoggedStore
-from streams.runtime.task_stores import TaskStores
+from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.threads.commit import CommitStep
 from streams.testing.clients import InMemoryProducer
 from streams.testing.cluster import InMemoryCluster

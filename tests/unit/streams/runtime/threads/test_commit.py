@@ -26,10 +26,10 @@ from streams.operators.count import count_records
 from streams.operators.to_stream import forward_as_records
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import decode_metadata
-from streams.runtime.partition_group import NEVER_WAIT, RecordOrderSettings
-from streams.runtime.stores import open_store
-from streams.runtime.task import Task
-from streams.runtime.task_stores import TaskStores
+from streams.runtime.tasks.partition_group import NEVER_WAIT, RecordOrderSettings
+from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.threads import ledger_writer
 from streams.runtime.threads.commit import CommitStep, PartitionOffsets, TaskCommitter
 from streams.runtime.threads.ledger_writer import LedgerWriter

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from streams.common.message_headers import RepairedMessage
 from streams.common.topic_partitions import Partition
-from streams.runtime import partition_group
-from streams.runtime.partition_group import (
+from streams.runtime.tasks import partition_group
+from streams.runtime.tasks.partition_group import (
     NEVER_WAIT,
     PartitionGroup,
     RecordOrderSettings,

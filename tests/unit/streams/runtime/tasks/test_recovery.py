@@ -17,9 +17,9 @@ from streams.errors import OutcomeUnknown, SerdeError, StreamsError, TaskCorrupt
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
-from streams.runtime.context import COMMIT_ORIGIN
-from streams.runtime.recovery import to_recovery_error
-from streams.runtime.task import Task, TaskState
+from streams.runtime.tasks.context import COMMIT_ORIGIN
+from streams.runtime.tasks.recovery import to_recovery_error
+from streams.runtime.tasks.task import Task, TaskState
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.world import (
     CHANGELOG,

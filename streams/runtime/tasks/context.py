@@ -22,10 +22,10 @@ from streams.graph.nodes import StepStreamTime, TaskObserver
 from streams.processor.global_store import ReadOnlyGlobalStore
 from streams.runtime.clients.errors import RecordRefused
 from streams.runtime.clients.refused_writes import RefusedWrites
-from streams.runtime.early_serialization import EarlySerialization
-from streams.runtime.failures import RECOVERY_ERRORS, FailureHandler
 from streams.runtime.interfaces import ProducerClient
-from streams.runtime.punctuation import TaskPunctuations
+from streams.runtime.tasks.early_serialization import EarlySerialization
+from streams.runtime.tasks.failures import RECOVERY_ERRORS, FailureHandler
+from streams.runtime.tasks.punctuation import TaskPunctuations
 from streams.settings.exception_handlers import Stage
 
 COMMIT_ORIGIN = "the results of a commit"

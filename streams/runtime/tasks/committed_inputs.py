@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.runtime.offset_metadata import OffsetMetadata, decode_metadata
-from streams.runtime.task import Task
+from streams.runtime.tasks.task import Task
 
 
 def find_missing_offsets(

@@ -26,25 +26,25 @@ from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata,
 from streams.errors import OutcomeUnknown, StreamsError, TopologyRefused
 from streams.graph.nodes import StoreSpec, TaskObserver
 from streams.membership.connection import ConnectionLost
-from streams.runtime.committed_inputs import find_missing_offsets, is_overtaken
-from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
 from streams.runtime.internal_topics import expiry_of_changelog
 from streams.runtime.leftover_stores import format_leftover_warning
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX, decode_metadata
-from streams.runtime.offset_proof import OffsetProof, prove_offsets
 from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.preset_offsets import PRESET_ENTRY
 from streams.runtime.repeated_writes import RepeatedWriteCheck, UntrustedInputs
-from streams.runtime.restore_start import start_restoring_task
-from streams.runtime.stores import (
+from streams.runtime.tasks.committed_inputs import find_missing_offsets, is_overtaken
+from streams.runtime.tasks.failures import FAIL_ON_ANY_ERROR, FailureHandler
+from streams.runtime.tasks.offset_proof import OffsetProof, prove_offsets
+from streams.runtime.tasks.restore_start import start_restoring_task
+from streams.runtime.tasks.stores import (
     is_written_behind,
     open_store,
     refuse_what_is_not_read_back,
 )
-from streams.runtime.task import Task
-from streams.runtime.task_directories import number_directories
-from streams.runtime.task_stores import TaskStores, explain_unlogged_damage
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_directories import number_directories
+from streams.runtime.tasks.task_stores import TaskStores, explain_unlogged_damage
 from streams.runtime.topic_ids import find_offsets_of_former_topics
 from streams.topology.build import Topology, format_task_id
 

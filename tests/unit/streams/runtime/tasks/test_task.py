@@ -19,10 +19,10 @@ from state.store import ChangelogEntry
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
 from streams.runtime.logged_store import LoggedStore
-from streams.runtime.partition_group import RecordOrderSettings
-from streams.runtime.stores import open_store
-from streams.runtime.task import Task, TaskState
-from streams.runtime.task_stores import TaskStores
+from streams.runtime.tasks.partition_group import RecordOrderSettings
+from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.task import Task, TaskState
+from streams.runtime.tasks.task_stores import TaskStores
 from streams.testing.clients import InMemoryProducer
 from streams.testing.simulated_host import SimulatedHost
 from tests.unit.streams.runtime.fakes import Clock, FakeConsumer, FakeProducer, Script

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from streams.common.topic_partitions import NO_TIME, OffsetAndMetadata, Partition
 from streams.runtime.offset_metadata import decode_metadata
-from streams.runtime.offset_proof import OffsetProof
-from streams.runtime.task import Task
+from streams.runtime.tasks.offset_proof import OffsetProof
+from streams.runtime.tasks.task import Task
 
 
 def start_restoring_task(

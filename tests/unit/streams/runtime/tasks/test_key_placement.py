@@ -12,7 +12,7 @@ from streams.common.partitioning import partition_for_key
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.key_placement import FIRST_SAMPLES, SAMPLED_EVERY, KeyPlacementCheck
+from streams.runtime.tasks.key_placement import FIRST_SAMPLES, SAMPLED_EVERY, KeyPlacementCheck
 
 COUNT = 4
 

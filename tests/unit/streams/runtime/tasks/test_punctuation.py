@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from streams.errors import StreamsError
-from streams.runtime.punctuation import PunctuationQueue, TaskPunctuations
+from streams.runtime.tasks.punctuation import PunctuationQueue, TaskPunctuations
 
 
 def noted(calls: list[tuple[str, int]], name: str) -> Callable[[int], None]:

@@ -12,13 +12,13 @@ from streams import App, Store, serdes
 from streams.common import murmur3
 from streams.common.murmur3 import murmur3_hash128
 from streams.common.topic_partitions import Partition
-from streams.runtime.bound_steps import BoundSteps
-from streams.runtime.context import TaskContext
-from streams.runtime.early_serialization import EarlySerialization
-from streams.runtime.failures import FAIL_ON_ANY_ERROR
-from streams.runtime.partition_group import NEVER_WAIT, RecordOrderSettings
-from streams.runtime.stores import open_store
-from streams.runtime.task_stores import TaskStores
+from streams.runtime.tasks.bound_steps import BoundSteps
+from streams.runtime.tasks.context import TaskContext
+from streams.runtime.tasks.early_serialization import EarlySerialization
+from streams.runtime.tasks.failures import FAIL_ON_ANY_ERROR
+from streams.runtime.tasks.partition_group import NEVER_WAIT, RecordOrderSettings
+from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.task_stores import TaskStores
 from streams.serdes.foreign_key_messages import (
     SubscriptionResponseWrapper,
     response_serde,

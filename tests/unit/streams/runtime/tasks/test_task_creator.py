@@ -19,8 +19,8 @@ from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.offset_metadata import encode_metadata
 from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.restorer import Restorer
-from streams.runtime.task import Task
-from streams.runtime.task_creator import TaskCreator
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_creator import TaskCreator
 from streams.testing.cluster import InMemoryTransaction
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (

@@ -13,7 +13,7 @@ from state.window import WindowStore
 from state.windowed import Windowed
 from streams import serdes
 from streams.graph.nodes import StoreKind, StoreSpec
-from streams.runtime.stores import open_store
+from streams.runtime.tasks.stores import open_store
 
 
 def opened(kind: StoreKind, **settings: Any) -> Any:

@@ -47,7 +47,7 @@ from streams.runtime.offset_refusals import (
     explain_untrusted,
     find_offsets_left,
 )
-from streams.runtime.task_stores import TaskStores
+from streams.runtime.tasks.task_stores import TaskStores
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from state.errors import StateError, StoreSerdeError
 from streams.common.user_code import describe_error
 from streams.errors import StreamsError
-from streams.runtime.failures import RECOVERY_ERRORS
+from streams.runtime.tasks.failures import RECOVERY_ERRORS
 
 
 def to_recovery_error(error: Exception, processed: str) -> Exception:

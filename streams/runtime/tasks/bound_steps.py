@@ -15,10 +15,10 @@ from state.transaction import raise_no_record
 from streams.common.topic_partitions import Partition
 from streams.errors import ValueRefused
 from streams.operators.uncommitted_results import estimate_messages_bytes
-from streams.runtime.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
-from streams.runtime.early_serialization import EarlySerialization
 from streams.runtime.interfaces import FlowControl
-from streams.runtime.partition_group import (
+from streams.runtime.tasks.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
+from streams.runtime.tasks.early_serialization import EarlySerialization
+from streams.runtime.tasks.partition_group import (
     PartitionGroup,
     RecordBuffer,
     RecordOrderSettings,
@@ -26,8 +26,8 @@ from streams.runtime.partition_group import (
     RecordRun,
     SinglePartitionQueue,
 )
-from streams.runtime.punctuation import PunctuationQueue
-from streams.runtime.task_stores import TaskStores
+from streams.runtime.tasks.punctuation import PunctuationQueue
+from streams.runtime.tasks.task_stores import TaskStores
 from streams.topology.build import Subtopology
 from streams.topology.compile import compile_subtopology
 

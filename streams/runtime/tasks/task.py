@@ -42,11 +42,7 @@ from state.locks import ProcessFileLock
 from streams.common.host import Clocks
 from streams.common.topic_partitions import NO_TIME, OffsetAndMetadata, Partition
 from streams.graph.nodes import StepStreamTime, TaskObserver
-from streams.runtime.bound_steps import BoundSteps
 from streams.runtime.clients.refused_writes import RefusedWrites
-from streams.runtime.context import TaskContext
-from streams.runtime.early_serialization import EarlySerialization
-from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
 from streams.runtime.interfaces import FlowControl, ProducerClient
 from streams.runtime.offset_metadata import (
     METADATA_BYTES_MAX,
@@ -54,10 +50,14 @@ from streams.runtime.offset_metadata import (
     encode_metadata,
     fit_entries,
 )
-from streams.runtime.offset_proof import UNCHECKED, OffsetProof
-from streams.runtime.partition_group import RecordOrderSettings
-from streams.runtime.slice_size import INITIAL_SLICE_SIZE
-from streams.runtime.task_stores import TaskStores
+from streams.runtime.tasks.bound_steps import BoundSteps
+from streams.runtime.tasks.context import TaskContext
+from streams.runtime.tasks.early_serialization import EarlySerialization
+from streams.runtime.tasks.failures import FAIL_ON_ANY_ERROR, FailureHandler
+from streams.runtime.tasks.offset_proof import UNCHECKED, OffsetProof
+from streams.runtime.tasks.partition_group import RecordOrderSettings
+from streams.runtime.tasks.slice_size import INITIAL_SLICE_SIZE
+from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.window_expiry import ExpiredRecords
 from streams.topology.build import Subtopology, expiry_time_name
 
@@ -339,7 +339,7 @@ class Task:
         """Return the offsets at which inputs without a committed one began, once.
 
         They are committed before anything is written that a commit without a transaction follows,
-        so that an input without an offset has lost it (`streams.runtime.offset_proof`).
+        so that an input without an offset has lost it (`streams.runtime.tasks.offset_proof`).
         """
         first, self.uncommitted_inputs = self.uncommitted_inputs, []
         if not self.stores.written_changelogs():

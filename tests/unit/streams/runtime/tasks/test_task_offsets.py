@@ -16,7 +16,7 @@ from state.store import StoreCheckpoint
 from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
 from streams.membership.protocol import RUNNING_OFFSET, AssignmentInfo
-from streams.runtime.task_offsets import DormantTask, TaskOffsets, find_dormant_tasks
+from streams.runtime.tasks.task_offsets import DormantTask, TaskOffsets, find_dormant_tasks
 from tests.unit.streams.runtime.fakes import Clock
 from tests.unit.streams.runtime.world import (
     CHANGELOG,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from streams.errors import AuthorizationError, OutcomeUnknown, UnknownTopic
-from streams.runtime.chosen_topics import ChosenTopics
 from streams.runtime.clients.errors import NotReady
+from streams.runtime.tasks.chosen_topics import ChosenTopics
 from tests.unit.streams.runtime.fakes import Clock
 
 

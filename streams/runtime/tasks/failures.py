@@ -27,12 +27,12 @@ from streams.errors import (
     WriteRefused,
 )
 from streams.processor.record import MessageWithHeaders
-from streams.runtime.chosen_topics import ChosenTopics
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.clients.errors import RecordRefused, is_client_error
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.dead_letters import create_dead_letter
-from streams.runtime.repartition_counts import RepartitionCounts
+from streams.runtime.tasks.chosen_topics import ChosenTopics
+from streams.runtime.tasks.dead_letters import create_dead_letter
+from streams.runtime.tasks.repartition_counts import RepartitionCounts
 from streams.settings.exception_handlers import (
     DeadLetter,
     ErrorContext,
