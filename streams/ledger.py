@@ -18,11 +18,11 @@ The value is JSON; the key is the transactional id:
      "order": {task: the order in which it took the records of its inputs}}
 
 `commits` are the numbers in the metadata of the committed offsets
-(`streams.runtime.offset_metadata`); an earlier release writes none. `topic_ids` are those of the
-inputs, as in the same metadata: an offset is one of a topic, and not of a later one of the same
-name. An earlier release writes none, and brokers without topic ids give none. `written` are runs of
-offsets in which no record of another producer lies, first and last included: several threads may
-write to one partition at a time.
+(`streams.runtime.offsets.offset_metadata`); an earlier release writes none. `topic_ids` are those
+of the inputs, as in the same metadata: an offset is one of a topic, and not of a later one of the
+same name. An earlier release writes none, and brokers without topic ids give none. `written` are
+runs of offsets in which no record of another producer lies, first and last included: several
+threads may write to one partition at a time.
 
 `order` tells how many records each task took, and in which order (decision 80): pairs of a
 partition's place among the sorted ones of the task and how many records were taken from it in a
@@ -75,7 +75,7 @@ class LedgerTransaction:
     commits: Mapping[str, int] = field(default_factory=dict)
     """The number of each task's commit."""
     topic_ids: Mapping[str, int] = field(default_factory=dict)
-    """The hash of the id of each input (`streams.runtime.topic_ids`)."""
+    """The hash of the id of each input (`streams.runtime.offsets.topic_ids`)."""
     order: Mapping[str, str] = field(default_factory=dict)
     """The order in which each task took records of its partitions (`encode_order`)."""
 

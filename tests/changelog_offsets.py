@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from streams.runtime.offset_metadata import replace_positions
+from streams.runtime.offsets.offset_metadata import replace_positions
 from streams.topology.build import Topology
 
 _TIMEOUT_S = 60.0

@@ -25,16 +25,20 @@ from streams.commands.restorable_tasks import list_tasks
 from streams.commands.restored_metadata import RestoredTask
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import ConfigError
-from streams.runtime.offset_metadata import (
+from streams.runtime.offsets.offset_metadata import (
     METADATA_BYTES_MAX,
     OffsetMetadata,
     decode_metadata,
     has_metadata_of_streams,
     has_positions,
 )
-from streams.runtime.offset_refusals import explain_accepted_loss, explain_unproven, offer_reset
+from streams.runtime.offsets.offset_refusals import (
+    explain_accepted_loss,
+    explain_unproven,
+    offer_reset,
+)
+from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
 from streams.runtime.tasks.offset_proof import is_lost
-from streams.runtime.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
 from streams.settings.offset_reset import STOP_WORDS
 
 _OUT_OF_RANGE = "offset_out_of_range"
@@ -346,9 +350,9 @@ class Restoration:
     def _is_explained(self, partition: Partition) -> bool:
         """Return whether an input of a task without changelogs was never read, by other offsets.
 
-        A start judges so too (`streams.runtime.repeated_writes`): the application has committed
-        other partitions of the topic, or topics that it does not read any more and whose place this
-        one takes.
+        A start judges so too (`streams.runtime.offsets.repeated_writes`): the application has
+        committed other partitions of the topic, or topics that it does not read any more and whose
+        place this one takes.
         """
         own = {p: h for p, h in self._committed.items() if has_metadata_of_streams(h.metadata)}
         if any(p.topic == partition.topic for p in own):

@@ -61,7 +61,7 @@ from streams.ledger import ledger_topic
 from streams.membership.group_description import fetch_group_description
 from streams.membership.group_offsets import check_groups_listed, fetch_group_offsets
 from streams.processes.embedded import refuse_application_of_broker_directory
-from streams.runtime.offset_metadata import RESET_BEGUN, RESET_DONE
+from streams.runtime.offsets.offset_metadata import RESET_BEGUN, RESET_DONE
 from streams.settings.command_line import read_connection
 from streams.settings.config import StreamsConfig
 

@@ -8,7 +8,7 @@ from streams.command_lines import format_command
 from streams.commands.offset_evidence import TaskInputs
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
-from streams.runtime.offset_refusals import explain_lost_between_steps, offer_reset
+from streams.runtime.offsets.offset_refusals import explain_lost_between_steps, offer_reset
 from streams.topology.build import Topology
 
 

@@ -36,7 +36,7 @@ from streams.runtime.added_partitions import AddedPartitionCheck
 from streams.runtime.changelog import ChangelogRange, find_restore_start, tombstone_retention_ms
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.interfaces import AdminClient, ConsumerClient
-from streams.runtime.topic_ids import TopicIdCheck, fetch_topic_id_hashes
+from streams.runtime.offsets.topic_ids import TopicIdCheck, fetch_topic_id_hashes
 
 log = logging.getLogger(__name__)
 

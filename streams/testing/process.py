@@ -25,13 +25,13 @@ from streams.processor.global_store import ReadOnlyGlobalStore
 from streams.runtime.assignment import StreamsPartitionAssignor
 from streams.runtime.changelog_follower import ChangelogFollower
 from streams.runtime.changelog_reader import StoreChangelogReader
-from streams.runtime.committed_record_search import CommittedRecordSearch
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.global_replicas import open_replicas
 from streams.runtime.global_tables import GlobalTables
-from streams.runtime.offset_reset import OffsetResetter
-from streams.runtime.repeated_writes import RepeatedWriteCheck
+from streams.runtime.offsets.committed_record_search import CommittedRecordSearch
+from streams.runtime.offsets.offset_reset import OffsetResetter
+from streams.runtime.offsets.repeated_writes import RepeatedWriteCheck
 from streams.runtime.restorer import Restorer
 from streams.runtime.tasks.chosen_topics import ChosenTopics
 from streams.runtime.tasks.failures import FailureHandler

@@ -23,7 +23,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import ConfigError, UserError
 from streams.membership.connection import BrokerConnection, ConnectionLost, find_coordinator
 from streams.membership.group_offsets import commit_offsets
-from streams.runtime.offset_metadata import encode_metadata
+from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.spark import Cut, read_cut
 from streams.spark.cuts.cut import StoreCut
 from streams.spark.cuts.members import in_flight, ranges_in_cut

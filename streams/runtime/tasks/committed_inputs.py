@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
-from streams.runtime.offset_metadata import OffsetMetadata, decode_metadata
+from streams.runtime.offsets.offset_metadata import OffsetMetadata, decode_metadata
 from streams.runtime.tasks.task import Task
 
 

@@ -34,13 +34,13 @@ from streams.command_lines import format_command
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import PositionRefused, StreamsError
 from streams.runtime.logged_store import LoggedStore
-from streams.runtime.offset_metadata import (
+from streams.runtime.offsets.offset_metadata import (
     OffsetMetadata,
     decode_metadata,
     has_metadata_of_streams,
     has_positions,
 )
-from streams.runtime.offset_refusals import (
+from streams.runtime.offsets.offset_refusals import (
     describe_foreign_offsets,
     describe_missing_offsets,
     explain_missing,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streams.common.topic_partitions import NO_TIME, OffsetAndMetadata, Partition
-from streams.runtime.offset_metadata import decode_metadata
+from streams.runtime.offsets.offset_metadata import decode_metadata
 from streams.runtime.tasks.offset_proof import OffsetProof
 from streams.runtime.tasks.task import Task
 

@@ -44,7 +44,7 @@ from streams.common.topic_partitions import NO_TIME, OffsetAndMetadata, Partitio
 from streams.graph.nodes import StepStreamTime, TaskObserver
 from streams.runtime.clients.refused_writes import RefusedWrites
 from streams.runtime.interfaces import FlowControl, ProducerClient
-from streams.runtime.offset_metadata import (
+from streams.runtime.offsets.offset_metadata import (
     METADATA_BYTES_MAX,
     FirstStart,
     encode_metadata,
@@ -131,7 +131,7 @@ class Task:
         self.step_times_ms: dict[str, int] = {}
         """The stream time of each step that has its own, where the committed metadata have it."""
         self.commit_number = 0
-        """The number of the last commit: see `streams.runtime.offset_metadata`."""
+        """The number of the last commit: see `streams.runtime.offsets.offset_metadata`."""
         self.must_commit_positions = False
         """Whether positions that a reset policy has chosen are to be committed before a record is
         polled: another time it might choose others."""

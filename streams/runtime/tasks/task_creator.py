@@ -29,10 +29,11 @@ from streams.membership.connection import ConnectionLost
 from streams.runtime.internal_topics import expiry_of_changelog
 from streams.runtime.leftover_stores import format_leftover_warning
 from streams.runtime.logged_store import LoggedStore
-from streams.runtime.offset_metadata import METADATA_BYTES_MAX, decode_metadata
-from streams.runtime.offset_reset import OffsetResetter
-from streams.runtime.preset_offsets import PRESET_ENTRY
-from streams.runtime.repeated_writes import RepeatedWriteCheck, UntrustedInputs
+from streams.runtime.offsets.offset_metadata import METADATA_BYTES_MAX, decode_metadata
+from streams.runtime.offsets.offset_reset import OffsetResetter
+from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
+from streams.runtime.offsets.repeated_writes import RepeatedWriteCheck, UntrustedInputs
+from streams.runtime.offsets.topic_ids import find_offsets_of_former_topics
 from streams.runtime.tasks.committed_inputs import find_missing_offsets, is_overtaken
 from streams.runtime.tasks.failures import FAIL_ON_ANY_ERROR, FailureHandler
 from streams.runtime.tasks.offset_proof import OffsetProof, prove_offsets
@@ -45,7 +46,6 @@ from streams.runtime.tasks.stores import (
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_directories import number_directories
 from streams.runtime.tasks.task_stores import TaskStores, explain_unlogged_damage
-from streams.runtime.topic_ids import find_offsets_of_former_topics
 from streams.topology.build import Topology, format_task_id
 
 log = logging.getLogger(__name__)

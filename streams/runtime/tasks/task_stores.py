@@ -23,7 +23,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.logged_store import LoggedStore
-from streams.runtime.offset_metadata import OffsetMetadata, decode_metadata
+from streams.runtime.offsets.offset_metadata import OffsetMetadata, decode_metadata
 from streams.runtime.version_expiry import advance_version_expiry, begin_rewrite_if_due
 from streams.runtime.window_expiry import (
     ExpiredRecords,

@@ -28,12 +28,12 @@ from streams.runtime.changelog_follower import ChangelogFollower
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier
 from streams.runtime.clients.topic_limits import MESSAGE_BYTES_MAX_DEFAULT, create_limit_lookup
-from streams.runtime.committed_record_search import CommittedRecordSearch
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.group_size_limits import fetch_group_size_limits
 from streams.runtime.interfaces import ProducerClient
-from streams.runtime.offset_reset import OffsetResetter
-from streams.runtime.repeated_writes import RepeatedWriteCheck
+from streams.runtime.offsets.committed_record_search import CommittedRecordSearch
+from streams.runtime.offsets.offset_reset import OffsetResetter
+from streams.runtime.offsets.repeated_writes import RepeatedWriteCheck
 from streams.runtime.restorer import Restorer
 from streams.runtime.tasks.chosen_topics import ChosenTopics
 from streams.runtime.tasks.failures import FailureHandler

@@ -20,7 +20,7 @@ from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError, Tas
 from streams.membership.connection import ConnectionLost
 from streams.runtime.access.resource_names import cut_group_prefix, is_cut_group
 from streams.runtime.interfaces import AdminClient
-from streams.runtime.offset_metadata import decode_metadata
+from streams.runtime.offsets.offset_metadata import decode_metadata
 from streams.runtime.threads.purge import FetchGroupOffsets
 from streams.runtime.window_expiry import ExpiredRecords, name_expiry_entries
 

@@ -17,6 +17,7 @@ from streams.membership.group_member import MembershipSignal
 from streams.membership.instance_fencing import IdentityReplaced
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.clients import encode_group_metadata
+from streams.runtime.offsets.topic_ids import TopicIdCheck
 from streams.runtime.progress import RestoreProgress, StandbyProgress
 from streams.runtime.tasks.context import COMMIT_ORIGIN
 from streams.runtime.tasks.failures import RECOVERY_ERRORS
@@ -31,7 +32,6 @@ from streams.runtime.threads.rebalance import ThreadRebalance
 from streams.runtime.threads.thread_dependencies import ThreadDependencies
 from streams.runtime.threads.thread_recovery import ThreadRecovery
 from streams.runtime.threads.thread_tasks import ThreadTasks
-from streams.runtime.topic_ids import TopicIdCheck
 
 _POLL_WAIT_S = 0.05
 _POLLED_WAIT_SHARE, _POLLED_WAIT_S_MAX = 0.25, 0.05

@@ -13,7 +13,7 @@ from streams.membership.group_member import GroupMember
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.interfaces import AdminClient, ConsumerClient
-from streams.runtime.offset_reset import OffsetResetter
+from streams.runtime.offsets.offset_reset import OffsetResetter
 from streams.runtime.restorer import Restorer
 from streams.runtime.tasks.partition_group import RecordOrderSettings
 from streams.runtime.tasks.task import Task

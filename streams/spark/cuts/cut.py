@@ -51,7 +51,7 @@ class Cut:
     ledger_end: of the ledger's partition: the ledger's entries that are in the cut are below it,
         together with entries that are not (see `members`); None without a ledger
     commits: of each partition that the application reads the number of the commit that brought its
-        offset (see `streams.runtime.offset_metadata`), 0 where nothing was
+        offset (see `streams.runtime.offsets.offset_metadata`), 0 where nothing was
         committed; only those for which the number is known
     topic_ids: of the topics that are named above, the ids that they had: a topic that is created
         again is another one. Empty for a cut of an earlier release, and of brokers without ids

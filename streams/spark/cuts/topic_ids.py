@@ -11,8 +11,8 @@ from streams.command_lines import format_command
 from streams.common.topic_id_hashes import hash_topic_ids, known_topic_id
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import ConfigError, UserError
-from streams.runtime.offset_metadata import decode_metadata
-from streams.runtime.topic_ids import find_offsets_of_former_topics
+from streams.runtime.offsets.offset_metadata import decode_metadata
+from streams.runtime.offsets.topic_ids import find_offsets_of_former_topics
 from streams.spark.cuts.application_topics import StoreChangelog
 from streams.spark.cuts.cut import Cut
 

@@ -15,7 +15,7 @@ from streams.runtime.clients import KafkaClientSupplier
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.global_replicas import open_replicas
 from streams.runtime.global_tables import GlobalTables
-from streams.runtime.offset_metadata import METADATA_BYTES_MAX
+from streams.runtime.offsets.offset_metadata import METADATA_BYTES_MAX
 from streams.runtime.tasks.task_offsets import TaskOffsets
 from streams.runtime.threads.assembly import create_stream_loop
 from streams.runtime.threads.commit import CommitStep

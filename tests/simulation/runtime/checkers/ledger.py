@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from coordinator.errors import Code
 from streams.common.topic_partitions import Partition
 from streams.ledger import LedgerTransaction, decode, ledger_topic
-from streams.runtime.offset_metadata import decode_metadata
+from streams.runtime.offsets.offset_metadata import decode_metadata
 from streams.spark.cuts.cut import Cut, StoreCut
 from streams.spark.cuts.members import Members
 from tests.simulation.runtime.checkers.checker import RuntimeChecker

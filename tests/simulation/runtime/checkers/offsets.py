@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
-from streams.runtime.offset_metadata import decode_metadata
+from streams.runtime.offsets.offset_metadata import decode_metadata
 from tests.conformance.batches import decode
 from tests.simulation.network import Request
 from tests.simulation.runtime.checkers.checker import RuntimeChecker

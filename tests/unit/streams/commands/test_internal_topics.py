@@ -9,7 +9,7 @@ from streams.commands.internal_topics import (
     list_topology_topics,
 )
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.runtime.offset_metadata import encode_metadata
+from streams.runtime.offsets.offset_metadata import encode_metadata
 
 COUNTS, TOTALS = "billing-counts-changelog", "billing-monthly-totals-changelog"
 BY_CUSTOMER = "billing-monthly-by-customer-repartition"

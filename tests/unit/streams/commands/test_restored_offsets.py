@@ -13,7 +13,7 @@ from streams.common.topic_id_hashes import hash_topic_id
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction, WrittenRange, encode_transaction
-from streams.runtime.offset_metadata import FirstStart, decode_metadata, encode_metadata
+from streams.runtime.offsets.offset_metadata import FirstStart, decode_metadata, encode_metadata
 from streams.testing.cluster import InMemoryCluster
 from tests.unit.streams.commands.in_memory_clients import InMemoryClients
 

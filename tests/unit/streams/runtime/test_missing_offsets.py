@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.runtime.offset_metadata import encode_metadata
-from streams.runtime.offset_refusals import (
+from streams.runtime.offsets.offset_metadata import encode_metadata
+from streams.runtime.offsets.offset_refusals import (
     describe_missing_offsets,
     explain_missing,
     find_offsets_left,

@@ -17,7 +17,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import PositionRefused
 from streams.runtime.changelog import ChangelogRange, RestoreStart, find_source_restore_start
 from streams.runtime.logged_store import LoggedStore
-from streams.runtime.offset_metadata import encode_metadata
+from streams.runtime.offsets.offset_metadata import encode_metadata
 from tests.unit.streams.runtime.restored import CHANGELOG, INPUT, Restoring, held
 
 OTHER_LAYOUT = "windows in segments of 60000 ms"

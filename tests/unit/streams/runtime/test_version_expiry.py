@@ -15,7 +15,7 @@ from streams.graph.nodes import StoreKind, StoreSpec
 from streams.runtime.changelog import ChangelogRange
 from streams.runtime.internal_topics import expiry_of_changelog
 from streams.runtime.logged_store import LoggedStore
-from streams.runtime.offset_metadata import encode_metadata
+from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.runtime.tasks.stores import open_store
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.version_expiry import REWRITE_RECORDS_MIN

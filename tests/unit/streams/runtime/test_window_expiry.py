@@ -15,7 +15,7 @@ from streams.errors import AuthorizationError, OutcomeUnknown
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.runtime.changelog import ChangelogExpiry
 from streams.runtime.logged_store import LoggedStore
-from streams.runtime.offset_metadata import encode_metadata
+from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.runtime.tasks.stores import open_store
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.threads.changelog_purge import ChangelogPurger, PurgeTiming

@@ -9,7 +9,7 @@ import pytest
 
 from streams import App, Store, StreamsError, TopologyTestDriver, serdes
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.runtime.offset_metadata import (
+from streams.runtime.offsets.offset_metadata import (
     RESET_BEGUN,
     RESET_DONE,
     decode_metadata,

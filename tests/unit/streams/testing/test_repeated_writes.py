@@ -10,8 +10,8 @@ import pytest
 from streams import App, TopologyTestDriver, serdes
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import PositionRefused
-from streams.runtime.offset_metadata import RESET_DONE, decode_metadata, encode_metadata
-from streams.runtime.preset_offsets import PRESET_ENTRY
+from streams.runtime.offsets.offset_metadata import RESET_DONE, decode_metadata, encode_metadata
+from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
 from streams.runtime.threads.commit import CommitStep
 from streams.testing.cluster import InMemoryCluster
 

@@ -13,7 +13,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
-from streams.runtime.offset_metadata import encode_metadata
+from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.runtime.threads.commit import CommitStep
 from streams.testing.cluster import InMemoryTransaction
 from tests.unit.streams.runtime.world import (

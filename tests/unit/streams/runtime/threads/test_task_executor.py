@@ -15,7 +15,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
-from streams.runtime.offset_metadata import decode_metadata, encode_metadata
+from streams.runtime.offsets.offset_metadata import decode_metadata, encode_metadata
 from streams.settings.exception_handlers import ExceptionHandlers
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.world import (

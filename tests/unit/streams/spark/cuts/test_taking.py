@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
-from streams.runtime.offset_metadata import encode_metadata
+from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.spark.cuts.application_topics import ApplicationTopics
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.taking import _add_ends_if_idle

@@ -7,7 +7,7 @@ import pytest
 from streams.common.topic_id_hashes import hash_topic_id
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import UserError
-from streams.runtime.offset_metadata import encode_metadata
+from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.spark.cuts.application_topics import StoreChangelog
 from streams.spark.cuts.topic_ids import check_committed_changelogs
 

@@ -40,21 +40,21 @@ from typing import NamedTuple
 from streams.common.topic_partitions import NO_TIME, CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, PositionRefused
 from streams.membership.connection import ConnectionLost
-from streams.runtime.committed_record_search import CommittedRecordSearch
 from streams.runtime.interfaces import AdminClient
-from streams.runtime.offset_metadata import (
+from streams.runtime.offsets.committed_record_search import CommittedRecordSearch
+from streams.runtime.offsets.offset_metadata import (
     OffsetMetadata,
     decode_metadata,
     has_metadata_of_streams,
 )
-from streams.runtime.offset_refusals import (
+from streams.runtime.offsets.offset_refusals import (
     describe_foreign_offsets,
     describe_missing_offsets,
     explain_missing,
     explain_untrusted,
     find_offsets_left,
 )
-from streams.runtime.preset_offsets import PRESET_ENTRY
+from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
 from streams.topology.build import Topology
 from streams.topology.topics_before_stores import find_topics_before_stores
 

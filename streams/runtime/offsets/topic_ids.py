@@ -3,8 +3,8 @@
 A committed offset counts the records of one topic. Where the topic was deleted and made again, the
 same number is another place, or none: the first records of the new topic would be skipped without a
 word if it were taken. So committed offsets name the ids of their task's inputs, as hashes of 63
-bits (`streams.runtime.offset_metadata`). Kafka has ids since 2.8 (KIP-516); a broker without them
-says zero, and nothing is compared there.
+bits (`streams.runtime.offsets.offset_metadata`). Kafka has ids since 2.8 (KIP-516); a broker
+without them says zero, and nothing is compared there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streams.common.topic_id_hashes import hash_topic_ids
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown
 from streams.runtime.interfaces import AdminClient, ConsumerClient
-from streams.runtime.offset_metadata import decode_metadata
+from streams.runtime.offsets.offset_metadata import decode_metadata
 
 log = logging.getLogger(__name__)
 

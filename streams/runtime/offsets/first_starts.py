@@ -6,8 +6,8 @@ later. All of their records came after that, so they are read from their beginni
 skipped until the group's leader has noticed them.
 
 To tell them apart, each committed offset says when the group began to read its topic, and how many
-partitions that had then (`streams.runtime.offset_metadata`). Commits pass it on, and never raise
-the number. A partition that has no committed offset begins
+partitions that had then (`streams.runtime.offsets.offset_metadata`). Commits pass it on, and never
+raise the number. A partition that has no committed offset begins
 
     if                                                       it begins
     no partition of its topic has a committed offset         as the policy says, now: a first start
@@ -27,7 +27,7 @@ from collections.abc import Collection, Mapping
 from enum import Enum, auto
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.runtime.offset_metadata import FirstStart, decode_metadata
+from streams.runtime.offsets.offset_metadata import FirstStart, decode_metadata
 
 log = logging.getLogger(__name__)
 

@@ -46,7 +46,7 @@ import orjson
 
 from streams.errors import ConfigError
 from streams.graph.nodes import StoreKind
-from streams.runtime.preset_offsets import PRESET_ENTRY
+from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
 from streams.runtime.window_expiry import name_expiry_entries
 from streams.topology.build import Subtopology, Topology
 

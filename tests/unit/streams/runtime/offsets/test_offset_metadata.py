@@ -13,7 +13,7 @@ import pytest
 
 from streams import App, Store, serdes, windows
 from streams.errors import ConfigError
-from streams.runtime.offset_metadata import (
+from streams.runtime.offsets.offset_metadata import (
     FirstStart,
     check_metadata_sizes,
     decode_metadata,

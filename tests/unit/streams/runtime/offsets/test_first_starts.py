@@ -11,7 +11,7 @@ import pytest
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError
-from streams.runtime.offset_metadata import FirstStart, decode_metadata, encode_metadata
+from streams.runtime.offsets.offset_metadata import FirstStart, decode_metadata, encode_metadata
 from streams.testing.cluster import InMemoryTransaction
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import (

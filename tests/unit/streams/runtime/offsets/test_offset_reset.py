@@ -13,8 +13,8 @@ import pytest
 from streams.common.topic_id_hashes import hash_topic_id
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError
-from streams.runtime.offset_metadata import OffsetMetadata, decode_metadata, encode_metadata
-from streams.runtime.offset_reset import OffsetResetter
+from streams.runtime.offsets.offset_metadata import OffsetMetadata, decode_metadata, encode_metadata
+from streams.runtime.offsets.offset_reset import OffsetResetter
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import World, build_mapping_topology

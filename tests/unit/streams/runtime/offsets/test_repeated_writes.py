@@ -10,10 +10,10 @@ import pytest
 from streams import App, serdes
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import PositionRefused
-from streams.runtime.committed_record_search import CommittedRecordSearch
-from streams.runtime.offset_metadata import encode_metadata
-from streams.runtime.preset_offsets import PRESET_ENTRY
-from streams.runtime.repeated_writes import RepeatedWriteCheck
+from streams.runtime.offsets.committed_record_search import CommittedRecordSearch
+from streams.runtime.offsets.offset_metadata import encode_metadata
+from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
+from streams.runtime.offsets.repeated_writes import RepeatedWriteCheck
 from streams.testing.clients import InMemoryAdmin, InMemoryConsumer
 from streams.testing.cluster import InMemoryCluster, InMemoryTransaction
 from tests.unit.streams.runtime.fakes import Clock

@@ -5,7 +5,8 @@ the counters name what is skipped. Internal topics have no policy: a repartition
 records which are still to be read has lost part of the result.
 
 Of inputs without a committed offset only those of a first start begin where a policy says
-(`streams.runtime.first_starts`). What this worker has committed itself, and is gone, is refused.
+(`streams.runtime.offsets.first_starts`). What this worker has committed itself, and is gone, is
+refused.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from collections.abc import Collection, Iterable, Mapping
 from streams.common.host import Host
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import PositionRefused
-from streams.runtime.first_starts import Beginning, FirstStarts, log_beginning
 from streams.runtime.interfaces import AdminClient
-from streams.runtime.offset_metadata import FirstStart, OffsetMetadata
-from streams.runtime.offset_refusals import (
+from streams.runtime.offsets.first_starts import Beginning, FirstStarts, log_beginning
+from streams.runtime.offsets.offset_metadata import FirstStart, OffsetMetadata
+from streams.runtime.offsets.offset_refusals import (
     explain_gone,
     explain_loss,
     explain_topic_made_again,
     offer_reset,
 )
-from streams.runtime.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
+from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
 from streams.settings.offset_reset import (
     STOP_WORDS,
     OffsetResetPolicy,

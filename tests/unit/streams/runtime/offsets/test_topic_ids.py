@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streams.runtime.topic_ids import TopicIdCheck
+from streams.runtime.offsets.topic_ids import TopicIdCheck
 from tests.unit.streams.runtime.fakes import Clock
 
 

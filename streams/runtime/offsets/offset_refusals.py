@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from streams.command_lines import format_command
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.runtime.offset_metadata import decode_metadata, has_metadata_of_streams
+from streams.runtime.offsets.offset_metadata import decode_metadata, has_metadata_of_streams
 
 RESTORE = "group restore-offsets"
 
