@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from streams.common.topic_partitions import Partition
+from streams.runtime.changelogs.window_expiry import name_expiry_entries
 from streams.runtime.offsets.offset_metadata import OffsetMetadata, encode_metadata
-from streams.runtime.window_expiry import name_expiry_entries
 from streams.topology.build import Subtopology
 
 

@@ -36,13 +36,13 @@ from state.errors import StoreCorrupted
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import AuthorizationError, StreamsError
-from streams.runtime.changelog import (
+from streams.runtime.changelogs.changelog import (
     ChangelogRange,
     are_tombstones_expired,
 )
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.followed_ranges import FollowedRangeFetcher
 from streams.runtime.interfaces import AdminClient, ConsumerClient
-from streams.runtime.logged_store import LoggedStore
 from streams.runtime.progress import (
     RestoreListener,
     StandbyProgress,

@@ -8,9 +8,9 @@ from streams.common.host import Host
 from streams.common.topic_partitions import Partition
 from streams.errors import BrokerUnavailable, OutcomeUnknown
 from streams.membership.broker_outage import IsOverdue, create_overdue_check
-from streams.runtime.changelog import ChangelogRange, tombstone_retention_ms
+from streams.runtime.changelogs.changelog import ChangelogRange, tombstone_retention_ms
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.interfaces import AdminClient
-from streams.runtime.logged_store import LoggedStore
 
 log = logging.getLogger(__name__)
 

@@ -32,15 +32,15 @@ from streams.common.host import Host
 from streams.common.topic_partitions import Partition
 from streams.errors import BrokerUnavailable
 from streams.membership.broker_outage import IsOverdue, create_overdue_check
-from streams.runtime.changelog import (
+from streams.runtime.changelog_ranges import ChangelogRangeFetcher
+from streams.runtime.changelogs.changelog import (
     ChangelogRange,
     are_tombstones_expired,
     find_restore_start,
     find_source_restore_start,
 )
-from streams.runtime.changelog_ranges import ChangelogRangeFetcher
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.interfaces import AdminClient, ConsumerClient
-from streams.runtime.logged_store import LoggedStore
 from streams.runtime.progress import RestoreListener, RestoreProgress, notify_listener
 from streams.runtime.restoration import (
     RestoredTasks,

@@ -17,15 +17,15 @@ from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import OutcomeUnknown, PositionRefused
 from streams.membership.connection import ConnectionLost
-from streams.runtime.changelog import (
+from streams.runtime.changelog_ranges import ChangelogRangeFetcher
+from streams.runtime.changelogs.changelog import (
     ChangelogRange,
     RestoreStart,
     find_restore_start,
     find_source_restore_start,
 )
-from streams.runtime.changelog_ranges import ChangelogRangeFetcher
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.interfaces import AdminClient
-from streams.runtime.logged_store import LoggedStore
 from streams.runtime.restoration import Restorable
 from streams.topology.compatibility import list_names
 

@@ -7,7 +7,8 @@
       and sessions                            stands while nothing comes; none is lost to the clock
     changelog, versioned    delete            retention.ms -1: compaction would take the latest
                                               version for one that came late; the store writes
-                                              what it has again (`streams.runtime.version_expiry`)
+                                              what it has again
+                                              (`streams.runtime.changelogs.version_expiry`)
     repartition             delete            retention.ms -1: the purge deletes what was consumed;
                                               segment.bytes 50 MB, so that this soon frees disk
     ledger                  delete            retention.ms -1: for as long as outputs may be asked
@@ -28,7 +29,7 @@ from __future__ import annotations
 
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.ledger import ledger_topic
-from streams.runtime.changelog import ChangelogExpiry
+from streams.runtime.changelogs.changelog import ChangelogExpiry
 from streams.runtime.missing_topics import InternalKind
 from streams.topology.build import Topology
 

@@ -15,8 +15,8 @@ from state.store import ChangelogEntry
 from streams.common.host import Event, Host
 from streams.common.topic_partitions import Partition
 from streams.errors import PositionRefused
-from streams.runtime.changelog import ChangelogRange
-from streams.runtime.logged_store import LoggedStore
+from streams.runtime.changelogs.changelog import ChangelogRange
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.progress import RestoreProgress, StandbyProgress
 from streams.runtime.tasks.offset_proof import OffsetProof
 from streams.runtime.tasks.task_stores import TaskStores

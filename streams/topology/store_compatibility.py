@@ -15,7 +15,8 @@
       otherwise
     caching, settings of the topic   kept
 
-Each of these is how the runtime behaves (`streams.runtime.changelog`, `state.disk_layout`).
+Each of these is how the runtime behaves (`streams.runtime.changelogs.changelog`,
+`state.disk_layout`).
 """
 
 from __future__ import annotations

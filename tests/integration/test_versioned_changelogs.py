@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 from streams import App, Store, serdes
 from streams.errors import StreamsError
 from streams.processes.running import RunningApp
-from streams.runtime import version_expiry
+from streams.runtime.changelogs import version_expiry
 from tests.brokers import IN_CI, Broker
 from tests.changelog_offsets import account_for_changelogs
 from tests.processes import HANG_LIMIT_S, wait_until

@@ -46,8 +46,8 @@ import orjson
 
 from streams.errors import ConfigError
 from streams.graph.nodes import StoreKind
+from streams.runtime.changelogs.window_expiry import name_expiry_entries
 from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
-from streams.runtime.window_expiry import name_expiry_entries
 from streams.topology.build import Subtopology, Topology
 
 _VERSION_2_PREFIX = "M2."

@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 from streams.command_lines import format_command
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import PositionRefused, StreamsError
-from streams.runtime.logged_store import LoggedStore
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.offsets.offset_metadata import (
     OffsetMetadata,
     decode_metadata,

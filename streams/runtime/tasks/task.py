@@ -42,6 +42,7 @@ from state.locks import ProcessFileLock
 from streams.common.host import Clocks
 from streams.common.topic_partitions import NO_TIME, OffsetAndMetadata, Partition
 from streams.graph.nodes import StepStreamTime, TaskObserver
+from streams.runtime.changelogs.window_expiry import ExpiredRecords
 from streams.runtime.clients.refused_writes import RefusedWrites
 from streams.runtime.interfaces import FlowControl, ProducerClient
 from streams.runtime.offsets.offset_metadata import (
@@ -58,7 +59,6 @@ from streams.runtime.tasks.offset_proof import UNCHECKED, OffsetProof
 from streams.runtime.tasks.partition_group import RecordOrderSettings
 from streams.runtime.tasks.slice_size import INITIAL_SLICE_SIZE
 from streams.runtime.tasks.task_stores import TaskStores
-from streams.runtime.window_expiry import ExpiredRecords
 from streams.topology.build import Subtopology, expiry_time_name
 
 

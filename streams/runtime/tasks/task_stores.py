@@ -21,17 +21,17 @@ from state.write_behind import WriteBehindDisk
 from streams.common.topic_id_hashes import hash_topic_ids
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
-from streams.runtime.interfaces import ProducerClient
-from streams.runtime.logged_store import LoggedStore
-from streams.runtime.offsets.offset_metadata import OffsetMetadata, decode_metadata
-from streams.runtime.version_expiry import advance_version_expiry, begin_rewrite_if_due
-from streams.runtime.window_expiry import (
+from streams.runtime.changelogs.logged_store import LoggedStore
+from streams.runtime.changelogs.version_expiry import advance_version_expiry, begin_rewrite_if_due
+from streams.runtime.changelogs.window_expiry import (
     ExpiredRecords,
     WindowExpiry,
     name_expiry_entries,
     read_window_expiry,
     to_metadata_entries,
 )
+from streams.runtime.interfaces import ProducerClient
+from streams.runtime.offsets.offset_metadata import OffsetMetadata, decode_metadata
 
 log = logging.getLogger(__name__)
 

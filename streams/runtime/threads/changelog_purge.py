@@ -1,11 +1,12 @@
 """Delete the records of changelogs that have expired: of windows, and of versions written again.
 
-Deleted is what lies below the expired offset that was committed (`streams.runtime.window_expiry`,
-`streams.runtime.version_expiry`), and below that of every kept cut: a cut's offsets have the
-metadata of its moment. With `cut_retention_ms` records are deleted so much later. It runs beside
-the stream thread, as the purge of repartition topics does. Without the right to delete, one warning
-says so and the changelogs grow: no state depends on it. Kafka Streams lets the wall clock delete
-windows (`retention.ms`), and compact versions (`min.compaction.lag.ms`).
+Deleted is what lies below the expired offset that was committed
+(`streams.runtime.changelogs.window_expiry`, `streams.runtime.changelogs.version_expiry`), and below
+that of every kept cut: a cut's offsets have the metadata of its moment. With `cut_retention_ms`
+records are deleted so much later. It runs beside the stream thread, as the purge of repartition
+topics does. Without the right to delete, one warning says so and the changelogs grow: no state
+depends on it. Kafka Streams lets the wall clock delete windows (`retention.ms`), and compact
+versions (`min.compaction.lag.ms`).
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from streams.common.topic_partitions import Partition
 from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.runtime.access.resource_names import cut_group_prefix, is_cut_group
+from streams.runtime.changelogs.window_expiry import ExpiredRecords, name_expiry_entries
 from streams.runtime.interfaces import AdminClient
 from streams.runtime.offsets.offset_metadata import decode_metadata
 from streams.runtime.threads.purge import FetchGroupOffsets
-from streams.runtime.window_expiry import ExpiredRecords, name_expiry_entries
 
 log = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ from streams.connection.security import PLAINTEXT
 from streams.membership.broker_outage import BrokerOutage
 from streams.membership.group_member import GroupMember
 from streams.membership.protocol import AssignmentInfo
+from streams.runtime.changelogs.window_expiry import ExpiredRecords
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.offsets.offset_reset import OffsetResetter
@@ -23,7 +24,6 @@ from streams.runtime.threads.commit import CommitStep, PartitionOffsets
 from streams.runtime.threads.ledger_writer import LedgerWriter
 from streams.runtime.threads.producers import TaskProducers
 from streams.runtime.threads.thread_state import ThreadState
-from streams.runtime.window_expiry import ExpiredRecords
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.runtime.changelogs.window_expiry import name_expiry_entries
 from streams.runtime.offsets.offset_metadata import decode_metadata
-from streams.runtime.window_expiry import name_expiry_entries
 from streams.spark.cuts.cut import StoreCut
 from streams.topology.build import Topology
 

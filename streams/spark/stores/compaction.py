@@ -41,7 +41,7 @@ from itertools import chain
 from typing import Protocol
 
 from streams.errors import UserError
-from streams.runtime.changelog import are_tombstones_expired, tombstone_retention_ms
+from streams.runtime.changelogs.changelog import are_tombstones_expired, tombstone_retention_ms
 from streams.spark.source.fetching import RawBatch
 from streams.spark.source.ranges import OffsetRange
 

@@ -23,7 +23,7 @@ from streams.membership.group_join import GroupJoin
 from streams.membership.group_member import Membership
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.runtime import changelog_reader, group_assignment
-from streams.runtime.changelog import RestoreStart
+from streams.runtime.changelogs.changelog import RestoreStart
 from streams.runtime.clients import Admin, DataConsumer, StreamsProducer
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_creator import TaskCreator

@@ -15,7 +15,7 @@ from coordinator.groups import offset_expiry
 from coordinator.log.producer_state import ProducerStateManager
 from state.version_rewrite import VersionRewrite
 from streams.runtime import changelog_reader, internal_topics
-from streams.runtime.changelog import ChangelogExpiry
+from streams.runtime.changelogs.changelog import ChangelogExpiry
 from streams.runtime.clients import errors
 from streams.runtime.internal_topic_check import InternalTopicCheck
 from streams.runtime.offsets import offset_reset

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from streams.runtime import version_expiry
+from streams.runtime.changelogs import version_expiry
 from tests.simulation.bugs import replaced
 from tests.simulation.history import Bug, no_bug
 from tests.simulation.runtime.checkers import Closed, ExactlyOnce, Offsets, Owners, Results

@@ -14,7 +14,7 @@ from streams import serdes
 from streams.common.topic_partitions import Partition
 from streams.graph.nodes import StoreSpec
 from streams.runtime.changelog_reader import StoreChangelogReader
-from streams.runtime.logged_store import LoggedStore
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.progress import RestoreListener, SuspendReason
 from streams.runtime.restorer import Restorer
 from streams.runtime.tasks.offset_proof import UNCHECKED, OffsetProof

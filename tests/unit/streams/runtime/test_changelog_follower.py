@@ -19,7 +19,7 @@ from state.store import ChangelogEntry, StoreCheckpoint
 from streams import StreamsError
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import AuthorizationError, OutcomeUnknown
-from streams.runtime.logged_store import LoggedStore
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.testing.cluster import InMemoryTransaction
 from tests.processes import wait_until

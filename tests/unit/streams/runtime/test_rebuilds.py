@@ -15,8 +15,12 @@ from state.memory import MemoryDisk
 from state.store import StoreCheckpoint
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import PositionRefused
-from streams.runtime.changelog import ChangelogRange, RestoreStart, find_source_restore_start
-from streams.runtime.logged_store import LoggedStore
+from streams.runtime.changelogs.changelog import (
+    ChangelogRange,
+    RestoreStart,
+    find_source_restore_start,
+)
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.offsets.offset_metadata import encode_metadata
 from tests.unit.streams.runtime.restored import CHANGELOG, INPUT, Restoring, held
 

@@ -15,7 +15,7 @@ from state.memory import MemoryDisk
 from state.store import StoreCheckpoint
 from streams import StreamsError
 from streams.errors import OutcomeUnknown
-from streams.runtime.logged_store import LoggedStore
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.testing.cluster import InMemoryTransaction
 from tests.unit.streams.runtime.restored import (
     CHANGELOG,

@@ -14,8 +14,12 @@ from streams import App, Store, TopologyTestDriver, serdes
 from streams.common.topic_partitions import Partition
 from streams.errors import PositionRefused
 from streams.graph.nodes import StoreKind, StoreSpec
-from streams.runtime.changelog import ChangelogRange, RestoreStart, find_source_restore_start
-from streams.runtime.logged_store import LoggedStore
+from streams.runtime.changelogs.changelog import (
+    ChangelogRange,
+    RestoreStart,
+    find_source_restore_start,
+)
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.tasks.stores import open_store
 from streams.runtime.threads.commit import CommitStep
 from tests.unit.streams.runtime.restored import CHANGELOG, Restoring, checkpoint, held

@@ -11,8 +11,8 @@ from state.key_value import KeyValueStore
 from state.store import StoreCheckpoint
 from state.write_behind import WriteBehindDisk
 from streams import App, Store, StreamsError, TopologyTestDriver, serdes
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.clients import StreamsProducer
-from streams.runtime.logged_store import LoggedStore
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.threads.commit import CommitStep
 from streams.testing.clients import InMemoryProducer

@@ -8,7 +8,7 @@ from state.memory import MemoryDisk
 from state.store import StoreCheckpoint
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import StreamsError
-from streams.runtime.logged_store import LoggedStore
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.runtime.tasks.offset_proof import OffsetProof, prove_offsets
 from streams.runtime.tasks.task_stores import TaskStores

@@ -18,7 +18,7 @@ from state.memory import MemoryDisk
 from state.store import ChangelogEntry
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
-from streams.runtime.logged_store import LoggedStore
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.tasks.partition_group import RecordOrderSettings
 from streams.runtime.tasks.stores import open_store
 from streams.runtime.tasks.task import Task, TaskState

@@ -12,7 +12,7 @@ from state.memory import MemoryDisk
 from state.state_serdes import StoreCodecs
 from streams.common.topic_partitions import Partition
 from streams.errors import TaskCorrupted
-from streams.runtime.logged_store import LoggedStore
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.tasks.task_stores import TaskStores
 
 CODECS = StoreCodecs(str.encode, bytes.decode, str.encode, bytes.decode)

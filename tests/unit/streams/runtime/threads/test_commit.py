@@ -24,7 +24,7 @@ from streams.membership.connection import ConnectionLost
 from streams.membership.producer_identity import ProducerIdentity
 from streams.operators.count import count_records
 from streams.operators.to_stream import forward_as_records
-from streams.runtime.logged_store import LoggedStore
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.offsets.offset_metadata import decode_metadata
 from streams.runtime.tasks.partition_group import NEVER_WAIT, RecordOrderSettings
 from streams.runtime.tasks.stores import open_store

@@ -10,8 +10,8 @@ import pytest
 
 from streams import App, Store, serdes
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.runtime.changelogs.window_expiry import WindowExpiry, to_metadata_entries
 from streams.runtime.offsets.offset_metadata import encode_metadata
-from streams.runtime.window_expiry import WindowExpiry, to_metadata_entries
 from streams.spark.cuts.application_topics import (
     StoreChangelog,
     infer_group_topics,

@@ -8,7 +8,7 @@ from state.store import StoreCheckpoint
 from streams import StreamsError
 from streams.common.topic_id_hashes import hash_topic_id
 from streams.common.topic_partitions import Partition
-from streams.runtime.changelog import (
+from streams.runtime.changelogs.changelog import (
     NO_EXPIRY,
     ChangelogExpiry,
     ChangelogRange,

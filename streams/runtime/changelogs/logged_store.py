@@ -14,12 +14,12 @@ from state.errors import StoreCorrupted
 from state.shown_values import quote_value
 from state.store import StateStore, StoreCheckpoint, StoreDisk
 from streams.common.topic_partitions import NO_TIME, Partition
-from streams.runtime.changelog import NO_EXPIRY, ChangelogExpiry, ChangelogRange
+from streams.runtime.changelogs.changelog import NO_EXPIRY, ChangelogExpiry, ChangelogRange
+from streams.runtime.changelogs.window_expiry import WindowExpiry
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.clients.delivered_offsets import add_offset_tracking
 from streams.runtime.clients.errors import ChangeTooLarge, is_too_large
 from streams.runtime.interfaces import ProducerClient
-from streams.runtime.window_expiry import WindowExpiry
 
 _LARGE_BYTES = 500_000
 """From this size on a change is described where a changelog can't be written."""

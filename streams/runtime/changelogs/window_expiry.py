@@ -39,7 +39,8 @@ class WindowExpiry:
 
     `expired_offset` is None where no commit has named one, as in those of an earlier release. A
     `mark_time_ms` of -1 means that there is no mark. For a versioned store it stays that, and
-    `mark_offset` is where its changelog is to be written again (`streams.runtime.version_expiry`).
+    `mark_offset` is where its changelog is to be written again
+    (`streams.runtime.changelogs.version_expiry`).
     """
 
     expired_offset: int | None = None

@@ -13,13 +13,17 @@ from streams import serdes
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import AuthorizationError, OutcomeUnknown
 from streams.graph.nodes import StoreKind, StoreSpec
-from streams.runtime.changelog import ChangelogExpiry
-from streams.runtime.logged_store import LoggedStore
+from streams.runtime.changelogs.changelog import ChangelogExpiry
+from streams.runtime.changelogs.logged_store import LoggedStore
+from streams.runtime.changelogs.window_expiry import (
+    ExpiredRecords,
+    WindowExpiry,
+    to_metadata_entries,
+)
 from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.runtime.tasks.stores import open_store
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.threads.changelog_purge import ChangelogPurger, PurgeTiming
-from streams.runtime.window_expiry import ExpiredRecords, WindowExpiry, to_metadata_entries
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 

@@ -17,7 +17,7 @@ nothing tells what its changelog has lost.
 from __future__ import annotations
 
 from state.versioned import VersionedStore
-from streams.runtime.window_expiry import WindowExpiry
+from streams.runtime.changelogs.window_expiry import WindowExpiry
 
 REWRITE_RECORDS_MIN = 10_000
 """At least how many records follow a rewrite before the next one begins."""

@@ -12,19 +12,19 @@ from state.versioned import VersionedStore
 from streams import serdes
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.graph.nodes import StoreKind, StoreSpec
-from streams.runtime.changelog import ChangelogRange
-from streams.runtime.internal_topics import expiry_of_changelog
-from streams.runtime.logged_store import LoggedStore
-from streams.runtime.offsets.offset_metadata import encode_metadata
-from streams.runtime.tasks.stores import open_store
-from streams.runtime.tasks.task_stores import TaskStores
-from streams.runtime.version_expiry import REWRITE_RECORDS_MIN
-from streams.runtime.window_expiry import (
+from streams.runtime.changelogs.changelog import ChangelogRange
+from streams.runtime.changelogs.logged_store import LoggedStore
+from streams.runtime.changelogs.version_expiry import REWRITE_RECORDS_MIN
+from streams.runtime.changelogs.window_expiry import (
     ExpiredRecords,
     WindowExpiry,
     name_expiry_entries,
     to_metadata_entries,
 )
+from streams.runtime.internal_topics import expiry_of_changelog
+from streams.runtime.offsets.offset_metadata import encode_metadata
+from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.task_stores import TaskStores
 from tests.unit.streams.runtime.restored import CHANGELOG as STANDBY_LOG
 from tests.unit.streams.runtime.restored import Restoring, held
 
