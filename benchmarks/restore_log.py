@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streams.common.topic_partitions import Partition
-from streams.runtime.progress import RestoreListener, SuspendReason
+from streams.runtime.restoring.progress import RestoreListener, SuspendReason
 
 RESTORES_FILE = "restores.jsonl"
 

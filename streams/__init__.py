@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         ReadOnlyWindowStore,
     )
     from streams.queries.store_locations import StoreIterator
-    from streams.runtime.progress import RestoreListener, SuspendReason
+    from streams.runtime.restoring.progress import RestoreListener, SuspendReason
     from streams.settings.config import StreamsConfig
     from streams.settings.exception_handlers import ErrorContext, dead_letter
     from streams.testing.driver import TopologyTestDriver
@@ -101,7 +101,7 @@ _MODULES = {
     "Record": "streams.processor.record",
     "RecordContext": "streams.processor.context",
     "RecordMetadata": "streams.processor.context",
-    "RestoreListener": "streams.runtime.progress",
+    "RestoreListener": "streams.runtime.restoring.progress",
     "SerdeError": "streams.errors",
     "Store": "streams.graph.materialized",
     "StoreIterator": "streams.queries.store_locations",
@@ -109,7 +109,7 @@ _MODULES = {
     "StoreUnavailable": "streams.errors",
     "StreamsConfig": "streams.settings.config",
     "StreamsError": "streams.errors",
-    "SuspendReason": "streams.runtime.progress",
+    "SuspendReason": "streams.runtime.restoring.progress",
     "TaskCorrupted": "streams.errors",
     "TaskMigrated": "streams.errors",
     "TopologyError": "streams.errors",

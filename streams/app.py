@@ -31,7 +31,7 @@ from streams.processes.running import RunningApp
 from streams.processes.start import start_application
 from streams.processes.termination import OPEN_APPLICATIONS
 from streams.processes.workers import SharedErrors, run_workers, watcher_is_gone
-from streams.runtime.progress import RestoreListener
+from streams.runtime.restoring.progress import RestoreListener
 from streams.serdes import Serde
 from streams.serdes.registry_client import ApplicationRegistry
 from streams.settings.client_settings import name_alike

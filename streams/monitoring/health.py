@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from streams.runtime.progress import RestoreProgress
+from streams.runtime.restoring.progress import RestoreProgress
 from streams.runtime.threads.stream_thread import StreamThread
 from streams.runtime.threads.watchdog import ThreadActivity, ThreadLocation, describe_activity
 

@@ -45,7 +45,7 @@ from streams.runtime.global_replicas import open_replicas
 from streams.runtime.global_tables import GlobalTables
 from streams.runtime.internal_topics import LEDGER_SETTINGS, list_internal_topics
 from streams.runtime.offsets.offset_metadata import check_metadata_sizes
-from streams.runtime.progress import RestoreListener
+from streams.runtime.restoring.progress import RestoreListener
 from streams.runtime.tasks.task_offsets import TaskOffsets, find_dormant_tasks
 from streams.runtime.threads.commit import CommitStep
 from streams.runtime.threads.stream_thread import StreamThread

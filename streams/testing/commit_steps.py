@@ -10,7 +10,7 @@ from collections.abc import Callable
 from streams.app import App
 from streams.processes.running import RunningApp
 from streams.processes.start import start_application
-from streams.runtime.progress import RestoreListener
+from streams.runtime.restoring.progress import RestoreListener
 from streams.runtime.threads.commit import CommitStep
 
 

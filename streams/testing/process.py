@@ -23,8 +23,6 @@ from streams.ledger import ledger_topic
 from streams.membership.producer_identity import ProducerIdentity
 from streams.processor.global_store import ReadOnlyGlobalStore
 from streams.runtime.assignment import StreamsPartitionAssignor
-from streams.runtime.changelog_follower import ChangelogFollower
-from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.global_replicas import open_replicas
@@ -32,7 +30,9 @@ from streams.runtime.global_tables import GlobalTables
 from streams.runtime.offsets.committed_record_search import CommittedRecordSearch
 from streams.runtime.offsets.offset_reset import OffsetResetter
 from streams.runtime.offsets.repeated_writes import RepeatedWriteCheck
-from streams.runtime.restorer import Restorer
+from streams.runtime.restoring.changelog_follower import ChangelogFollower
+from streams.runtime.restoring.changelog_reader import StoreChangelogReader
+from streams.runtime.restoring.restorer import Restorer
 from streams.runtime.tasks.chosen_topics import ChosenTopics
 from streams.runtime.tasks.failures import FailureHandler
 from streams.runtime.tasks.partition_group import NEVER_WAIT

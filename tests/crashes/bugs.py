@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.runtime import changelog_reader
 from streams.runtime.clients import Admin
+from streams.runtime.restoring import changelog_reader
 from streams.runtime.tasks import task_creator
 from streams.runtime.tasks.offset_proof import UNCHECKED
 from streams.runtime.threads import assembly, commit, loop

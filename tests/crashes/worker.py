@@ -25,8 +25,8 @@ from state.rocksdb.batches import ChangeBatchWriter
 from streams import App
 from streams.common.topic_partitions import Partition
 from streams.processes.signals import StopRequest
-from streams.runtime.changelog_reader import StoreChangelogReader
-from streams.runtime.progress import RestoreListener
+from streams.runtime.restoring.changelog_reader import StoreChangelogReader
+from streams.runtime.restoring.progress import RestoreListener
 from streams.runtime.threads.commit import CommitStep
 from streams.testing.commit_steps import start_observed_app
 from tests.crashes import ticking, topology

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams.processes.running import RunningApp
-from streams.runtime.changelog_reader import StoreChangelogReader
+from streams.runtime.restoring.changelog_reader import StoreChangelogReader
 from streams.runtime.threads.commit import CommitStep
 from streams.testing.commit_steps import start_observed_app
 from tests.brokers import IN_CI

@@ -358,7 +358,7 @@ class TaskCreator:
         """Open the store that `spec` declares, also if it can't be used as it is.
 
         Raises StreamsError for such a store if it has no changelog. Another is emptied when its
-        changelog is known to have everything (`streams.runtime.changelog_reader`).
+        changelog is known to have everything (`streams.runtime.restoring.changelog_reader`).
         """
         spec = spec if self._observer is None else refuse_what_is_not_read_back(spec)
         if not spec.persistent:

@@ -24,8 +24,6 @@ from streams.membership.producer_identity import (
 from streams.membership.protocol import SubscriptionInfo
 from streams.runtime.acls import derive_acls, list_topic_operations
 from streams.runtime.assignment import StreamsPartitionAssignor, name_task_by_topic
-from streams.runtime.changelog_follower import ChangelogFollower
-from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier
 from streams.runtime.clients.topic_limits import MESSAGE_BYTES_MAX_DEFAULT, create_limit_lookup
 from streams.runtime.counters import ThreadCounters
@@ -34,7 +32,9 @@ from streams.runtime.interfaces import ProducerClient
 from streams.runtime.offsets.committed_record_search import CommittedRecordSearch
 from streams.runtime.offsets.offset_reset import OffsetResetter
 from streams.runtime.offsets.repeated_writes import RepeatedWriteCheck
-from streams.runtime.restorer import Restorer
+from streams.runtime.restoring.changelog_follower import ChangelogFollower
+from streams.runtime.restoring.changelog_reader import StoreChangelogReader
+from streams.runtime.restoring.restorer import Restorer
 from streams.runtime.tasks.chosen_topics import ChosenTopics
 from streams.runtime.tasks.failures import FailureHandler
 from streams.runtime.tasks.partition_group import RecordOrderSettings

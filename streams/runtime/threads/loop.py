@@ -18,7 +18,7 @@ from streams.membership.instance_fencing import IdentityReplaced
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.clients import encode_group_metadata
 from streams.runtime.offsets.topic_ids import TopicIdCheck
-from streams.runtime.progress import RestoreProgress, StandbyProgress
+from streams.runtime.restoring.progress import RestoreProgress, StandbyProgress
 from streams.runtime.tasks.context import COMMIT_ORIGIN
 from streams.runtime.tasks.failures import RECOVERY_ERRORS
 from streams.runtime.tasks.recovery import to_recovery_error

@@ -15,7 +15,7 @@ from streams.runtime.changelogs.window_expiry import ExpiredRecords
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.offsets.offset_reset import OffsetResetter
-from streams.runtime.restorer import Restorer
+from streams.runtime.restoring.restorer import Restorer
 from streams.runtime.tasks.partition_group import RecordOrderSettings
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_creator import TaskCreator

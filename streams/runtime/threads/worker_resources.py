@@ -12,7 +12,7 @@ from streams.membership.connection import OpenConnection
 from streams.membership.instance_fencing import InstanceFencing
 from streams.runtime.clients import KafkaClientSupplier
 from streams.runtime.global_tables import GlobalTables
-from streams.runtime.progress import RestoreListener
+from streams.runtime.restoring.progress import RestoreListener
 from streams.runtime.tasks.task_offsets import TaskOffsets
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology

@@ -22,9 +22,10 @@ from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.group_join import GroupJoin
 from streams.membership.group_member import Membership
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
-from streams.runtime import changelog_reader, group_assignment
+from streams.runtime import group_assignment
 from streams.runtime.changelogs.changelog import RestoreStart
 from streams.runtime.clients import Admin, DataConsumer, StreamsProducer
+from streams.runtime.restoring import changelog_reader
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_creator import TaskCreator
 from streams.runtime.threads import assembly, commit, loop

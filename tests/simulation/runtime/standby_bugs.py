@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from streams.runtime import followed_ranges
-from streams.runtime.changelog_follower import ChangelogFollower
 from streams.runtime.changelogs.changelog import RestoreStart
+from streams.runtime.restoring import followed_ranges
+from streams.runtime.restoring.changelog_follower import ChangelogFollower
 from streams.runtime.threads.standby_tasks import StandbyTasks
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.bugs import Planted

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError
 from coordinator.groups import offset_expiry
 from coordinator.log.producer_state import ProducerStateManager
 from state.version_rewrite import VersionRewrite
-from streams.runtime import changelog_reader, internal_topics
+from streams.runtime import internal_topics
 from streams.runtime.changelogs.changelog import ChangelogExpiry
 from streams.runtime.clients import errors
 from streams.runtime.internal_topic_check import InternalTopicCheck
@@ -22,6 +22,7 @@ from streams.runtime.offsets import offset_reset
 from streams.runtime.offsets.first_starts import Beginning, FirstStarts
 from streams.runtime.offsets.offset_reset import OffsetResetter
 from streams.runtime.offsets.repeated_writes import RepeatedWriteCheck, UntrustedInputs
+from streams.runtime.restoring import changelog_reader
 from streams.runtime.tasks import task_creator
 from streams.runtime.tasks.offset_proof import UNCHECKED
 from streams.runtime.threads.moved_positions import MovedPositions

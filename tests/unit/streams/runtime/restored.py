@@ -13,10 +13,10 @@ from state.store import StoreCheckpoint
 from streams import serdes
 from streams.common.topic_partitions import Partition
 from streams.graph.nodes import StoreSpec
-from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.changelogs.logged_store import LoggedStore
-from streams.runtime.progress import RestoreListener, SuspendReason
-from streams.runtime.restorer import Restorer
+from streams.runtime.restoring.changelog_reader import StoreChangelogReader
+from streams.runtime.restoring.progress import RestoreListener, SuspendReason
+from streams.runtime.restoring.restorer import Restorer
 from streams.runtime.tasks.offset_proof import UNCHECKED, OffsetProof
 from streams.runtime.tasks.stores import open_store
 from streams.runtime.tasks.task_stores import TaskStores

@@ -15,11 +15,11 @@ from streams.errors import OutcomeUnknown
 from streams.membership.broker_outage import BrokerOutage
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
-from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.offsets.offset_metadata import METADATA_BYTES_MAX
 from streams.runtime.offsets.offset_reset import OffsetResetter
-from streams.runtime.restorer import Restorer
+from streams.runtime.restoring.changelog_reader import StoreChangelogReader
+from streams.runtime.restoring.restorer import Restorer
 from streams.runtime.tasks.failures import FailureHandler
 from streams.runtime.tasks.partition_group import RecordOrderSettings
 from streams.runtime.tasks.task import Task

@@ -15,10 +15,10 @@ from streams import App, Store, serdes, windows
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TopologyRefused
 from streams.membership.connection import ConnectionLost
-from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.runtime.offsets.offset_reset import OffsetResetter
-from streams.runtime.restorer import Restorer
+from streams.runtime.restoring.changelog_reader import StoreChangelogReader
+from streams.runtime.restoring.restorer import Restorer
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_creator import TaskCreator
 from streams.testing.cluster import InMemoryTransaction

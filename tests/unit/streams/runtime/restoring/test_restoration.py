@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from streams.errors import StreamsError
-from streams.runtime.restoration import RestoredTasks
+from streams.runtime.restoring.restoration import RestoredTasks
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.testing.simulated_host import SimulatedEvent
 from tests.unit.streams.runtime.fakes import Clock

@@ -17,11 +17,11 @@ from typing import Generic
 
 from streams.common.host import Event, Host, SpawnedThread
 from streams.errors import StreamsError
-from streams.runtime.changelog_follower import FOLLOW_INTERVAL_S, ChangelogFollower
-from streams.runtime.changelog_ranges import RETRY_S
-from streams.runtime.changelog_reader import StoreChangelogReader
-from streams.runtime.progress import SuspendReason
-from streams.runtime.restoration import T, TaskRestoration
+from streams.runtime.restoring.changelog_follower import FOLLOW_INTERVAL_S, ChangelogFollower
+from streams.runtime.restoring.changelog_ranges import RETRY_S
+from streams.runtime.restoring.changelog_reader import StoreChangelogReader
+from streams.runtime.restoring.progress import SuspendReason
+from streams.runtime.restoring.restoration import T, TaskRestoration
 
 _LIVENESS_CHECK_S = 1.0
 _THREAD_ENDED = "the thread that restores stores has ended: its error was printed before"

@@ -17,7 +17,6 @@ from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import OutcomeUnknown, PositionRefused
 from streams.membership.connection import ConnectionLost
-from streams.runtime.changelog_ranges import ChangelogRangeFetcher
 from streams.runtime.changelogs.changelog import (
     ChangelogRange,
     RestoreStart,
@@ -26,7 +25,8 @@ from streams.runtime.changelogs.changelog import (
 )
 from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.interfaces import AdminClient
-from streams.runtime.restoration import Restorable
+from streams.runtime.restoring.changelog_ranges import ChangelogRangeFetcher
+from streams.runtime.restoring.restoration import Restorable
 from streams.topology.compatibility import list_names
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from streams.common.topic_partitions import Partition
 from streams.errors import PositionRefused
 from streams.runtime.changelogs.changelog import ChangelogRange
 from streams.runtime.changelogs.logged_store import LoggedStore
-from streams.runtime.progress import RestoreProgress, StandbyProgress
+from streams.runtime.restoring.progress import RestoreProgress, StandbyProgress
 from streams.runtime.tasks.offset_proof import OffsetProof
 from streams.runtime.tasks.task_stores import TaskStores
 

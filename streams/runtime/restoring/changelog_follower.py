@@ -41,15 +41,15 @@ from streams.runtime.changelogs.changelog import (
     are_tombstones_expired,
 )
 from streams.runtime.changelogs.logged_store import LoggedStore
-from streams.runtime.followed_ranges import FollowedRangeFetcher
 from streams.runtime.interfaces import AdminClient, ConsumerClient
-from streams.runtime.progress import (
+from streams.runtime.restoring.followed_ranges import FollowedRangeFetcher
+from streams.runtime.restoring.progress import (
     RestoreListener,
     StandbyProgress,
     SuspendReason,
     notify_listener,
 )
-from streams.runtime.restoration import (
+from streams.runtime.restoring.restoration import (
     FollowedStore,
     T,
     finish_withdrawn_store,

@@ -32,7 +32,6 @@ from streams.common.host import Host
 from streams.common.topic_partitions import Partition
 from streams.errors import BrokerUnavailable
 from streams.membership.broker_outage import IsOverdue, create_overdue_check
-from streams.runtime.changelog_ranges import ChangelogRangeFetcher
 from streams.runtime.changelogs.changelog import (
     ChangelogRange,
     are_tombstones_expired,
@@ -41,8 +40,9 @@ from streams.runtime.changelogs.changelog import (
 )
 from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.interfaces import AdminClient, ConsumerClient
-from streams.runtime.progress import RestoreListener, RestoreProgress, notify_listener
-from streams.runtime.restoration import (
+from streams.runtime.restoring.changelog_ranges import ChangelogRangeFetcher
+from streams.runtime.restoring.progress import RestoreListener, RestoreProgress, notify_listener
+from streams.runtime.restoring.restoration import (
     RestoredTasks,
     StoreRestoration,
     T,
