@@ -9,7 +9,7 @@
     kept      leaves the topic as it is
 
 The rights are those of the user that `--connection` names. What loses records and what is unwise is
-decided where the group's leader does it (`streams.runtime.internal_topic_settings`).
+decided where the group's leader does it (`streams.runtime.assigning.internal_topic_settings`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError
-from streams.runtime.interfaces import AdminClient
-from streams.runtime.internal_topic_settings import (
+from streams.runtime.assigning.internal_topic_settings import (
     find_losing_settings,
     find_unwise_settings,
     format_alter_command,
     format_remedy,
 )
-from streams.runtime.internal_topics import find_cut_lags, list_topic_settings
+from streams.runtime.assigning.internal_topics import find_cut_lags, list_topic_settings
+from streams.runtime.interfaces import AdminClient
 from streams.runtime.replication import Replication
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology

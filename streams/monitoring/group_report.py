@@ -21,7 +21,7 @@ from streams.membership.protocol import (
     decode_assignment,
     decode_subscription,
 )
-from streams.runtime.task_lags import TaskChangelogs, list_task_changelogs
+from streams.runtime.assigning.task_lags import TaskChangelogs, list_task_changelogs
 
 STABLE = "Stable"
 

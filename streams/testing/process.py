@@ -22,7 +22,7 @@ from streams.graph.nodes import TaskObserver
 from streams.ledger import ledger_topic
 from streams.membership.producer_identity import ProducerIdentity
 from streams.processor.global_store import ReadOnlyGlobalStore
-from streams.runtime.assignment import StreamsPartitionAssignor
+from streams.runtime.assigning.assignment import StreamsPartitionAssignor
 from streams.runtime.copied_records import RecordCopier
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.global_replicas import open_replicas

@@ -24,8 +24,8 @@ from streams.membership.connection import BrokerConnection, connect_to_any_serve
 from streams.membership.group_member import AssignGroup, MembershipSignal, MemberTimeouts
 from streams.membership.group_record import RECORD_BYTES_MAX
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.runtime.assigning.group_size_limits import fetch_group_size_limits
 from streams.runtime.clients import Admin
-from streams.runtime.group_size_limits import fetch_group_size_limits
 from streams.topology.declared import DeclaredTopology, declare_topology, encode_topology
 from streams.topology.description import describe_topology
 from tests import brokers

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from state.rocksdb import read_stored_checkpoint
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.processes.running import RunningApp
-from streams.runtime.assignment import StreamsPartitionAssignor
+from streams.runtime.assigning.assignment import StreamsPartitionAssignor
 from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build

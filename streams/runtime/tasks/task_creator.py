@@ -26,9 +26,9 @@ from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata,
 from streams.errors import OutcomeUnknown, StreamsError, TopologyRefused
 from streams.graph.nodes import StoreSpec, TaskObserver
 from streams.membership.connection import ConnectionLost
+from streams.runtime.assigning.internal_topics import expiry_of_changelog
+from streams.runtime.assigning.leftover_stores import format_leftover_warning
 from streams.runtime.changelogs.logged_store import LoggedStore
-from streams.runtime.internal_topics import expiry_of_changelog
-from streams.runtime.leftover_stores import format_leftover_warning
 from streams.runtime.offsets.offset_metadata import METADATA_BYTES_MAX, decode_metadata
 from streams.runtime.offsets.offset_reset import OffsetResetter
 from streams.runtime.offsets.preset_offsets import PRESET_ENTRY

@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from streams.membership import group_join
-from streams.runtime import group_assignment
+from streams.runtime.assigning import group_assignment
+from streams.runtime.assigning.topology_versions import TaskNumbers
 from streams.runtime.threads.rebalance import ThreadRebalance
-from streams.runtime.topology_versions import TaskNumbers
 from tests.simulation.bugs import replaced
 from tests.simulation.groups.days_bugs import sessions_end_by_the_wall_clock
 from tests.simulation.history import Bug

@@ -16,7 +16,7 @@ from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MemberTimeouts
 from streams.membership.group_offsets import commit_offsets
-from streams.runtime.assignment import StreamsPartitionAssignor
+from streams.runtime.assigning.assignment import StreamsPartitionAssignor
 from streams.runtime.tasks.task import TaskState
 from streams.runtime.tasks.task_offsets import TaskOffsets
 from streams.runtime.threads.rebalance import ThreadRebalance

@@ -22,7 +22,8 @@ from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.group_join import GroupJoin
 from streams.membership.group_member import Membership
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
-from streams.runtime import group_assignment
+from streams.runtime.assigning import group_assignment
+from streams.runtime.assigning.topology_versions import TaskNumbers
 from streams.runtime.changelogs.changelog import RestoreStart
 from streams.runtime.clients import Admin, DataConsumer, StreamsProducer
 from streams.runtime.restoring import changelog_reader
@@ -31,7 +32,6 @@ from streams.runtime.tasks.task_creator import TaskCreator
 from streams.runtime.threads import assembly, commit, loop
 from streams.runtime.threads.rebalance import ThreadRebalance
 from streams.runtime.threads.thread_recovery import ThreadRecovery
-from streams.runtime.topology_versions import TaskNumbers
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.checkers import (
     Closed,

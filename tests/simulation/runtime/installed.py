@@ -23,7 +23,7 @@ from coordinator.assignors.tasks import AssignmentInput
 from coordinator.errors import Code
 from coordinator.local_markers import LocalMarkers
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
-from streams.runtime import assignment, group_assignment
+from streams.runtime.assigning import assignment, group_assignment
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.clients.admin import SimAdminClient
 from tests.simulation.runtime.clients.consumer import SimConsumer

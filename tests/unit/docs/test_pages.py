@@ -14,7 +14,7 @@ import streams
 from examples import dedupe
 from streams import App, StreamsError
 from streams.commands.plan_command import print_plan
-from streams.runtime.leftover_stores import format_leftover_warning
+from streams.runtime.assigning.leftover_stores import format_leftover_warning
 from streams.topology.compare_versions import compare_topologies
 from streams.topology.description import describe_topology
 from tests.unit.streams.bound import BoundTask

@@ -14,10 +14,10 @@ from confluent_kafka import KafkaError
 from coordinator.groups import offset_expiry
 from coordinator.log.producer_state import ProducerStateManager
 from state.version_rewrite import VersionRewrite
-from streams.runtime import internal_topics
+from streams.runtime.assigning import internal_topics
+from streams.runtime.assigning.internal_topic_check import InternalTopicCheck
 from streams.runtime.changelogs.changelog import ChangelogExpiry
 from streams.runtime.clients import errors
-from streams.runtime.internal_topic_check import InternalTopicCheck
 from streams.runtime.offsets import offset_reset
 from streams.runtime.offsets.first_starts import Beginning, FirstStarts
 from streams.runtime.offsets.offset_reset import OffsetResetter

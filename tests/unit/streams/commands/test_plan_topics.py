@@ -9,7 +9,7 @@ import pytest
 from streams import App, serdes
 from streams.commands.plan_topics import TopicOutcome, list_review_lines, review_internal_topics
 from streams.errors import AuthorizationError, OutcomeUnknown
-from streams.runtime.internal_topics import REPARTITION_SETTINGS
+from streams.runtime.assigning.internal_topics import REPARTITION_SETTINGS
 from streams.runtime.replication import Replication
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka

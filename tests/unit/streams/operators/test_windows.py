@@ -9,7 +9,7 @@ import pytest
 
 from streams import App, LateRecord, Store, TopologyTestDriver, Windowed, serdes, windows
 from streams.errors import TopologyError
-from streams.runtime.internal_topics import changelog_settings
+from streams.runtime.assigning.internal_topics import changelog_settings
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
 Times = list[int]

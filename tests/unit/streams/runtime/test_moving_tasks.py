@@ -13,7 +13,7 @@ from streams.membership.protocol import (
     decode_subscription,
     encode_assignment,
 )
-from tests.unit.streams.runtime.test_topology_versions import plan, says
+from tests.unit.streams.runtime.assigning.test_topology_versions import plan, says
 
 ALL_TASKS = ("0_0", "0_1", "0_2")
 

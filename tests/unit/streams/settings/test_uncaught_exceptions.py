@@ -14,7 +14,7 @@ from streams.membership.protocol import (
     encode_assignment,
     encode_subscription,
 )
-from streams.runtime.assignment import StreamsPartitionAssignor
+from streams.runtime.assigning.assignment import StreamsPartitionAssignor
 from streams.settings.config import load_config
 from streams.settings.uncaught_exceptions import (
     ReplacementBackOff,

@@ -9,7 +9,7 @@ import pytest
 
 from streams import App, Processor, Store, serdes, windows
 from streams.membership.protocol import SubscriptionInfo
-from streams.runtime.topology_versions import admit_versions, find_versions
+from streams.runtime.assigning.topology_versions import admit_versions, find_versions
 from streams.topology.compatibility import find_conflicts
 from streams.topology.declared import (
     DeclaredTopology,

@@ -12,6 +12,7 @@ from state.versioned import VersionedStore
 from streams import serdes
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.graph.nodes import StoreKind, StoreSpec
+from streams.runtime.assigning.internal_topics import expiry_of_changelog
 from streams.runtime.changelogs.changelog import ChangelogRange
 from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.changelogs.version_expiry import REWRITE_RECORDS_MIN
@@ -21,7 +22,6 @@ from streams.runtime.changelogs.window_expiry import (
     name_expiry_entries,
     to_metadata_entries,
 )
-from streams.runtime.internal_topics import expiry_of_changelog
 from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.runtime.tasks.stores import open_store
 from streams.runtime.tasks.task_stores import TaskStores

@@ -5,8 +5,8 @@ from __future__ import annotations
 from streams.common.topic_id_hashes import hash_topic_id
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown
+from streams.runtime.assigning.wrong_counts import explain_wrong_count
 from streams.runtime.offsets.offset_metadata import encode_metadata
-from streams.runtime.wrong_counts import explain_wrong_count
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 

@@ -10,7 +10,7 @@ import pytest
 from streams import App, Store, serdes
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.membership.protocol import RUNNING_OFFSET
-from streams.runtime.task_lags import (
+from streams.runtime.assigning.task_lags import (
     TaskChangelogs,
     combine_offsets,
     compute_lags,

@@ -20,25 +20,24 @@ from streams.errors import (
 )
 from streams.membership.connection import ConnectionLost
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
-from streams.runtime.group_assignment import (
+from streams.runtime.assigning.group_assignment import (
     build_assignments,
     describe_group,
     hash_partition_counts,
 )
-from streams.runtime.interfaces import AdminClient
-from streams.runtime.internal_topic_check import InternalTopicCheck
-from streams.runtime.internal_topics import list_changelogs, list_topic_settings
-from streams.runtime.leftover_stores import (
+from streams.runtime.assigning.internal_topic_check import InternalTopicCheck
+from streams.runtime.assigning.internal_topics import list_changelogs, list_topic_settings
+from streams.runtime.assigning.leftover_stores import (
     find_leftovers,
     format_leftover_warning,
 )
-from streams.runtime.task_lags import (
+from streams.runtime.assigning.task_lags import (
     FetchCommittedOffsets,
     TaskChangelogs,
     fetch_end_offset_sums,
     list_task_changelogs,
 )
-from streams.runtime.topology_versions import (
+from streams.runtime.assigning.topology_versions import (
     TaskNumbers,
     VersionAdmission,
     admit_versions,
@@ -46,7 +45,8 @@ from streams.runtime.topology_versions import (
     find_tasks,
     find_versions,
 )
-from streams.runtime.wrong_counts import explain_wrong_count
+from streams.runtime.assigning.wrong_counts import explain_wrong_count
+from streams.runtime.interfaces import AdminClient
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from streams.topology.compatibility import list_names

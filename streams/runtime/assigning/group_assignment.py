@@ -24,8 +24,8 @@ from coordinator.assignors.tasks import (
     assign_tasks_and_replicas,
 )
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
-from streams.runtime.task_lags import combine_offsets, compute_lags
-from streams.runtime.topology_versions import TaskNumbers
+from streams.runtime.assigning.task_lags import combine_offsets, compute_lags
+from streams.runtime.assigning.topology_versions import TaskNumbers
 from streams.settings.config import StreamsConfig
 
 

@@ -19,8 +19,8 @@ from streams.membership.protocol import (
     encode_assignment,
     encode_subscription,
 )
-from streams.runtime.assignment import StreamsPartitionAssignor
-from streams.runtime.group_assignment import hash_partition_counts
+from streams.runtime.assigning.assignment import StreamsPartitionAssignor
+from streams.runtime.assigning.group_assignment import hash_partition_counts
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from streams.topology.declared import declare_topology

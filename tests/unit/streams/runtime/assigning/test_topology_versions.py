@@ -21,8 +21,8 @@ from streams.membership.protocol import (
     encode_assignment,
     encode_subscription,
 )
-from streams.runtime.assignment import StreamsPartitionAssignor, name_task_by_topic
-from streams.runtime.topology_versions import find_versions
+from streams.runtime.assigning.assignment import StreamsPartitionAssignor, name_task_by_topic
+from streams.runtime.assigning.topology_versions import find_versions
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from streams.topology.compatibility import find_conflicts

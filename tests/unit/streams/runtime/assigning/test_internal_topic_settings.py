@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from streams.runtime.internal_topic_settings import (
+from streams.runtime.assigning.internal_topic_settings import (
     find_losing_settings,
     find_unwise_settings,
     format_alter_command,
 )
-from streams.runtime.internal_topics import LEDGER_SETTINGS, REPARTITION_SETTINGS
+from streams.runtime.assigning.internal_topics import LEDGER_SETTINGS, REPARTITION_SETTINGS
 from streams.runtime.replication import Replication
 
 COMPACT = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}

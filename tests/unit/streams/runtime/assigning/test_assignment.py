@@ -17,8 +17,8 @@ from streams.graph.nodes import (
     StoreSpec,
 )
 from streams.membership.protocol import SubscriptionInfo, decode_assignment, encode_assignment
-from streams.runtime.assignment import StreamsPartitionAssignor, check_topics
-from streams.runtime.internal_topics import changelog_settings
+from streams.runtime.assigning.assignment import StreamsPartitionAssignor, check_topics
+from streams.runtime.assigning.internal_topics import changelog_settings
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology, build_topology
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script

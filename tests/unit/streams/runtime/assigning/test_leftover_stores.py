@@ -11,7 +11,7 @@ from streams import App, Store, serdes
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
-from streams.runtime.assignment import StreamsPartitionAssignor
+from streams.runtime.assigning.assignment import StreamsPartitionAssignor
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script

@@ -12,9 +12,9 @@
       and that loses records                        inputs; if it can't be, one warning has the
                                                     command, and the application goes on
 
-Which settings these are is decided in `streams.runtime.internal_topic_settings`. A topic that was
-created just now is looked at with the inputs, since the brokers may not have heard of it yet: if
-another has created it a moment before, it has other settings.
+Which settings these are is decided in `streams.runtime.assigning.internal_topic_settings`. A topic
+that was created just now is looked at with the inputs, since the brokers may not have heard of it
+yet: if another has created it a moment before, it has other settings.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import logging
 from collections.abc import Collection, Mapping
 
 from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError
-from streams.runtime.interfaces import AdminClient
-from streams.runtime.internal_topic_settings import (
+from streams.runtime.assigning.internal_topic_settings import (
     describe_losing_settings,
     find_losing_settings,
     find_unwise_settings,
     format_alter_command,
     format_remedy,
 )
-from streams.runtime.internal_topics import find_cut_lags, list_topic_settings
+from streams.runtime.assigning.internal_topics import find_cut_lags, list_topic_settings
+from streams.runtime.interfaces import AdminClient
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from streams.topology.compatibility import list_names

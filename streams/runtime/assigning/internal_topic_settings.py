@@ -11,7 +11,7 @@ retentions grow. What would lose records of an application is **losing**, and is
     message.timestamp.type   it is LogAppendTime: windows get other times in a restore
 
 What loses records only if a broker is lost as well, or what concerns cuts alone, is **unwise**, and
-is told (`streams.runtime.internal_topic_check`):
+is told (`streams.runtime.assigning.internal_topic_check`):
 
     setting                         is unwise if
     replicas                        there are fewer than `replication_factor` says; where that is
@@ -30,7 +30,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from streams.command_lines import ADMIN_FILE
-from streams.runtime.internal_topics import COMPACTION_LAG_SETTING
+from streams.runtime.assigning.internal_topics import COMPACTION_LAG_SETTING
 from streams.runtime.replication import Replication
 
 _POLICY, _TIMESTAMP_TYPE = "cleanup.policy", "message.timestamp.type"
