@@ -41,9 +41,9 @@ from streams.runtime.acls import derive_acls, list_topic_operations
 from streams.runtime.assigning.assignment import check_topics
 from streams.runtime.assigning.internal_topics import LEDGER_SETTINGS, list_internal_topics
 from streams.runtime.clients import Admin, KafkaClientSupplier
-from streams.runtime.copied_records import RecordCopier
-from streams.runtime.global_replicas import open_replicas
-from streams.runtime.global_tables import GlobalTables
+from streams.runtime.global_tables.copied_records import RecordCopier
+from streams.runtime.global_tables.global_replicas import open_replicas
+from streams.runtime.global_tables.tables import GlobalTables
 from streams.runtime.offsets.offset_metadata import check_metadata_sizes
 from streams.runtime.restoring.progress import RestoreListener
 from streams.runtime.tasks.task_offsets import TaskOffsets, find_dormant_tasks

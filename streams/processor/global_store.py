@@ -1,6 +1,6 @@
 """Read a global table from outside of its application, or from a processor.
 
-What copies the topic is `streams.runtime.global_tables`.
+What copies the topic is `streams.runtime.global_tables.tables`.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ from streams.ledger import ledger_topic
 from streams.membership.producer_identity import ProducerIdentity
 from streams.processor.global_store import ReadOnlyGlobalStore
 from streams.runtime.assigning.assignment import StreamsPartitionAssignor
-from streams.runtime.copied_records import RecordCopier
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.global_replicas import open_replicas
-from streams.runtime.global_tables import GlobalTables
+from streams.runtime.global_tables.copied_records import RecordCopier
+from streams.runtime.global_tables.global_replicas import open_replicas
+from streams.runtime.global_tables.tables import GlobalTables
 from streams.runtime.offsets.committed_record_search import CommittedRecordSearch
 from streams.runtime.offsets.offset_reset import OffsetResetter
 from streams.runtime.offsets.repeated_writes import RepeatedWriteCheck

@@ -11,7 +11,7 @@ from streams.membership.broker_outage import BrokerOutage, IsOverdue, create_ove
 from streams.membership.connection import OpenConnection
 from streams.membership.instance_fencing import InstanceFencing
 from streams.runtime.clients import KafkaClientSupplier
-from streams.runtime.global_tables import GlobalTables
+from streams.runtime.global_tables.tables import GlobalTables
 from streams.runtime.restoring.progress import RestoreListener
 from streams.runtime.tasks.task_offsets import TaskOffsets
 from streams.settings.config import StreamsConfig

@@ -17,7 +17,7 @@ import streams.runtime.clients.admin
 import streams.runtime.clients.consumer
 import streams.runtime.clients.factory
 import streams.runtime.clients.producer
-import streams.runtime.global_replicas
+import streams.runtime.global_tables.global_replicas
 import streams.runtime.tasks.task_creator
 from coordinator.assignors.tasks import AssignmentInput
 from coordinator.errors import Code
@@ -62,7 +62,10 @@ def installed(world: RuntimeWorld) -> Iterator[None]:
         for name, modules in MADE_IN.items():
             for module in modules:
                 stack.enter_context(replaced(module, name, partial(_instead, client(kinds[name]))))
-        for opens in (streams.runtime.tasks.task_creator, streams.runtime.global_replicas):
+        for opens in (
+            streams.runtime.tasks.task_creator,
+            streams.runtime.global_tables.global_replicas,
+        ):
             stack.enter_context(replaced(opens, "RocksDisk", partial(_instead, disk)))
         stack.enter_context(
             replaced(LocalMarkers, "try_write_marker", partial(_slow_markers, world))

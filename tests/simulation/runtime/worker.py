@@ -12,9 +12,9 @@ from state.replica import TopicReplica
 from streams.errors import UserError
 from streams.membership.broker_outage import BrokerOutage
 from streams.runtime.clients import KafkaClientSupplier
-from streams.runtime.copied_records import RecordCopier
-from streams.runtime.global_replicas import open_replicas
-from streams.runtime.global_tables import GlobalTables
+from streams.runtime.global_tables.copied_records import RecordCopier
+from streams.runtime.global_tables.global_replicas import open_replicas
+from streams.runtime.global_tables.tables import GlobalTables
 from streams.runtime.offsets.offset_metadata import METADATA_BYTES_MAX
 from streams.runtime.tasks.task_offsets import TaskOffsets
 from streams.runtime.threads.assembly import create_stream_loop

@@ -10,11 +10,17 @@ from confluent_kafka import KafkaError, KafkaException
 
 from streams import App, StreamsError, dead_letter, serdes
 from streams.errors import OutcomeUnknown
-from streams.runtime.global_tables import GlobalTables
+from streams.runtime.global_tables.tables import GlobalTables
 from streams.settings.exception_handlers import ErrorContext, ExceptionHandler
 from streams.testing import TopologyTestDriver
 from tests.unit.streams.runtime.fakes import StopWhen
-from tests.unit.streams.runtime.test_global_tables import ONE, RATES, Copying, Dying, rows
+from tests.unit.streams.runtime.global_tables.test_global_tables import (
+    ONE,
+    RATES,
+    Copying,
+    Dying,
+    rows,
+)
 
 POISON = b"\xff"
 DEAD = dead_letter("dead")

@@ -18,9 +18,9 @@ from streams.connection.security import PLAINTEXT
 from streams.errors import AuthenticationError, OutcomeUnknown
 from streams.graph.nodes import GlobalTableSpec, StoreSpec
 from streams.processor.global_store import ReadOnlyGlobalStore
-from streams.runtime.added_partitions import AddedPartitionCheck
-from streams.runtime.copied_records import RecordCopier
-from streams.runtime.global_tables import GlobalTables
+from streams.runtime.global_tables.added_partitions import AddedPartitionCheck
+from streams.runtime.global_tables.copied_records import RecordCopier
+from streams.runtime.global_tables.tables import GlobalTables
 from streams.runtime.tasks.stores import create_codecs
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers
 from tests.unit.streams.runtime.fakes import (

@@ -1,4 +1,4 @@
-"""Open the copies of global tables, which `streams.runtime.global_tables` fills."""
+"""Open the copies of global tables, which `streams.runtime.global_tables.tables` fills."""
 
 from __future__ import annotations
 

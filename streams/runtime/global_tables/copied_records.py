@@ -23,7 +23,7 @@ from streams.runtime.interfaces import ProducerClient
 from streams.runtime.tasks.failures import FailureHandler
 from streams.settings.exception_handlers import ExceptionHandlers, Stage
 
-log = logging.getLogger("streams.runtime.global_tables")
+log = logging.getLogger("streams.runtime.global_tables.tables")
 
 _RETRY_S = 0.2
 _TASK_NAME = "global"

@@ -32,13 +32,13 @@ from streams.errors import BrokerUnavailable, OutcomeUnknown, StreamsError
 from streams.graph.nodes import GlobalTableSpec
 from streams.membership.broker_outage import IsOverdue, create_overdue_check
 from streams.processor.global_store import ReadOnlyGlobalStore
-from streams.runtime.added_partitions import AddedPartitionCheck
 from streams.runtime.changelogs.changelog import (
     ChangelogRange,
     find_restore_start,
     tombstone_retention_ms,
 )
-from streams.runtime.copied_records import RecordCopier
+from streams.runtime.global_tables.added_partitions import AddedPartitionCheck
+from streams.runtime.global_tables.copied_records import RecordCopier
 from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.offsets.topic_ids import TopicIdCheck, fetch_topic_id_hashes
 
