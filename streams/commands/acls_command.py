@@ -21,7 +21,7 @@ from streams.app import import_app
 from streams.command_lines import ADMIN_FILE, note_invocation
 from streams.command_options import AppArgument, ConfigFile, SettingOptions, exit_on_user_error
 from streams.errors import ConfigError
-from streams.runtime.acls import (
+from streams.runtime.access.acls import (
     Acl,
     AclOperation,
     AclResource,

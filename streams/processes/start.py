@@ -37,7 +37,7 @@ from streams.processes.garbage_collection import collect_less_often
 from streams.processes.lifecycle import ApplicationLifecycle
 from streams.processes.running import GLOBAL_THREAD, RunningApp
 from streams.processes.security_watch import SecurityWatch
-from streams.runtime.acls import derive_acls, list_topic_operations
+from streams.runtime.access.acls import derive_acls, list_topic_operations
 from streams.runtime.assigning.assignment import check_topics
 from streams.runtime.assigning.internal_topics import LEDGER_SETTINGS, list_internal_topics
 from streams.runtime.clients import Admin, KafkaClientSupplier

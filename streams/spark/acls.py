@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from streams.ledger import ledger_topic
-from streams.runtime.acls import Acl, AclList, AclOperation, AclResource
+from streams.runtime.access.acls import Acl, AclList, AclOperation, AclResource
 from streams.settings.config import StreamsConfig
 from streams.spark.source.broker_access import CLIENT_ID
 from streams.topology.build import Topology

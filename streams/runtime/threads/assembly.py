@@ -22,7 +22,7 @@ from streams.membership.producer_identity import (
     fetch_producer_identity,
 )
 from streams.membership.protocol import SubscriptionInfo
-from streams.runtime.acls import derive_acls, list_topic_operations
+from streams.runtime.access.acls import derive_acls, list_topic_operations
 from streams.runtime.assigning.assignment import StreamsPartitionAssignor, name_task_by_topic
 from streams.runtime.assigning.group_size_limits import fetch_group_size_limits
 from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from streams import App, serdes
+from streams.runtime.access.acls import Acl, derive_acls, find_topic_choosers
 from streams.runtime.access.resource_names import is_cut_group
-from streams.runtime.acls import Acl, derive_acls, find_topic_choosers
 from streams.runtime.threads.producers import TaskProducers
 from streams.spark.acls import derive_reader_acls
 from streams.spark.cuts.application_topics import list_app_topics
