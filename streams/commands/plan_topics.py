@@ -26,8 +26,8 @@ from streams.runtime.assigning.internal_topic_settings import (
     format_remedy,
 )
 from streams.runtime.assigning.internal_topics import find_cut_lags, list_topic_settings
-from streams.runtime.interfaces import AdminClient
-from streams.runtime.replication import Replication
+from streams.runtime.clients.interfaces import AdminClient
+from streams.runtime.clients.replication import Replication
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 

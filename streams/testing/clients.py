@@ -1,4 +1,4 @@
-"""Implement the clients of `streams.runtime.interfaces` on a cluster in memory."""
+"""Implement the clients of `streams.runtime.clients.interfaces` on a cluster in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import TaskMigrated, UnknownTopic
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
-from streams.runtime.replication import Replication
+from streams.runtime.clients.replication import Replication
 from streams.testing.cluster import InMemoryCluster, InMemoryTransaction, Message
 from streams.testing.produce_arguments import check_header, encode_argument
 from streams.testing.record_order import RecordOrder

@@ -46,7 +46,7 @@ from streams.runtime.assigning.topology_versions import (
     find_versions,
 )
 from streams.runtime.assigning.wrong_counts import explain_wrong_count
-from streams.runtime.interfaces import AdminClient
+from streams.runtime.clients.interfaces import AdminClient
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from streams.topology.compatibility import list_names

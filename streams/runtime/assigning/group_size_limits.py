@@ -6,7 +6,7 @@ import logging
 
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.membership.group_record import RECORD_BYTES_MAX, REQUEST_BYTES_MAX, GroupSizeLimits
-from streams.runtime.interfaces import AdminClient
+from streams.runtime.clients.interfaces import AdminClient
 
 log = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from streams.runtime.assigning.internal_topic_settings import (
     format_remedy,
 )
 from streams.runtime.assigning.internal_topics import find_cut_lags, list_topic_settings
-from streams.runtime.interfaces import AdminClient
+from streams.runtime.clients.interfaces import AdminClient
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from streams.topology.compatibility import list_names

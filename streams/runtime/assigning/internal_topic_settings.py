@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from streams.command_lines import ADMIN_FILE
 from streams.runtime.assigning.internal_topics import COMPACTION_LAG_SETTING
-from streams.runtime.replication import Replication
+from streams.runtime.clients.replication import Replication
 
 _POLICY, _TIMESTAMP_TYPE = "cleanup.policy", "message.timestamp.type"
 _RETENTIONS = ("retention.ms", "retention.bytes")

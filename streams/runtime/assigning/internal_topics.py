@@ -30,7 +30,7 @@ from __future__ import annotations
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.ledger import ledger_topic
 from streams.runtime.changelogs.changelog import ChangelogExpiry
-from streams.runtime.missing_topics import InternalKind
+from streams.runtime.clients.missing_topics import InternalKind
 from streams.topology.build import Topology
 
 _CREATE_TIME = {"message.timestamp.type": "CreateTime"}

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.membership.protocol import RUNNING_OFFSET
-from streams.runtime.interfaces import AdminClient
+from streams.runtime.clients.interfaces import AdminClient
 from streams.topology.declared import DeclaredSubtopology
 
 FetchCommittedOffsets = Callable[[Sequence[Partition]], CommittedOffsets]

@@ -14,7 +14,7 @@ from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.membership.connection import ConnectionLost
 from streams.runtime.assigning.task_lags import FetchCommittedOffsets
-from streams.runtime.interfaces import AdminClient
+from streams.runtime.clients.interfaces import AdminClient
 from streams.runtime.offsets.offset_metadata import decode_metadata
 from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
 from streams.topology.compatibility import list_names

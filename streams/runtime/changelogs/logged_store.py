@@ -19,7 +19,7 @@ from streams.runtime.changelogs.window_expiry import WindowExpiry
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.clients.delivered_offsets import add_offset_tracking
 from streams.runtime.clients.errors import ChangeTooLarge, is_too_large
-from streams.runtime.interfaces import ProducerClient
+from streams.runtime.clients.interfaces import ProducerClient
 
 _LARGE_BYTES = 500_000
 """From this size on a change is described where a changelog can't be written."""

@@ -33,8 +33,8 @@ from streams.runtime.clients.errors import (
     log,
     translate_client_error,
 )
+from streams.runtime.clients.replication import Replication
 from streams.runtime.clients.retrying import call_with_retries
-from streams.runtime.replication import Replication
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
-from streams.runtime.replication import Replication
+from streams.runtime.clients.replication import Replication
 
 
 class Right(NamedTuple):

@@ -15,9 +15,9 @@ from streams.runtime.clients.admin import Admin
 from streams.runtime.clients.cluster_admin import ClusterAdmin
 from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import create_client
+from streams.runtime.clients.missing_topics import InternalKind
 from streams.runtime.clients.producer import StreamsProducer
 from streams.runtime.clients.topic_reader import TopicRecordReader
-from streams.runtime.missing_topics import InternalKind
 
 if TYPE_CHECKING:
     from streams.settings.config import StreamsConfig

@@ -33,8 +33,8 @@ from streams.runtime.clients.errors import (
     with_topic_ids_logged,
 )
 from streams.runtime.clients.group_metadata import read_group_of_metadata
+from streams.runtime.clients.missing_topics import InternalKind, explain_missing_topics
 from streams.runtime.clients.refusable_call import call_while_usable
-from streams.runtime.missing_topics import InternalKind, explain_missing_topics
 
 if TYPE_CHECKING:
     from streams.membership.producer_identity import ProducerIdentity

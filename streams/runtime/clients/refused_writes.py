@@ -47,6 +47,7 @@ from streams.runtime.clients.errors import (
     explain_refusal,
     translate_client_error,
 )
+from streams.runtime.clients.interfaces import ProducerClient
 from streams.runtime.clients.topic_limits import (
     MESSAGE_BYTES_MAX_DEFAULT,
     FetchTopicLimits,
@@ -54,7 +55,6 @@ from streams.runtime.clients.topic_limits import (
     find_change_limit,
     has_no_known_limits,
 )
-from streams.runtime.interfaces import ProducerClient
 
 QUIET_MS = 10_000
 """How long records are written one by one after the last refusal, by the wall clock."""

@@ -18,8 +18,8 @@ from streams.errors import BrokerUnavailable, OutcomeUnknown, SerdeError, Stream
 from streams.graph.nodes import GlobalTableSpec
 from streams.membership.broker_outage import IsOverdue, create_overdue_check
 from streams.runtime.clients import translate_delivery_error
+from streams.runtime.clients.interfaces import ProducerClient
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.interfaces import ProducerClient
 from streams.runtime.tasks.failures import FailureHandler
 from streams.settings.exception_handlers import ExceptionHandlers, Stage
 

@@ -37,9 +37,9 @@ from streams.runtime.changelogs.changelog import (
     find_restore_start,
     tombstone_retention_ms,
 )
+from streams.runtime.clients.interfaces import AdminClient, ConsumerClient
 from streams.runtime.global_tables.added_partitions import AddedPartitionCheck
 from streams.runtime.global_tables.copied_records import RecordCopier
-from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.offsets.topic_ids import TopicIdCheck, fetch_topic_id_hashes
 
 log = logging.getLogger(__name__)

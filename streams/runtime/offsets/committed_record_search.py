@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from streams.common.host import Host
 from streams.common.topic_partitions import Partition
-from streams.runtime.interfaces import AdminClient, ConsumerClient
+from streams.runtime.clients.interfaces import AdminClient, ConsumerClient
 
 _POLL_WAIT_S = 0.05
 _TIME_MAX_S = 2.0

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping
 from streams.common.host import Host
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import PositionRefused
-from streams.runtime.interfaces import AdminClient
+from streams.runtime.clients.interfaces import AdminClient
 from streams.runtime.offsets.first_starts import Beginning, FirstStarts, log_beginning
 from streams.runtime.offsets.offset_metadata import FirstStart, OffsetMetadata
 from streams.runtime.offsets.offset_refusals import (

@@ -40,7 +40,7 @@ from typing import NamedTuple
 from streams.common.topic_partitions import NO_TIME, CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, PositionRefused
 from streams.membership.connection import ConnectionLost
-from streams.runtime.interfaces import AdminClient
+from streams.runtime.clients.interfaces import AdminClient
 from streams.runtime.offsets.committed_record_search import CommittedRecordSearch
 from streams.runtime.offsets.offset_metadata import (
     OffsetMetadata,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from streams.common.topic_id_hashes import hash_topic_ids
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown
-from streams.runtime.interfaces import AdminClient, ConsumerClient
+from streams.runtime.clients.interfaces import AdminClient, ConsumerClient
 from streams.runtime.offsets.offset_metadata import decode_metadata
 
 log = logging.getLogger(__name__)

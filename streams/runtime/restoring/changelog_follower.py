@@ -41,7 +41,7 @@ from streams.runtime.changelogs.changelog import (
     are_tombstones_expired,
 )
 from streams.runtime.changelogs.logged_store import LoggedStore
-from streams.runtime.interfaces import AdminClient, ConsumerClient
+from streams.runtime.clients.interfaces import AdminClient, ConsumerClient
 from streams.runtime.restoring.followed_ranges import FollowedRangeFetcher
 from streams.runtime.restoring.progress import (
     RestoreListener,

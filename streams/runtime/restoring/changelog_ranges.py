@@ -10,7 +10,7 @@ from streams.errors import BrokerUnavailable, OutcomeUnknown
 from streams.membership.broker_outage import IsOverdue, create_overdue_check
 from streams.runtime.changelogs.changelog import ChangelogRange, tombstone_retention_ms
 from streams.runtime.changelogs.logged_store import LoggedStore
-from streams.runtime.interfaces import AdminClient
+from streams.runtime.clients.interfaces import AdminClient
 
 log = logging.getLogger(__name__)
 

@@ -39,7 +39,7 @@ from streams.runtime.changelogs.changelog import (
     find_source_restore_start,
 )
 from streams.runtime.changelogs.logged_store import LoggedStore
-from streams.runtime.interfaces import AdminClient, ConsumerClient
+from streams.runtime.clients.interfaces import AdminClient, ConsumerClient
 from streams.runtime.restoring.changelog_ranges import ChangelogRangeFetcher
 from streams.runtime.restoring.progress import RestoreListener, RestoreProgress, notify_listener
 from streams.runtime.restoring.restoration import (

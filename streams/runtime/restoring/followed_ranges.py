@@ -24,7 +24,7 @@ from streams.runtime.changelogs.changelog import (
     find_source_restore_start,
 )
 from streams.runtime.changelogs.logged_store import LoggedStore
-from streams.runtime.interfaces import AdminClient
+from streams.runtime.clients.interfaces import AdminClient
 from streams.runtime.restoring.changelog_ranges import ChangelogRangeFetcher
 from streams.runtime.restoring.restoration import Restorable
 from streams.topology.compatibility import list_names

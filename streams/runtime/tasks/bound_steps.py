@@ -15,7 +15,7 @@ from state.transaction import raise_no_record
 from streams.common.topic_partitions import Partition
 from streams.errors import ValueRefused
 from streams.operators.uncommitted_results import estimate_messages_bytes
-from streams.runtime.interfaces import FlowControl
+from streams.runtime.clients.interfaces import FlowControl
 from streams.runtime.tasks.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
 from streams.runtime.tasks.early_serialization import EarlySerialization
 from streams.runtime.tasks.partition_group import (

@@ -21,8 +21,8 @@ from streams.errors import (
 from streams.graph.nodes import StepStreamTime, TaskObserver
 from streams.processor.global_store import ReadOnlyGlobalStore
 from streams.runtime.clients.errors import RecordRefused
+from streams.runtime.clients.interfaces import ProducerClient
 from streams.runtime.clients.refused_writes import RefusedWrites
-from streams.runtime.interfaces import ProducerClient
 from streams.runtime.tasks.early_serialization import EarlySerialization
 from streams.runtime.tasks.failures import RECOVERY_ERRORS, FailureHandler
 from streams.runtime.tasks.punctuation import TaskPunctuations

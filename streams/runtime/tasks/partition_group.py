@@ -22,7 +22,7 @@ from heapq import heappop, heappush, heapreplace
 from typing import Any, NamedTuple, Protocol
 
 from streams.common.topic_partitions import NO_TIME, Partition
-from streams.runtime.interfaces import FlowControl
+from streams.runtime.clients.interfaces import FlowControl
 
 RecordReceiver = Callable[[Any], None]
 RecordRun = tuple[RecordReceiver, Sequence[Any]]

@@ -43,8 +43,8 @@ from streams.common.host import Clocks
 from streams.common.topic_partitions import NO_TIME, OffsetAndMetadata, Partition
 from streams.graph.nodes import StepStreamTime, TaskObserver
 from streams.runtime.changelogs.window_expiry import ExpiredRecords
+from streams.runtime.clients.interfaces import FlowControl, ProducerClient
 from streams.runtime.clients.refused_writes import RefusedWrites
-from streams.runtime.interfaces import FlowControl, ProducerClient
 from streams.runtime.offsets.offset_metadata import (
     METADATA_BYTES_MAX,
     FirstStart,

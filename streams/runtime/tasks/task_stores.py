@@ -30,7 +30,7 @@ from streams.runtime.changelogs.window_expiry import (
     read_window_expiry,
     to_metadata_entries,
 )
-from streams.runtime.interfaces import ProducerClient
+from streams.runtime.clients.interfaces import ProducerClient
 from streams.runtime.offsets.offset_metadata import OffsetMetadata, decode_metadata
 
 log = logging.getLogger(__name__)

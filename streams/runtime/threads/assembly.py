@@ -26,9 +26,9 @@ from streams.runtime.access.acls import derive_acls, list_topic_operations
 from streams.runtime.assigning.assignment import StreamsPartitionAssignor, name_task_by_topic
 from streams.runtime.assigning.group_size_limits import fetch_group_size_limits
 from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier
+from streams.runtime.clients.interfaces import ProducerClient
 from streams.runtime.clients.topic_limits import MESSAGE_BYTES_MAX_DEFAULT, create_limit_lookup
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.interfaces import ProducerClient
 from streams.runtime.offsets.committed_record_search import CommittedRecordSearch
 from streams.runtime.offsets.offset_reset import OffsetResetter
 from streams.runtime.offsets.repeated_writes import RepeatedWriteCheck

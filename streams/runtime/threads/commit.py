@@ -28,8 +28,8 @@ from streams.errors import (
 from streams.membership.connection import ConnectionLost
 from streams.runtime.changelogs.window_expiry import ExpiredRecords
 from streams.runtime.clients.errors import ChangeTooLarge
+from streams.runtime.clients.interfaces import AdminClient, ConsumerClient, ProducerClient
 from streams.runtime.clients.refused_writes import RefusedWrites
-from streams.runtime.interfaces import AdminClient, ConsumerClient, ProducerClient
 from streams.runtime.tasks.task import Task
 from streams.runtime.threads.ledger_writer import LedgerWriter
 from streams.runtime.threads.producers import TaskProducers

@@ -14,7 +14,7 @@ from streams.ledger import LedgerTransaction, encode_order, encode_transaction
 from streams.membership.connection import ConnectionLost
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.clients import translate_produce_error
-from streams.runtime.interfaces import ProducerClient
+from streams.runtime.clients.interfaces import ProducerClient
 from streams.runtime.tasks.task import Task
 
 _PARTITION = 0

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from streams.common.host import Host
-from streams.runtime.interfaces import ConsumerClient
+from streams.runtime.clients.interfaces import ConsumerClient
 from streams.runtime.tasks.task import Task, TaskState
 from streams.runtime.threads.producers import TaskProducers
 

@@ -30,7 +30,7 @@ from typing import NamedTuple, Protocol
 from streams.common.host import Host, SpawnedThread
 from streams.errors import BrokerUnavailable, OutcomeUnknown, StreamsError
 from streams.membership.broker_outage import IsOverdue, create_overdue_check
-from streams.runtime.interfaces import ProducerClient
+from streams.runtime.clients.interfaces import ProducerClient
 
 log = logging.getLogger(__name__)
 

@@ -27,13 +27,13 @@ from streams.runtime.access.resource_names import (
     WITHOUT_TRANSACTIONS,
     transactional_id_prefix,
 )
+from streams.runtime.clients.interfaces import ProducerClient
 from streams.runtime.clients.refused_writes import RefusedWrites
 from streams.runtime.clients.topic_limits import (
     MESSAGE_BYTES_MAX_DEFAULT,
     FetchTopicLimits,
     has_no_known_limits,
 )
-from streams.runtime.interfaces import ProducerClient
 from streams.runtime.tasks.task import Task
 from streams.runtime.threads.producer_creation import CreateProducer, ProducerCreations
 

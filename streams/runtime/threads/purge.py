@@ -29,7 +29,7 @@ from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata,
 from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.runtime.access.resource_names import cut_group_prefix, is_cut_group
-from streams.runtime.interfaces import AdminClient
+from streams.runtime.clients.interfaces import AdminClient
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from streams.common.host import Host
 from streams.common.topic_partitions import Partition
+from streams.runtime.clients.interfaces import ConsumerClient
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.interfaces import ConsumerClient
 from streams.runtime.tasks.failures import RECOVERY_ERRORS
 from streams.runtime.tasks.key_placement import KeyPlacementCheck
 from streams.runtime.tasks.recovery import to_recovery_error

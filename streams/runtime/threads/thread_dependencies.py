@@ -12,8 +12,8 @@ from streams.membership.broker_outage import BrokerOutage
 from streams.membership.group_member import GroupMember
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.changelogs.window_expiry import ExpiredRecords
+from streams.runtime.clients.interfaces import AdminClient, ConsumerClient
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.offsets.offset_reset import OffsetResetter
 from streams.runtime.restoring.restorer import Restorer
 from streams.runtime.tasks.partition_group import RecordOrderSettings

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
-from streams.runtime.interfaces import AdminClient
-from streams.runtime.replication import Replication
+from streams.runtime.clients.interfaces import AdminClient
+from streams.runtime.clients.replication import Replication
 from tests.simulation.rebalances.topologies import STORES, list_tasks
 from tests.simulation.runtime.process import Process
 from tests.simulation.runtime.topologies import changelog_of

@@ -10,7 +10,7 @@ from streams import App, serdes
 from streams.commands.plan_topics import TopicOutcome, list_review_lines, review_internal_topics
 from streams.errors import AuthorizationError, OutcomeUnknown
 from streams.runtime.assigning.internal_topics import REPARTITION_SETTINGS
-from streams.runtime.replication import Replication
+from streams.runtime.clients.replication import Replication
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 

@@ -18,7 +18,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import TaskMigrated, WriteRefused
 from streams.membership.group_member import Membership, MembershipSignal
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
-from streams.runtime.replication import Replication
+from streams.runtime.clients.replication import Replication
 from streams.runtime.restoring.changelog_follower import ChangelogFollower
 from streams.testing.clients import InMemoryAdmin, InMemoryConsumer, InMemoryProducer
 from streams.testing.cluster import Message

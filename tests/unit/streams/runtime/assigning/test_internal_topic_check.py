@@ -11,7 +11,7 @@ from streams import App, serdes
 from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError
 from streams.membership.protocol import SubscriptionInfo
 from streams.runtime.assigning.assignment import StreamsPartitionAssignor
-from streams.runtime.replication import Replication
+from streams.runtime.clients.replication import Replication
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 

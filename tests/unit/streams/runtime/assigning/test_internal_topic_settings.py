@@ -10,7 +10,7 @@ from streams.runtime.assigning.internal_topic_settings import (
     format_alter_command,
 )
 from streams.runtime.assigning.internal_topics import LEDGER_SETTINGS, REPARTITION_SETTINGS
-from streams.runtime.replication import Replication
+from streams.runtime.clients.replication import Replication
 
 COMPACT = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 WINDOWS = COMPACT | {"cleanup.policy": "compact,delete", "retention.ms": "-1"}

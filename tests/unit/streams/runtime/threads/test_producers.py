@@ -8,7 +8,7 @@ import pytest
 
 from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
-from streams.runtime.interfaces import ProducerClient
+from streams.runtime.clients.interfaces import ProducerClient
 from streams.runtime.threads.producer_creation import RequireWanted
 from streams.runtime.threads.producers import TaskProducers
 from tests.unit.streams.runtime.fakes import Clock, FakeProducer, Script

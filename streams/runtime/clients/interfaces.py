@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
-from streams.runtime.replication import Replication
+from streams.runtime.clients.replication import Replication
 
 
 class FlowControl(Protocol):

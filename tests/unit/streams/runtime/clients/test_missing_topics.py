@@ -7,7 +7,7 @@ import pytest
 from streams import App, serdes
 from streams.commands.internal_topics import find_names_of_internal_topics
 from streams.runtime.assigning.internal_topics import list_internal_topics
-from streams.runtime.missing_topics import InternalKind, explain_missing_topics
+from streams.runtime.clients.missing_topics import InternalKind, explain_missing_topics
 
 CHANGELOG, REPARTITION, LEDGER = "a-c-changelog", "a-c-repartition", "a-ledger"
 INTERNAL = {
