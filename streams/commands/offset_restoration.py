@@ -1,8 +1,8 @@
 """Plan which offsets `millrace group restore-offsets` commits, and what proves each.
 
 All inputs of all tasks are looked at, those of tasks without stores too: what they read again they
-write again, into repartition topics on which other tasks' state rests. Where a task's input gets an
-offset, all of its offsets get new metadata (`streams.commands.restored_metadata`).
+write again, into repartition topics on which other tasks' state rests. Where an input gets an
+offset, all offsets of its task get new metadata (`restored_metadata`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ from streams.runtime.offsets.offset_refusals import (
 from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
 from streams.runtime.tasks.offset_proof import is_lost
 from streams.settings.offset_reset import STOP_WORDS
-
-_OUT_OF_RANGE = "offset_out_of_range"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +162,8 @@ class Restoration:
     def _has_begun(self) -> bool:
         """Return whether something is there that the application has read or written."""
         inputs = {p for task in self._tasks for p in task.partitions}
-        held = [self._committed[p] for p in inputs if p in self._committed]
-        texts = [each.metadata for each in held if has_metadata_of_streams(each.metadata)]
-        if not all(decode_metadata(text).is_reset for text in texts):
+        texts = [self._committed[p].metadata for p in inputs if p in self._committed]
+        if not all(decode_metadata(t).is_reset for t in texts if has_metadata_of_streams(t)):
             return True
         own = {p for p in inputs if p.topic in self._topology.repartition_topics}
         own |= {p for task in self._tasks for p in task.changelogs.values()}
@@ -180,7 +177,7 @@ class Restoration:
 
     def _is_stopped_by_new_topic(self, partition: Partition) -> bool:
         """Return whether a start refuses an input that was made again, and decides nothing."""
-        stops = self._app.config.offset_out_of_range == STOP_WORDS[_OUT_OF_RANGE]
+        stops = self._app.config.offset_out_of_range == STOP_WORDS["offset_out_of_range"]
         return stops or partition.topic in self._topology.repartition_topics
 
     def _complete_task(

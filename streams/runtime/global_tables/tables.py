@@ -4,8 +4,8 @@ One thread of the worker copies what is committed, as it comes; the stream threa
 there that was there at the start, and read without waiting from then on. So what a record finds
 depends on when it is processed, as in Kafka Streams: a global table takes part in no transaction.
 
-A copy on disk goes on where it stopped. It is made anew where it could lie: by the same rules as a
-store and its changelog (`runtime.changelog`), since a topic that is compacted forgets deletions.
+A copy on disk goes on where it stopped. It is made anew where it may have missed writes, by a
+store's rules (`changelogs.changelog`): a topic that is compacted forgets deletions.
 Where the topic is made again while it is copied, nothing of the new one is copied, and the worker
 ends: a table that is copied anew beside tasks that read it would miss rows.
 Source: GlobalStreamThread, GlobalStateManagerImpl.
@@ -44,10 +44,7 @@ from streams.runtime.offsets.topic_ids import TopicIdCheck, fetch_topic_id_hashe
 
 log = logging.getLogger(__name__)
 
-_RECORDS_MAX = 10_000
-_WAIT_S = 0.1
-_RETRY_S = 0.2
-_REPORT_EVERY_S = 5.0
+_RECORDS_MAX, _WAIT_S, _RETRY_S, _REPORT_EVERY_S = 10_000, 0.1, 0.2, 5.0
 
 
 class GlobalTables:

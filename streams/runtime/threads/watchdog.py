@@ -191,8 +191,8 @@ def describe_activity(activity: ThreadActivity, now_s: float) -> str:
             return f"has been in {activity.function_name} {seconds}"
 
 
-_RUNTIME_PATH = os.path.dirname(__file__) + os.sep
-_STREAMS_PATH = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_RUNTIME_PATH = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_STREAMS_PATH = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 _STATE_PATH = os.path.dirname(state.__file__) + os.sep
 _COMMON_PATH = _STREAMS_PATH + "common" + os.sep  # the runtime's clocks, locks and threads
 _BROKER_PATHS = (_RUNTIME_PATH + "clients" + os.sep, _STREAMS_PATH + "membership" + os.sep)
