@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from streams.graph.nodes import Binding, ForwardRecord, Operator
+from streams.operators.unfinished_calls import refuse_unfinished_call
 
 
 def filter_records(predicate: Callable[[Any, Any], object]) -> Operator:
@@ -17,6 +18,8 @@ def filter_records(predicate: Callable[[Any, Any], object]) -> Operator:
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
                 kept = predicate(key, value)
+                if kept is not True and kept is not False:
+                    refuse_unfinished_call(kept)
             except Exception as error:
                 failed(error, key, value)
                 return
@@ -37,6 +40,8 @@ def filter_not_records(predicate: Callable[[Any, Any], object]) -> Operator:
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
                 dropped = predicate(key, value)
+                if dropped is not True and dropped is not False:
+                    refuse_unfinished_call(dropped)
             except Exception as error:
                 failed(error, key, value)
                 return

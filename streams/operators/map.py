@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from streams.graph.nodes import Binding, ForwardRecord, Operator
+from streams.operators.unfinished_calls import check_first_result
 
 
 def map_pairs(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
@@ -47,10 +48,17 @@ def map_values(mapper: Callable[[Any], Any]) -> Operator:
 
     def bind_operator(binding: Binding) -> ForwardRecord:
         downstream, failed = binding.downstream, binding.handle_failure
+        call: Callable[..., Any] = mapper
+
+        def use_unchecked() -> None:
+            nonlocal call
+            call = mapper
+
+        call = check_first_result(mapper, use_unchecked)
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
-                new_value = mapper(value)
+                new_value = call(value)
             except Exception as error:
                 failed(error, key, value)
                 return
@@ -66,10 +74,17 @@ def map_keys(mapper: Callable[[Any, Any], Any]) -> Operator:
 
     def bind_operator(binding: Binding) -> ForwardRecord:
         downstream, failed = binding.downstream, binding.handle_failure
+        call: Callable[..., Any] = mapper
+
+        def use_unchecked() -> None:
+            nonlocal call
+            call = mapper
+
+        call = check_first_result(mapper, use_unchecked)
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
-                new_key = mapper(key, value)
+                new_key = call(key, value)
             except Exception as error:
                 failed(error, key, value)
                 return

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from streams.graph.nodes import Binding, ForwardRecord, Operator
+from streams.operators.unfinished_calls import refuse_unfinished_call
 
 
 def peek_records(action: Callable[[Any, Any], object]) -> Operator:
@@ -16,7 +17,9 @@ def peek_records(action: Callable[[Any, Any], object]) -> Operator:
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
-                action(key, value)
+                result = action(key, value)
+                if result is not None:
+                    refuse_unfinished_call(result)
             except Exception as error:
                 failed(error, key, value)
                 return

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from state.shown_values import read_repr
 from streams.errors import StreamsError
 from streams.graph.nodes import Binding, ForwardRecord, Operator
+from streams.operators.unfinished_calls import refuse_unfinished_call
 from streams.processor.context import FixedKeyContext, ProcessorContext
 from streams.processor.processor import Processor
 from streams.processor.record import Record
@@ -30,7 +31,11 @@ def process_records(create_processor: ProcessorFactory, store_names: Collection[
         def hand_to_processor(key: Any, value: Any, timestamp_ms: int) -> None:
             context.record_timestamp_ms = timestamp_ms
             try:
-                process(Record.from_message(key, value, timestamp_ms, context.message))
+                result: Any = process(
+                    Record.from_message(key, value, timestamp_ms, context.message)
+                )
+                if result is not None:
+                    refuse_unfinished_call(result)
             except Exception as error:
                 failed(error, key, value)
 
@@ -53,7 +58,11 @@ def process_values(create_processor: ProcessorFactory, store_names: Collection[s
             context.record_timestamp_ms = timestamp_ms
             fixed_key_context.key = key
             try:
-                process(Record.from_message(key, value, timestamp_ms, context.message))
+                result: Any = process(
+                    Record.from_message(key, value, timestamp_ms, context.message)
+                )
+                if result is not None:
+                    refuse_unfinished_call(result)
             except Exception as error:
                 failed(error, key, value)
 

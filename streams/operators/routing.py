@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from streams.graph.nodes import Binding, ForwardRecord, Operator
+from streams.operators.unfinished_calls import refuse_unfinished_call
 
 
 def forward_unchanged(binding: Binding) -> ForwardRecord:
@@ -30,7 +31,10 @@ def split_records(
             try:
                 chosen = default_branch
                 for predicate, way in branches:
-                    if predicate(key, value):
+                    accepted = predicate(key, value)
+                    if accepted is not True and accepted is not False:
+                        refuse_unfinished_call(accepted)
+                    if accepted:
                         chosen = way
                         break
             except Exception as error:

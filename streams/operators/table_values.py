@@ -14,6 +14,7 @@ from streams.graph.nodes import Binding, ForwardUpdate, Operator
 from streams.graph.views import DerivedView, TableView
 from streams.operators.copies import create_copier_into
 from streams.operators.materialize import create_value_writer
+from streams.operators.unfinished_calls import check_first_result, refuse_unfinished_call
 
 ComputeValue = Callable[[Any, Any], Any]
 """Takes key and value of a row; returns this table's value or None. The value is never None."""
@@ -23,7 +24,10 @@ def compute_filtered(predicate: Callable[[Any, Any], object]) -> ComputeValue:
     """Return a function that returns a row's value if the predicate is true, else None."""
 
     def filter_value(key: Any, value: Any) -> Any:
-        return value if predicate(key, value) else None
+        kept = predicate(key, value)
+        if kept is not True and kept is not False:
+            refuse_unfinished_call(kept)
+        return value if kept else None
 
     return filter_value
 
@@ -32,16 +36,26 @@ def compute_filtered_not(predicate: Callable[[Any, Any], object]) -> ComputeValu
     """Return a function that returns a row's value if the predicate is false, else None."""
 
     def filter_not_value(key: Any, value: Any) -> Any:
-        return None if predicate(key, value) else value
+        dropped = predicate(key, value)
+        if dropped is not True and dropped is not False:
+            refuse_unfinished_call(dropped)
+        return None if dropped else value
 
     return filter_not_value
 
 
 def compute_mapped(mapper: Callable[[Any], Any]) -> ComputeValue:
     """Return a function that returns the mapper's result for a row's value."""
+    call: Callable[..., Any] = mapper
+
+    def use_unchecked() -> None:
+        nonlocal call
+        call = mapper
+
+    call = check_first_result(mapper, use_unchecked)
 
     def map_value(key: Any, value: Any) -> Any:
-        return mapper(value)
+        return call(value)
 
     return map_value
 

@@ -30,6 +30,9 @@ class Record(Generic[K, V]):
 
     `topic` is None, and `partition` and `offset` are -1, as in Kafka Streams, for a record that was
     created and not read: by a punctuation, or as the result of a commit.
+
+    Raises: ValueError for a timestamp that is negative or has more than 64 bits, TypeError for one
+    that is no whole number, as `with_timestamp`.
     """
 
     __slots__ = ("key", "own_headers", "source_message", "timestamp_ms", "value")
@@ -43,6 +46,7 @@ class Record(Generic[K, V]):
     ) -> None:
         self.key = key
         self.value = value
+        check_record_time(timestamp_ms)
         self.timestamp_ms = timestamp_ms
         self.source_message: Any = None
         """The message that the record came with."""
@@ -96,15 +100,7 @@ class Record(Generic[K, V]):
         Also if it has more than 64 bits, and TypeError if it is no whole number. Kafka Streams
         raises an error for a negative one, too.
         """
-        try:
-            is_time = 0 <= index(timestamp_ms) <= _TIME_MAX_MS
-        except TypeError:
-            raise TypeError(
-                f"a record's timestamp is a whole number of milliseconds, not {timestamp_ms!r:.100}"
-            ) from None
-        if not is_time:
-            why = "be negative" if timestamp_ms < 0 else "have more than 64 bits"
-            raise ValueError(f"a record's timestamp can't {why}: {timestamp_ms}")
+        check_record_time(timestamp_ms)
         return _record_from_message(
             self.key, self.value, timestamp_ms, self.source_message, self.own_headers
         )
@@ -130,6 +126,19 @@ class Record(Generic[K, V]):
     def __repr__(self) -> str:
         where = f" from {self.topic}[{self.partition}]@{self.offset}" if self.topic else ""
         return f"<Record {self.key!r}: {self.value!r} at {self.timestamp_ms}{where}>"
+
+
+def check_record_time(timestamp_ms: int) -> None:
+    """Raise ValueError for a time that no record can have, TypeError for no whole number."""
+    try:
+        is_time = 0 <= index(timestamp_ms) <= _TIME_MAX_MS
+    except TypeError:
+        raise TypeError(
+            f"a record's timestamp is a whole number of milliseconds, not {timestamp_ms!r:.100}"
+        ) from None
+    if not is_time:
+        why = "be negative" if timestamp_ms < 0 else "have more than 64 bits"
+        raise ValueError(f"a record's timestamp can't {why}: {timestamp_ms}")
 
 
 def to_headers(headers: GivenHeaders) -> Headers:

@@ -29,3 +29,5 @@ def test_another_time_is_refused_where_it_is_given(
 ) -> None:
     with pytest.raises(error, match=message):
         Record("k", "v", 5).with_timestamp(time_ms)
+    with pytest.raises(error, match=message):
+        Record("k", "v", time_ms)
