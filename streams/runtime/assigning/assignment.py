@@ -26,11 +26,12 @@ from streams.runtime.assigning.group_assignment import (
     hash_partition_counts,
 )
 from streams.runtime.assigning.internal_topic_check import InternalTopicCheck
-from streams.runtime.assigning.internal_topics import list_changelogs, list_topic_settings
+from streams.runtime.assigning.internal_topics import list_topic_settings
 from streams.runtime.assigning.leftover_stores import (
     find_leftovers,
     format_leftover_warning,
 )
+from streams.runtime.assigning.lost_topics import check_internal_counts, derive_internal_counts
 from streams.runtime.assigning.task_lags import (
     FetchCommittedOffsets,
     TaskChangelogs,
@@ -45,7 +46,6 @@ from streams.runtime.assigning.topology_versions import (
     find_tasks,
     find_versions,
 )
-from streams.runtime.assigning.wrong_counts import explain_wrong_count
 from streams.runtime.clients.interfaces import AdminClient
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
@@ -340,24 +340,10 @@ class StreamsPartitionAssignor:
         look like leftovers of this one's.
         """
         topology = self._topology
-        wanted = {topic: source_counts[topic] for topic in topology.repartition_topics}
-        for sub in topology.subtopologies:
-            for store in (s for s in sub.stores if s.logged and s.source_topic is None):
-                changelog = topology.restore_topic_of(store.name)
-                wanted[changelog] = max(source_counts[topic] for topic in sub.sources)
-        for topic, partitions in wanted.items():
-            if existing_counts.get(topic, partitions) != partitions:
-                spec = list_changelogs(topology).get(topic)
-                raise StreamsError(
-                    explain_wrong_count(
-                        topic,
-                        (existing_counts[topic], partitions),
-                        self._require_input_counts(existing_counts),
-                        None if spec is None else spec.name,
-                        self._admin,
-                        self._fetch_committed_offsets,
-                    )
-                )
+        wanted = derive_internal_counts(topology, source_counts)
+        check_internal_counts(
+            topology, existing_counts, wanted, self._admin, self._fetch_committed_offsets
+        )
         new = {topic: count for topic, count in wanted.items() if topic not in existing_counts}
         if is_only_version:
             self._warn_of_leftovers(new, existing_counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from streams.common.host import Host
 from streams.common.topic_partitions import Partition
@@ -22,7 +23,8 @@ class ChangelogRangeFetcher:
     """Fetches the ranges of changelogs, and waits between attempts while no broker answers.
 
     `name` names the restore in messages. `timeout_ms` is how long requests may fail before
-    BrokerUnavailable is raised; infinite for one that waits for ever.
+    BrokerUnavailable is raised; infinite for one that waits for ever. `check_topics` is called
+    after each fetch that failed, and raises the reason where that won't pass.
     """
 
     def __init__(
@@ -33,12 +35,14 @@ class ChangelogRangeFetcher:
         *,
         timeout_ms: float,
         is_overdue: IsOverdue | None = None,
+        check_topics: Callable[[], None] = lambda: None,
     ) -> None:
         self._name = name
         self._admin = admin
         self._host = host
         self._timeout_s = timeout_ms / 1000
         self._is_overdue = is_overdue or create_overdue_check(host)
+        self._check_topics = check_topics
         self._topic_details: dict[str, tuple[str, int | None]] = {}
         """The id and the tombstone retention of each changelog topic."""
         self._retry_at_s = 0.0
@@ -47,7 +51,7 @@ class ChangelogRangeFetcher:
     def fetch_ranges(self, stores: list[LoggedStore]) -> dict[Partition, ChangelogRange] | None:
         """Fetch the range of each store's changelog; None if that has to be tried again later.
 
-        Raises: BrokerUnavailable after `timeout_ms` without an answer.
+        Raises: BrokerUnavailable after `timeout_ms` without an answer; what `check_topics` raises.
         """
         if self._host.monotonic_s() < self._retry_at_s:
             return None
@@ -88,12 +92,13 @@ class ChangelogRangeFetcher:
     def _schedule_retry(self, error: OutcomeUnknown) -> None:
         """Schedule another fetch after one that got no answer.
 
-        Raises: BrokerUnavailable after `timeout_ms` without an answer.
+        Raises: BrokerUnavailable after `timeout_ms` without an answer; what `check_topics` raises.
         """
         now_s = self._host.monotonic_s()
         if self._failing_since_s is None:
             self._failing_since_s = now_s
             log.warning("%s asks again: %s", self._name, error)
+        self._check_topics()
         if self._is_overdue(self._failing_since_s, self._timeout_s):
             raise BrokerUnavailable(f"no answer for {self._timeout_s:g} s: {error}") from error
         self._retry_at_s = now_s + RETRY_S

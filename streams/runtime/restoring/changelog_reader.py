@@ -71,8 +71,9 @@ class StoreChangelogReader(Generic[T]):
     `is_transactional`: whether changelogs are written in transactions. `timeout_ms` is how long a
     restore may make no progress, by `is_overdue`, before BrokerUnavailable is raised.
     `accepts_loss`: a store is also restored from a changelog whose first records are gone.
-    `before_batch` is called before each batch is loaded: a test may end the process there. Kafka
-    Streams' counterpart is StoreChangelogReader.
+    `before_batch` is called before each batch is loaded: a test may end the process there.
+    `check_topics` raises the reason why changelogs can't be found any more. Kafka Streams'
+    counterpart is StoreChangelogReader.
     """
 
     records_max: int = 10_000
@@ -91,12 +92,16 @@ class StoreChangelogReader(Generic[T]):
         accepts_loss: bool = False,
         listener: RestoreListener | None = None,
         before_batch: Callable[[], None] = lambda: None,
+        check_topics: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = name
         self._consumer = consumer
         self._is_overdue = is_overdue or create_overdue_check(host)
         self._ranges = ChangelogRangeFetcher(
-            name, admin, host, timeout_ms=timeout_ms, is_overdue=self._is_overdue
+            *(name, admin, host),
+            timeout_ms=timeout_ms,
+            is_overdue=self._is_overdue,
+            check_topics=check_topics,
         )
         self._host = host
         self._is_transactional = is_transactional

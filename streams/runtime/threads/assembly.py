@@ -22,7 +22,6 @@ from streams.membership.producer_identity import (
     fetch_producer_identity,
 )
 from streams.membership.protocol import SubscriptionInfo
-from streams.runtime.access.acls import derive_acls, list_topic_operations
 from streams.runtime.assigning.assignment import StreamsPartitionAssignor, name_task_by_topic
 from streams.runtime.assigning.group_size_limits import fetch_group_size_limits
 from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier
@@ -50,14 +49,13 @@ from streams.runtime.threads.producers import TaskProducers
 from streams.runtime.threads.purge import RepartitionPurger
 from streams.runtime.threads.thread_dependencies import ThreadDependencies
 from streams.runtime.threads.thread_state import ThreadState
+from streams.runtime.threads.topic_checks import create_lost_topic_check, create_rights_check
 from streams.runtime.threads.worker_resources import WorkerResources
 from streams.settings.config import StreamsConfig
 
 _REASON_MAX = 500
 _ASSIGNMENT_WAIT_S = 0.1
 _RESTORE_TIMEOUT_S = 5.0
-_RIGHTS_TIMEOUT_S = 2.0
-"""How long a look at the rights may delay a recovery."""
 
 
 def _create_order_settings(config: StreamsConfig) -> RecordOrderSettings:
@@ -141,6 +139,7 @@ def _create_restorer(
         accepts_loss=worker.config.accepts_changelog_loss,
         listener=worker.restore_listener,
         before_batch=lambda: on_commit_step(CommitStep.RESTORING),
+        check_topics=create_lost_topic_check(worker, own.restore_admin),
     )
 
     def create_consumer() -> DataConsumer:
@@ -249,12 +248,6 @@ def _create_assignor(worker: WorkerResources, admin: Admin) -> StreamsPartitionA
     return StreamsPartitionAssignor(*application, worker.clients.bootstrap_servers)
 
 
-def _create_rights_check(worker: WorkerResources, admin: Admin) -> Callable[[], None]:
-    """Create what checks the rights to all topics, for at most `_RIGHTS_TIMEOUT_S`."""
-    operations = list_topic_operations(derive_acls(worker.topology, worker.config))
-    return partial(admin.check_topic_rights, operations, _RIGHTS_TIMEOUT_S)
-
-
 def _create_identity_check(worker: WorkerResources) -> Callable[[], bool]:
     """Create what tells whether the worker has other ids than those of this loop."""
     fencing = worker.fencing
@@ -322,7 +315,8 @@ def create_stream_loop(
             adopt_assignment=planner.adopt_assignment,
             input_check_interval_ms=config.metadata_max_age_ms,
             decide_replacement=decide_replacement,
-            check_rights=_create_rights_check(worker, own.admin),
+            check_rights=create_rights_check(worker, own.admin),
+            check_internal_topics=create_lost_topic_check(worker, own.admin),
             security=clients.security,
             security_version=security_version,
             renew_clients=renew_clients,

@@ -75,6 +75,9 @@ class ThreadDependencies:
     check_rights: Callable[[], None] = lambda: None
     """Raises AuthorizationError if a right to read or write a topic is missing, and OutcomeUnknown
     if no broker answers soon."""
+    check_internal_topics: Callable[[], None] = lambda: None
+    """Raises StreamsError if an internal topic that the tasks need is gone, or has other
+    partitions than they; nothing if no broker answers."""
     input_check_interval_ms: int = 300_000
     """The interval at which the group's leader checks the inputs."""
     security: CurrentSecurity = field(default_factory=lambda: CurrentSecurity(PLAINTEXT))

@@ -208,6 +208,14 @@ class ThreadRecovery:
             self._rights_check_at_s = now_s + _RIGHTS_CHECK_INTERVAL_S
             self._check_rights()
 
+    def _check_internal_topics(self) -> None:
+        """Raise StreamsError if what the tasks need was deleted, which no retry mends.
+
+        A thread without tasks may run a version whose topics are not created yet.
+        """
+        if self._tasks.by_name:
+            self._dependencies.check_internal_topics()
+
     def _go_on_until_assigned(self, error: GenerationOver) -> None:
         """Roll the tasks back, and keep them: the join that is under way tells whose they are.
 
@@ -244,6 +252,7 @@ class ThreadRecovery:
             self._recovery_log.log_recovery("one task", str(error))
             parts.counters.count_recovery(error)
             self._check_rights_if_due()
+            self._check_internal_topics()
             if self._is_overdue(now_s - failing_s, parts.task_timeout_ms / 1000):
                 self._check_rights()
                 raise BrokerUnavailable(
@@ -292,8 +301,9 @@ class ThreadRecovery:
     def _recover_from(self, error: Exception) -> None:
         """Discard producers and uncommitted work, so that the loop goes on from the last commit.
 
-        Raises: StreamsError if nothing has been committed for `task_timeout_ms`; AuthorizationError
-        if a right is missing, as found at such an end or by `_check_rights_if_due`.
+        Raises: StreamsError if nothing has been committed for `task_timeout_ms`, or an internal
+        topic is gone; AuthorizationError if a right is missing, as found at such an end or by
+        `_check_rights_if_due`.
         """
         parts, tasks = self._dependencies, self._tasks
         is_away = self._is_broker_away(error)
@@ -306,6 +316,7 @@ class ThreadRecovery:
             self.failing_since_s = now_s
         if isinstance(error, OutcomeUnknown) and not is_away:
             self._check_rights_if_due()
+            self._check_internal_topics()
         if not is_away:
             self._search_refused_write(error)
         if not is_away and self._is_overdue(self.failing_since_s, parts.task_timeout_ms / 1000):

@@ -84,7 +84,13 @@ class Restoring:
     `batch` is how many records come at a time.
     """
 
-    def __init__(self, *, batch: int = 10_000, beside: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        batch: int = 10_000,
+        beside: bool = False,
+        check_topics: Callable[[], None] = lambda: None,
+    ) -> None:
         self.script = Script()
         self.clock = Clock()
         self.kafka = Kafka({"a-c-changelog": 1, "a-d-changelog": 1, "in": 1})
@@ -99,6 +105,7 @@ class Restoring:
             is_transactional=True,
             timeout_ms=60_000,
             listener=self.listener,
+            check_topics=check_topics,
         )
         self.standby_consumer = Slowly(self.kafka, self.script, self.clock, batch, "standby")
         self.follower = create_follower(

@@ -226,6 +226,7 @@ class World:
                 input_check_interval_ms=1_000,
                 decide_replacement=replaced,
                 check_rights=self.check_rights,
+                check_internal_topics=self.check_internal_topics,
                 security=security or CurrentSecurity(PLAINTEXT),
                 renew_clients=self._renew_clients,
                 outage=outage,
@@ -234,6 +235,9 @@ class World:
 
     def check_rights(self) -> None:
         """Find no missing right."""
+
+    def check_internal_topics(self) -> None:
+        """Find no internal topic that is gone."""
 
     def load(self, *values: str, key: str = "k", partition: int = 0) -> None:
         self.kafka.load(Partition("in", partition), *((key, value) for value in values))
