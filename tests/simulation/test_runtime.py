@@ -15,6 +15,7 @@ from tests.simulation.runtime.bugs import (
     members_that_declare_no_topology,
 )
 from tests.simulation.runtime.history import RuntimeHistory
+from tests.simulation.runtime.refusal_bugs import REFUSED
 from tests.simulation.runtime.scenario import scenario
 from tests.simulation.runtime.topologies import TIMED
 from tests.simulation.test_histories import fingerprints
@@ -56,6 +57,17 @@ def test_every_law_holds_where_time_decides_what_comes_out(kind: str, seed: int)
 def test_every_law_holds_for_an_application_with_a_model_of_its_own(kind: str, seed: int) -> None:
     found = find_failure(RuntimeHistory, scenario(seed, kind=kind))
     assert not found, found
+
+
+def test_histories_with_refused_records_are_about_refusals_by_brokers_and_by_settings() -> None:
+    """Check that records of both kinds are refused, and not so few."""
+    history = RuntimeHistory(scenario(0, focus="kills", **REFUSED))
+    assert history.run() is None
+    letters = history.world.committed("dead")[0]
+    kinds = {value.split()[0] for _, _, value in letters}
+    assert kinds == {b"late", b"later"}
+    counters = [loop.counters for worker in history.world.workers for loop in worker.loops]
+    assert sum(each.dropped for each in counters) >= len(letters) > 5
 
 
 @pytest.mark.parametrize("seed", range(LEDGER_SEEDS))

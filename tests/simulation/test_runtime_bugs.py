@@ -20,6 +20,7 @@ from tests.simulation.runtime.bugs import (
 )
 from tests.simulation.runtime.checkers import RuntimeChecker
 from tests.simulation.runtime.history import RuntimeHistory
+from tests.simulation.runtime.refusal_bugs import REFUSAL_BUGS
 from tests.simulation.runtime.scenario import scenario
 from tests.simulation.runtime.standby_bugs import STANDBY_BUGS
 
@@ -29,7 +30,7 @@ REFUSAL = "millrace group restore-offsets"
 
 PLANTED = [
     (planted, checker)
-    for planted in (*BUGS, *APPLICATION_BUGS, *STANDBY_BUGS)
+    for planted in (*BUGS, *APPLICATION_BUGS, *STANDBY_BUGS, *REFUSAL_BUGS)
     for checker in planted.checkers
 ]
 

@@ -7,6 +7,7 @@ from tests.simulation.runtime.applications.foreign import Foreign
 from tests.simulation.runtime.applications.handled import Handled
 from tests.simulation.runtime.applications.looked_up import LookedUp
 from tests.simulation.runtime.applications.merged import Merged
+from tests.simulation.runtime.applications.refused import Refused
 from tests.simulation.runtime.applications.versioned import Versioned
 
 APPLICATIONS: dict[str, type[Application]] = {
@@ -15,6 +16,7 @@ APPLICATIONS: dict[str, type[Application]] = {
     "versioned": Versioned,
     "handled": Handled,
     "looked up": LookedUp,
+    "refused": Refused,
 }
 
 __all__ = ["APPLICATIONS", "Application", "Input"]

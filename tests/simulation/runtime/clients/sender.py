@@ -44,6 +44,8 @@ FATAL = {
     END_TXN: FENCED | {Code.INVALID_TXN_STATE},
     PRODUCE: {Code.INVALID_PRODUCER_EPOCH, Code.OUT_OF_ORDER_SEQUENCE_NUMBER},
 }
+OF_A_RECORD = frozenset({Code.INVALID_TIMESTAMP, Code.INVALID_RECORD, Code.MESSAGE_TOO_LARGE})
+"""Refusals of a batch for one of its records: all of its reports have the code."""
 TAKEN = frozenset({Code.NONE, Code.DUPLICATE_SEQUENCE_NUMBER})
 
 
@@ -120,7 +122,8 @@ class Sender:
         elif self._id is not None and self._state is not State.ABORTABLE:
             self._state = State.ABORTABLE
             self._error = KafkaError(int(code), code.name, txn_requires_abort=True)
-        self._fail_waiting(KafkaError._PURGE_QUEUE)
+        if self._id is not None or self._state is State.FATAL:
+            self._fail_waiting(KafkaError._PURGE_QUEUE)
 
     def _fail_waiting(self, code: int) -> None:
         while self._waiting:
@@ -224,9 +227,11 @@ class Sender:
                 return self._counts[topic]
             await self._process.sleep_ms(RETRY_MS)
 
-    def _drop(self, records: list[Record], place: Place) -> None:
+    def _drop(
+        self, records: list[Record], place: Place, code: int = KafkaError._PURGE_QUEUE
+    ) -> None:
         for record in records:
-            self._report(record, KafkaError(KafkaError._PURGE_QUEUE), -1, place[1])
+            self._report(record, KafkaError(code), -1, place[1])
         self._sending -= len(records)
 
     async def _deliver(self, place: Place, records: list[Record]) -> None:
@@ -234,8 +239,9 @@ class Sender:
             if self._id is not None and place not in self._registered:
                 await self._register(place)
             base_offset = await self._produce(place, records)
-        except Failed:
-            self._drop(records, place)
+        except Failed as error:
+            is_refused = error.code in OF_A_RECORD
+            self._drop(records, place, int(error.code) if is_refused else KafkaError._PURGE_QUEUE)
             return
         for index, record in enumerate(records):
             offset = base_offset + index if base_offset >= 0 else -1
