@@ -73,6 +73,26 @@ def commands(broker: Broker) -> Commands:
     return Commands("--bootstrap-servers", broker.bootstrap_servers)
 
 
+@pytest.mark.parametrize("ending", ["changelog", "repartition"])
+def test_names_of_internal_topics_are_refused_by_both_commands_that_create_topics(
+    commands: Commands, unique: Callable[[str], str], ending: str
+) -> None:
+    """Made with the brokers' settings such a topic would lose records."""
+    internal, output = f"{unique('app')}-counts-{ending}", unique("out")
+    for command in (("create-topics",), ("topics", "create")):
+        refusal = commands.refusal(*command, output, internal)
+        assert f"{internal}: this is the name of an internal topic" in refusal
+        assert "an application creates itself when it starts" in refusal
+        assert output not in refusal
+    listed = {row["topic"] for row in commands.rows("topics", "list")}
+    assert listed.isdisjoint({internal, output})
+    settings = ("--topic-setting", "cleanup.policy=compact")
+    commands.output("topics", "create", internal, *settings)
+    head, *_ = commands.rows("topics", "describe", internal)
+    assert head["settings"]["cleanup.policy"] == "compact"
+    commands.output("create-topics", internal)  # it is there, and stays as it is
+
+
 def test_topics_are_created_described_read_and_deleted(
     commands: Commands, unique: Callable[[str], str]
 ) -> None:
