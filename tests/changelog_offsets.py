@@ -7,12 +7,14 @@ they had been committed with these records.
 
 from __future__ import annotations
 
+import base64
+import struct
 from collections.abc import Mapping
 
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from streams.runtime.offsets.offset_metadata import replace_positions
+from streams.runtime.offsets.offset_metadata import decode_metadata, encode_metadata
 from streams.topology.build import Topology
 
 _TIMEOUT_S = 60.0
@@ -51,7 +53,7 @@ def account_for_changelogs(
         ends = admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()))
         positions = {places[p]: end.result(_TIMEOUT_S).offset for p, end in ends.items()}
         # librdkafka has added a NUL to what it committed.
-        metadata = replace_positions((held.metadata or "").rstrip("\0"), positions)
+        metadata = _replace_positions((held.metadata or "").rstrip("\0"), positions)
         offsets.append(
             TopicPartition(source, held.partition, max(held.offset, 0), metadata=metadata)
         )
@@ -61,3 +63,17 @@ def account_for_changelogs(
     for each in done.result(_TIMEOUT_S).topic_partitions:
         if each.error is not None:
             raise RuntimeError(f"offsets of {group} were not committed: {each.error}")
+
+
+def _replace_positions(text: str, positions: Mapping[str, int]) -> str:
+    """Return the metadata of an offset with other changelog positions, by store name.
+
+    Times and what else is known stay as they are; metadata of a tool have none.
+    """
+    metadata = decode_metadata(text)
+    replaced = encode_metadata(positions, metadata.partition_time_ms)
+    names = decode_metadata(replaced).hashed_entries.keys()
+    prefix, _, data = replaced.partition(".")
+    kept = [each for each in metadata.hashed_entries.items() if each[0] not in names]
+    entries = b"".join(struct.pack(">Iq", *each) for each in kept)
+    return f"{prefix}.{base64.b64encode(base64.b64decode(data) + entries).decode()}"

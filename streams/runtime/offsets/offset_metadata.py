@@ -222,19 +222,6 @@ def decode_metadata(text: str) -> OffsetMetadata:
     return OffsetMetadata()
 
 
-def replace_positions(text: str, positions: Mapping[str, int]) -> str:
-    """Return the metadata of an offset with other changelog positions, by store name.
-
-    Times and what else is known stay as they are; metadata of a tool have none.
-    """
-    metadata = decode_metadata(text)
-    hashed = {**metadata.hashed_entries, **{_hash_name(s): at for s, at in positions.items()}}
-    data = bytearray(metadata.partition_time_ms.to_bytes(_TIME_BYTES, "big", signed=True))
-    for name_hash, value in hashed.items():
-        data += _HASHED_POSITION.pack(name_hash, value)
-    return _encode_text(data)
-
-
 def has_positions(text: str) -> bool:
     """Return whether the metadata of an offset are in a format that names changelog positions."""
     return text.startswith((_VERSION_2_PREFIX, "{"))
