@@ -26,6 +26,13 @@ from streams.membership.response_schemas import DESCRIBE_TRANSACTIONS_API_KEY
 _KEY_IS_TRANSACTIONAL_ID = 1
 
 
+class UnknownTransactionalId(StreamsError):
+    """Signals that a coordinator does not know a transactional id: TRANSACTIONAL_ID_NOT_FOUND.
+
+    It never was given one, or nothing was committed for `transactional.id.expiration.ms`.
+    """
+
+
 class ProducerIdentity(NamedTuple):
     """Identifies a producer by the id and epoch that it writes into its batches."""
 
@@ -38,7 +45,8 @@ def fetch_producer_identity(
 ) -> ProducerIdentity:
     """Return the id and epoch that the producer with a transactional id was given last.
 
-    Raises: ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
+    Raises: ConnectionLost where the coordinator is to be found again, UnknownTransactionalId,
+    StreamsError for any other refusal.
     """
     with closing(_connect_to_coordinator(open_connection, transactional_id)) as connection:
         classes = load_request_classes(connection, DESCRIBE_TRANSACTIONS_API_KEY, 0)
@@ -50,6 +58,8 @@ def fetch_producer_identity(
     check_authorized(transaction.error_code, "Write", transactional_id)
     if transaction.error_code in COORDINATOR_UNAVAILABLE_ERRORS:
         raise ConnectionLost(f"{action}: {transaction.error_code.name}")
+    if transaction.error_code is ErrorCode.transactional_id_not_found:
+        raise UnknownTransactionalId(f"{action}: {transaction.error_code.name}")
     if transaction.error_code is not ErrorCode.none:
         raise StreamsError(f"{action}: {transaction.error_code.name}")
     return ProducerIdentity(int(transaction.producer_id), int(transaction.producer_epoch))

@@ -29,6 +29,7 @@ from streams.errors import StreamsError
 from tests.brokers import SETTINGS, Broker, EmbeddedProcess, choose_own
 from tests.clock_shift import DAY_MS, ClockShift
 from tests.conformance.commits import commit
+from tests.conformance.transactions import list_transactions
 from tests.conformance.wire import Client
 from tests.kafka.server import RealKafka
 from tests.processes import HANG_LIMIT_S, wait_until
@@ -40,9 +41,11 @@ CHECKS = {
     **SETTINGS,
     "log.retention.check.interval.ms": "200",
     "offsets.retention.check.interval.ms": "200",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
 }
-SOON = {"log.initial.task.delay.ms": "200"}
-"""Of Kafka, which first looks for old records half a minute after its start."""
+SOON = {"log.initial.task.delay.ms": "200", "transactional.id.expiration.ms": "5000"}
+"""Of Kafka, which first looks for old records half a minute after its start, and on which no days
+pass for transactional ids."""
 KEPT = {"retention_ms": "-1"}
 FOR_A_DAY = {"retention_ms": str(DAY_MS)}
 WINDOW_MS = 300_000
@@ -118,6 +121,18 @@ class Days:
                 )
         wait_until(lambda: self.committed(group, topic) < 0, what="the offsets expire")
 
+    def expire_producers(self, group: str) -> None:
+        """Let an application be idle until its transactional ids have expired."""
+        with Client(self.servers) as client:
+
+            def is_known() -> bool:
+                return any(name.startswith(group) for name in list_transactions(client))
+
+            wait_until(is_known, what="the producers are there")
+            if self.is_shifted:
+                self.clock.pass_days(8)
+            wait_until(lambda: not is_known(), what="the producers are forgotten")
+
     def _is_emptied(self, topic: str) -> bool:
         first, end = self.watermarks(topic)
         return 0 < first == end
@@ -164,17 +179,18 @@ class Stopped(NamedTuple):
     output: list[tuple[str, str]]
 
 
-def counting(days: Days, name: str, state: Path) -> App:
-    app = new_app(days, name, state)
+def counting(days: Days, name: str, state: Path, *, ledger: bool = False) -> App:
+    app = new_app(days, name, state, ledger=ledger)
     app.stream(f"{name}-in", key=serdes.string, value=serdes.string).group_by_key().count(
         store="counts"
     ).to_stream().map_values(str, value=serdes.string).to(f"{name}-out")
     return app
 
 
-def new_app(days: Days, name: str, state: Path) -> App:
+def new_app(days: Days, name: str, state: Path, *, ledger: bool = False) -> App:
     return App(
         name,
+        ledger=ledger,
         bootstrap_servers=days.servers,
         state_dir=state,
         clock_shift_file=days.clock.path,
@@ -255,3 +271,18 @@ def test_an_application_that_was_stopped_for_longer_than_its_offsets_refuses(
         running.close()
     assert "offset" in str(refused.value)
     assert days.read("stopped-out") == stopped.output
+
+
+@pytest.mark.parametrize("ledger", [False, True], ids=["plain", "ledger"])
+def test_an_idle_application_goes_on_when_its_producers_were_forgotten(
+    days: Days, tmp_path: Path, ledger: bool
+) -> None:
+    """Check that it goes on, before its first transaction and after it."""
+    name = f"forgotten-{ledger}"
+    days.create(f"{name}-in", **KEPT)
+    days.create(f"{name}-out", **KEPT)
+    with counting(days, name, tmp_path, ledger=ledger).start():
+        for count in ("1", "2"):
+            days.expire_producers(name)
+            days.write(f"{name}-in", "ann", 1)
+            assert days.wait_for(f"{name}-out", int(count))[-1] == ("ann", count)

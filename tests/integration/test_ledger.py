@@ -20,10 +20,9 @@ from confluent_kafka.admin import AdminClient
 
 from streams.common.host import SystemHost
 from streams.common.topic_partitions import Partition
-from streams.errors import StreamsError
 from streams.ledger import LedgerTransaction, decode, ledger_topic
 from streams.membership.connection import BrokerConnection
-from streams.membership.producer_identity import fetch_producer_identity
+from streams.membership.producer_identity import UnknownTransactionalId, fetch_producer_identity
 from streams.runtime.threads.commit import CommitStep
 from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics, Worker
@@ -126,7 +125,7 @@ def test_a_producer_is_told_by_its_id_and_epoch(
         seen.append(fetch_producer_identity(dial, name))
     assert [identity.producer_epoch for identity in seen] == [0, 1, 2]
     assert len({identity.producer_id for identity in seen}) == 1
-    with pytest.raises(StreamsError, match=r"never-there.*transactional_id_not_found"):
+    with pytest.raises(UnknownTransactionalId, match=r"never-there.*transactional_id_not_found"):
         fetch_producer_identity(dial, "never-there")
 
 

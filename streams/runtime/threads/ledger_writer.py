@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from streams.errors import OutcomeUnknown
+from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.ledger import LedgerTransaction, encode_order, encode_transaction
 from streams.membership.connection import ConnectionLost
-from streams.membership.producer_identity import ProducerIdentity
+from streams.membership.producer_identity import ProducerIdentity, UnknownTransactionalId
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.clients.interfaces import ProducerClient
 from streams.runtime.tasks.task import Task
@@ -27,7 +27,7 @@ class LedgerWriter:
     """Writes one record to the ledger in each transaction.
 
     `fetch_identity` returns the id and epoch of the producer with a transactional id; raises
-    ConnectionLost.
+    ConnectionLost, UnknownTransactionalId.
     """
 
     def __init__(self, topic: str, fetch_identity: Callable[[str], ProducerIdentity]) -> None:
@@ -38,7 +38,7 @@ class LedgerWriter:
         """Write the ledger record of the running transaction: the offsets `tasks` read and wrote.
 
         All that they wrote is delivered, and they will commit their offsets as they are. Raises
-        OutcomeUnknown.
+        OutcomeUnknown, or TaskMigrated for an idle producer that its coordinator has forgotten.
         """
         assert producer.delivered_offsets is not None, (
             "a producer that keeps no account of what it writes"
@@ -49,6 +49,9 @@ class LedgerWriter:
                 producer.identity = self._fetch_identity(producer.name)
         except ConnectionLost as error:
             raise OutcomeUnknown(f"the identity of {producer.name}: {error}") from error
+        except UnknownTransactionalId as error:
+            # As INVALID_PRODUCER_ID_MAPPING, which the producer would meet next: a new one goes on.
+            raise TaskMigrated(f"{error} (transactional.id.expiration.ms)") from error
         inputs = {
             task.name: {partition: held.offset for partition, held in task.committable_offsets()}
             for task in tasks

@@ -21,7 +21,7 @@ from streams.graph.views import StoredView
 from streams.ledger import LedgerTransaction as LedgerEntry
 from streams.ledger import WrittenRange, decode, decode_order, encode_order
 from streams.membership.connection import ConnectionLost
-from streams.membership.producer_identity import ProducerIdentity
+from streams.membership.producer_identity import ProducerIdentity, UnknownTransactionalId
 from streams.operators.count import count_records
 from streams.operators.to_stream import forward_as_records
 from streams.runtime.changelogs.logged_store import LoggedStore
@@ -331,6 +331,15 @@ def test_a_ledger_that_can_not_tell_the_producer_leaves_the_outcome_unknown(tmp_
     thread.process("left", 0, "a")
     thread.script.fail("identity_of", ConnectionLost("gone"))
     with pytest.raises(OutcomeUnknown, match="identity of id: gone"):
+        thread.commit()
+    assert "producer.send_offsets_to_transaction" not in thread.script.calls
+
+
+def test_a_producer_that_its_coordinator_has_forgotten_is_replaced(tmp_path: Path) -> None:
+    thread = Thread(tmp_path, ledger=True)
+    thread.process("left", 0, "a")
+    thread.script.fail("identity_of", UnknownTransactionalId("transactional_id_not_found"))
+    with pytest.raises(TaskMigrated, match=r"not_found \(transactional.id.expiration.ms\)"):
         thread.commit()
     assert "producer.send_offsets_to_transaction" not in thread.script.calls
 
