@@ -283,10 +283,14 @@ def _group_by_leader(
 
 
 def _fetch_metadata(bootstrap: BrokerConnection, topics: Sequence[str]) -> Any:
-    """Return the Metadata response with all brokers and these topics; it creates none."""
+    """Return the Metadata response with all brokers and these topics; it creates none.
+
+    Raises ConnectionLost if it lists no brokers, as of a broker that is starting or was fenced:
+    no transaction would be found, though there may be some.
+    """
     classes = load_request_classes(bootstrap, _METADATA_API_KEY, 9)
     named = tuple(build_entity(classes["MetadataRequestTopic"], name=topic) for topic in topics)
-    return bootstrap.send_request(
+    answer = bootstrap.send_request(
         build_entity(
             classes["MetadataRequest"],
             topics=named,
@@ -295,3 +299,6 @@ def _fetch_metadata(bootstrap: BrokerConnection, topics: Sequence[str]) -> Any:
             include_topic_authorized_operations=False,
         )
     )
+    if not answer.brokers:
+        raise ConnectionLost("the broker that answers lists no brokers: it is not ready")
+    return answer

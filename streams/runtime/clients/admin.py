@@ -15,14 +15,15 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, OffsetSpec
 
-from streams.command_lines import format_broker_command
 from streams.common.topic_partitions import Partition
-from streams.errors import AuthorizationError, BrokerUnavailable, OutcomeUnknown
+from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError
 from streams.runtime.clients.admin_requests import (
     Right,
     count_partitions,
     count_replicas,
     create_settings_change,
+    explain_no_broker,
+    require_brokers,
     to_constant_name,
 )
 from streams.runtime.clients.errors import (
@@ -37,6 +38,7 @@ from streams.runtime.clients.replication import Replication
 from streams.runtime.clients.retrying import call_with_retries
 
 T = TypeVar("T")
+_ANSWER_TIMEOUT_MIN_S = 0.1
 
 
 class Admin:
@@ -62,35 +64,38 @@ class Admin:
     def fetch_partition_counts_at_start(self, timeout_s: float) -> dict[str, int]:
         """Return every topic's number of partitions.
 
-        Raises: BrokerUnavailable if no broker answers.
+        A broker that is not ready is waited for. Raises: BrokerUnavailable if none answers.
         """
         try:
-            metadata = self._admin.list_topics(timeout=timeout_s)
-        except KafkaException as error:
-            raise BrokerUnavailable(
-                f"no Kafka broker answers at bootstrap_servers={self._bootstrap_servers!r} within "
-                f"{timeout_s:g} s ({error.args[0].str()}): check the address, or start one with "
-                f"{format_broker_command(self._bootstrap_servers)}"
-            ) from error
+            metadata = call_with_retries(
+                lambda left_s: require_brokers(
+                    self._admin.list_topics(timeout=max(left_s, _ANSWER_TIMEOUT_MIN_S))
+                ),
+                timeout_s,
+                NotReady,
+            )
+        except (KafkaException, NotReady) as error:
+            raise explain_no_broker(self._bootstrap_servers, timeout_s, error) from error
         return count_partitions(metadata)
 
     def fetch_partition_counts(self) -> dict[str, int]:
         """Return the number of partitions of every topic."""
-        return count_partitions(self._list_topics())
+        return count_partitions(self._call_with_retries(self._list_topics))
 
     def fetch_broker_limit(self, setting: str, default: int) -> int:
         """Return a limit that is a setting of the brokers, by the strictest broker.
 
-        It is `default` where it may not be read (DescribeConfigs) or no broker answers.
+        It is `default` where it may not be read (DescribeConfigs), or no broker answers or is
+        ready. Each broker is asked by a call of its own: librdkafka takes one broker a call.
         """
         try:
-            brokers = self._admin.list_topics(timeout=self._timeout_s).brokers
+            brokers = self._call_with_retries(self._list_topics).brokers
             kind = ConfigResource.Type.BROKER
             resources = [ConfigResource(kind, str(broker)) for broker in brokers]
-            futures = self._admin.describe_configs(resources).values()
+            futures = [self._admin.describe_configs([each])[each] for each in resources]
             settings = [future.result(self._timeout_s) for future in futures]
             return min(int(each[setting].value) for each in settings)
-        except (KafkaException, TimeoutError, KeyError) as error:
+        except (KafkaException, OutcomeUnknown, StreamsError, TimeoutError, KeyError) as error:
             log.info("%s is taken to be %d: %s", setting, default, error)
             return default
 
@@ -157,7 +162,7 @@ class Admin:
 
     def fetch_replication(self, topics: Sequence[str]) -> Replication:
         """Return how many brokers there are, and how often they keep each topic that is listed."""
-        return count_replicas(self._list_topics(), topics)
+        return count_replicas(self._call_with_retries(self._list_topics), topics)
 
     def alter_topic_settings(self, topic: str, settings: Mapping[str, str]) -> None:
         """Set settings of a topic, and leave its others as they are (KIP-339)."""
@@ -340,9 +345,9 @@ class Admin:
                 raise NotReady(f"create topic {topic}: a partition has no leader yet")
 
     def _list_topics(self) -> Any:
-        """Return the metadata of all brokers and topics."""
+        """Return the metadata of all brokers and topics. Raises NotReady if it lists no brokers."""
         try:
-            return self._admin.list_topics(timeout=self._timeout_s)
+            return require_brokers(self._admin.list_topics(timeout=self._timeout_s))
         except KafkaException as error:
             raise translate_client_error(error, "list topics") from error
 

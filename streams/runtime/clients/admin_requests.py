@@ -6,8 +6,12 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
+from streams.command_lines import format_broker_command
+from streams.errors import BrokerUnavailable
+from streams.runtime.clients.errors import NotReady
 from streams.runtime.clients.replication import Replication
 
 
@@ -30,6 +34,27 @@ def create_settings_change(topic: str, settings: Mapping[str, str]) -> ConfigRes
 def to_constant_name(operation: str) -> str:
     """Return an operation's name as confluent-kafka has it: DESCRIBE_CONFIGS."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", operation).upper()
+
+
+def require_brokers(found: Any) -> Any:
+    """Return a metadata response that lists brokers. Raises NotReady for one that lists none.
+
+    A KRaft broker that is starting, or that the controller has fenced since it has not heard from
+    it, answers so, and lists no topics either: that says nothing about the cluster.
+    """
+    if not found.brokers:
+        raise NotReady("list topics: the broker that answers lists no brokers: it is not ready")
+    return found
+
+
+def explain_no_broker(servers: str, timeout_s: float, error: Exception) -> BrokerUnavailable:
+    """Return the error for brokers that did not answer within `timeout_s`, with what to do."""
+    why = error.args[0].str() if isinstance(error, KafkaException) else error
+    return BrokerUnavailable(
+        f"no Kafka broker answers at bootstrap_servers={servers!r} within {timeout_s:g} s ({why}): "
+        "check the address, and that its broker runs; where it is to be Millrace's own broker on "
+        f"this machine, start it with {format_broker_command(servers)}"
+    )
 
 
 def count_replicas(found: Any, topics: Collection[str]) -> Replication:

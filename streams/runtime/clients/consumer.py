@@ -85,8 +85,9 @@ class DataConsumer:
         that it knows every few minutes.
         """
         try:
-            metadata = self._consumer.list_topics(topic, timeout=_METADATA_TIMEOUT_S).topics[topic]
-            self._known_partition_counts[topic] = len(metadata.partitions)
+            found = self._consumer.list_topics(topic, timeout=_METADATA_TIMEOUT_S).topics
+            if topic in found:  # a broker that is not ready yet may list none
+                self._known_partition_counts[topic] = len(found[topic].partitions)
         except KafkaException as error:
             log.info("%s: %s; librdkafka goes on trying", topic, error.args[0].str())
 

@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from streams.membership.connection import ConnectionLost
 from streams.membership.departed_producers import abort_departed_transactions
+from streams.membership.transactions import list_brokers
 
 
 class LostConnection:
@@ -27,11 +28,27 @@ class LostConnection:
         pass
 
 
+class UnreadyBroker(LostConnection):
+    """Lists no brokers, as a broker of KRaft that is starting or that its controller has fenced."""
+
+    def send_request(self, request: Any) -> Any:
+        assert type(request).__name__ == "MetadataRequest"
+        return SimpleNamespace(brokers=[], topics=[])
+
+
+def test_a_broker_that_lists_no_brokers_is_not_taken_for_a_cluster_without_transactions() -> None:
+    with pytest.raises(ConnectionLost, match="lists no brokers"):
+        list_brokers(lambda address: UnreadyBroker())  # type: ignore[arg-type,return-value]
+
+
 def refuse_connection(address: tuple[str, int] | None) -> Any:
     raise ConnectionLost("refused")
 
 
-@pytest.mark.parametrize("open_connection", [lambda address: LostConnection(), refuse_connection])
+@pytest.mark.parametrize(
+    "open_connection",
+    [lambda address: LostConnection(), lambda address: UnreadyBroker(), refuse_connection],
+)
 def test_a_connection_that_is_lost_leaves_transactions_to_time_out(
     open_connection: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
