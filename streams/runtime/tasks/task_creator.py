@@ -35,6 +35,7 @@ from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
 from streams.runtime.offsets.repeated_writes import RepeatedWriteCheck, UntrustedInputs
 from streams.runtime.offsets.topic_ids import find_offsets_of_former_topics
 from streams.runtime.tasks.committed_inputs import find_missing_offsets, is_overtaken
+from streams.runtime.tasks.empty_stores import EmptyStoreWarnings
 from streams.runtime.tasks.failures import FAIL_ON_ANY_ERROR, FailureHandler
 from streams.runtime.tasks.offset_proof import OffsetProof, prove_offsets
 from streams.runtime.tasks.restore_start import start_restoring_task
@@ -98,6 +99,7 @@ class TaskCreator:
         self._repeated_writes = repeated_writes
         self._directory_numbers: dict[int, int] | None = None
         self._warned_stores: set[str] = set()
+        self._empty_store_warnings = EmptyStoreWarnings(directory.store_path)
         self._locked_since_s: dict[str, float] = {}
         self._unstable_partitions: set[Partition] = set()
         self._next_fetch_at_s = self._next_log_at_s = 0.0
@@ -114,8 +116,11 @@ class TaskCreator:
 
     def has_logged_stores(self, task_name: str) -> bool:
         """Return whether a task has a store that follows a topic."""
-        stores = self._topology.subtopologies[int(task_name.partition("_")[0])].stores
-        return any(spec.logged for spec in stores)
+        return any(spec.logged for spec in self._list_stores(task_name))
+
+    def _list_stores(self, task_name: str) -> Collection[StoreSpec]:
+        """Return the stores that a task has, as they are declared."""
+        return self._topology.subtopologies[int(task_name.partition("_")[0])].stores
 
     def create_task(self, task_name: str, partitions: list[Partition]) -> Task | None:
         """Lock a task's directory, open its stores and return the task, or None if it is locked.
@@ -317,6 +322,8 @@ class TaskCreator:
             )
             for name, store in task.stores.unlogged.items():
                 proof.check_unlogged_store(name, is_written=store.read_checkpoint() is not None)
+        declared = [(task, self._list_stores(task.name)) for task in tasks]
+        self._empty_store_warnings.warn_of_empty_stores(declared, committed)
         return proofs
 
     def _fetch_committed(self, partitions: list[Partition] | None) -> CommittedOffsets:
