@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +25,9 @@ from streams.command_options import (
     exit_on_user_error,
 )
 from streams.commands import plan_command
+from streams.commands.cluster_clients import ClusterClients
 from streams.commands.internal_topics import find_names_of_internal_topics
+from streams.commands.plan_changelogs import NOT_REVIEWED, ChangelogReview, review_changelogs
 from streams.commands.plan_inputs import InputReview, review_inputs
 from streams.commands.plan_topics import (
     TopicOutcome,
@@ -34,6 +37,7 @@ from streams.commands.plan_topics import (
 )
 from streams.commands.root import cli, main
 from streams.errors import ConfigError
+from streams.membership.group_offsets import fetch_group_offsets
 from streams.processes.cluster import find_cluster
 from streams.processes.logging_setup import configure_logging
 from streams.processes.reloading import run_with_reload
@@ -213,11 +217,12 @@ def plan(
 ) -> None:
     """Tell what a new version of an application means for the state that the old one has left.
 
-    With --bootstrap-servers also what a start does with internal topics that exist, and which of
-    its topics are missing. Ends with status 1 if state would be lost, 2 if the comparison can't be
-    made, and 4 if a start would be refused for the settings of an internal topic, or since inputs
-    that meet by key have other partition counts; with --rolling also with 3 if no state would be
-    lost, but the two versions may not run side by side.
+    With --bootstrap-servers also what a start does with internal topics that exist, which
+    changelogs can't rebuild their stores, and which of its topics are missing. Ends with status 1
+    if state would be lost, 2 if the comparison can't be made, and 4 if a start would be refused for
+    the settings of an internal topic, since inputs that meet by key have other partition counts, or
+    since a changelog can't rebuild its store; with --rolling also with 3 if no state would be lost,
+    but the two versions may not run side by side.
     """
     with exit_on_user_error():
         note_invocation(application=app, config_file=config, connection_file=connection)
@@ -238,27 +243,30 @@ def plan(
         inputs = [*new.input_topics, *(old.input_topics if old else ())]
         counts: dict[str, int] = {}
         reviews: list[TopicReview] = []
-        servers: str | None = None
+        changelogs, servers = NOT_REVIEWED, None
         if bootstrap_servers is not None:
-            servers, counts, reviews = _look_at_cluster(topology, found.config)
+            servers, counts, reviews, changelogs = _look_at_cluster(topology, found.config)
         counts |= plan_command.parse_partitions(partitions or [], inputs)
         dead_letter_topics = found.config.handlers.dead_letter_topics()
         of_inputs = review_inputs(topology, counts, dead_letter_topics, servers)
         result = None if old is None else compare_topologies(old, new, counts)
         if result is not None:
             plan_command.print_plan(result, Console())
-        for line in (*of_inputs.list_lines(), *list_review_lines(reviews)):
+        rebuilt = plan_command.list_rebuilt_stores(result)
+        of_changelogs = changelogs.list_lines(rebuilt)
+        for line in (*of_inputs.list_lines(), *list_review_lines(reviews), *of_changelogs):
             typer.echo(line)
         if save is not None:
             plan_command.save_description(save, new, counts)
-    status = _choose_plan_status(result, reviews, of_inputs, is_rolling=rolling)
+    refused = rebuilt & changelogs.refusals.keys()
+    status = _choose_plan_status(result, reviews, of_inputs, refused, is_rolling=rolling)
     if status:
         raise typer.Exit(status)
 
 
 def _look_at_cluster(
     topology: Topology, config: StreamsConfig
-) -> tuple[str, dict[str, int], list[TopicReview]]:
+) -> tuple[str, dict[str, int], list[TopicReview], ChangelogReview]:
     """Return the addresses, each topic's number of partitions, and reviews of internal topics.
 
     Raises ConfigError if no broker answers.
@@ -268,19 +276,33 @@ def _look_at_cluster(
     servers = cluster.bootstrap_servers
     admin = KafkaClientSupplier("millrace", config, servers, cluster.security).create_admin()
     counts = admin.fetch_partition_counts_at_start(_BROKER_WAIT_S)
-    return servers, counts, review_internal_topics(topology, config, admin, servers, counts)
+    clients = ClusterClients(config, cluster)
+    fetch_committed = partial(
+        fetch_group_offsets,
+        *(clients.open_connection, topology.application_id, None),
+        require_stable=False,
+    )
+    now_ms = int(time.time() * 1_000)
+    return (
+        servers,
+        counts,
+        review_internal_topics(topology, config, admin, servers, counts),
+        review_changelogs(topology, config, clients.admin, fetch_committed, counts, now_ms),
+    )
 
 
 def _choose_plan_status(
     result: UpgradePlan | None,
     reviews: Iterable[TopicReview],
     of_inputs: InputReview,
+    refused_stores: Collection[str],
     *,
     is_rolling: bool,
 ) -> int:
     """Return the exit status of `millrace plan` where the comparison could be made."""
     if result is not None and result.loses_state:
         return 1
-    if of_inputs.conflict or any(each.outcome is TopicOutcome.REFUSED for each in reviews):
+    is_refused = any(each.outcome is TopicOutcome.REFUSED for each in reviews)
+    if of_inputs.conflict or refused_stores or is_refused:
         return 4
     return 3 if result is not None and is_rolling and result.conflicts else 0

@@ -34,6 +34,12 @@ _STYLES = {
 }
 
 
+def list_rebuilt_stores(plan: UpgradePlan | None) -> set[str]:
+    """Return the stores that a new version rebuilds from their changelogs; none without a plan."""
+    changes = () if plan is None else plan.changes
+    return {each.name for each in changes if each.worst_outcome is StateOutcome.RESTORED}
+
+
 def load_description(path: Path, application_id: str) -> TopologyDescription:
     """Load a topology description that `--save` has written.
 
