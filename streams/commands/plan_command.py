@@ -30,6 +30,7 @@ _STYLES = {
     StateOutcome.NEW: "green",
     StateOutcome.KEPT: "dim",
     StateOutcome.RESTORED: "yellow",
+    StateOutcome.REDUCED: "red",
     StateOutcome.LOST: "bold red",
 }
 

@@ -7,6 +7,7 @@ its `StateOutcome`:
     new        begins empty
     kept       goes on as it was
     restored   read from a topic once more, which takes time and loses nothing
+    reduced    goes on, and values of some fields are dropped when they are written again
     lost       not found any more, not readable, or taken for something else
 
 `lost` is also what lies unread in a repartition topic that is given up: it was committed by the
@@ -95,8 +96,9 @@ class UpgradePlan:
 
     @property
     def loses_state(self) -> bool:
-        """Return whether any state is lost by the new version."""
-        return any(change.worst_outcome is StateOutcome.LOST for change in self.changes)
+        """Return whether any state is lost by the new version, values of fields included."""
+        losses = (StateOutcome.LOST, StateOutcome.REDUCED)
+        return any(change.worst_outcome in losses for change in self.changes)
 
 
 def compare_topologies(

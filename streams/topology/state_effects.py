@@ -12,6 +12,7 @@ class StateOutcome(StrEnum):
     NEW = "new"
     KEPT = "kept"
     RESTORED = "restored"
+    REDUCED = "reduced"
     LOST = "lost"
 
 

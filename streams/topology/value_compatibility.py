@@ -2,8 +2,12 @@
 
     what the new version makes of a stored value      what becomes of it
     it can't read it                                  lost
-    it reads it, and leaves out fields                kept; these fields are gone when it is written
+    it reads it, and leaves out fields                reduced: these fields are gone when it is
+                                                      written again
     it reads it                                       kept
+
+What a topic has is not written again: it is reduced only by a field that looks renamed, since the
+new version then takes a default for what is there.
 
 Keys are found by their bytes: if these differ, what is stored is lost.
 """
@@ -14,6 +18,7 @@ import re
 from collections.abc import Iterator
 
 from streams.serdes.described_types import DescribedType
+from streams.topology.renamed_fields import find_renamed_fields
 from streams.topology.state_effects import StateEffect, StateOutcome
 from streams.topology.type_compatibility import (
     TypeCompatibility,
@@ -79,6 +84,9 @@ def compare_values(
         return
     changes = ", ".join(found.changes) or "the order of fields"
     difference = f"type of values: {changes}; {found}"
+    renamed = list(find_renamed_fields(old, new))
+    if renamed:
+        difference += f"; looks renamed: {', '.join(map(str, renamed))}"
     refused = [each for each in found.backward if each.is_refused]
     if refused:
         yield StateEffect(
@@ -89,11 +97,29 @@ def compare_values(
         )
         return
     reason = "what it has is read, and fields that it lacks take their defaults"
-    if gone := [each.path for each in found.backward if not each.keeps_value]:
-        reason = f"what it has is read without {', '.join(gone)}, and written again without"
+    gone = [each.path for each in found.backward if not each.keeps_value]
+    if gone:
+        reason = f"what it has is read without {', '.join(gone)}"
+        if is_store:
+            fields = "field" if len(gone) == 1 else "fields"
+            reason += f", and values of {fields} {', '.join(gone)} are dropped at the next write"
+    if renamed:
+        reason += f"; {', '.join(each.new for each in renamed)} takes its default"
     if is_store and (way_back := _describe_way_back(found)):
         reason = f"{reason}; {way_back}"
-    yield StateEffect(difference, StateOutcome.KEPT, reason)
+    if gone and (is_store or renamed):
+        yield StateEffect(difference, StateOutcome.REDUCED, reason, _describe_field_remedy(gone))
+    else:
+        yield StateEffect(difference, StateOutcome.KEPT, reason)
+
+
+def _describe_field_remedy(gone: list[str]) -> str:
+    """Return what to do about fields whose values are not read."""
+    names = ", ".join(gone)
+    return (
+        f"leave {names} as it was, beside what is new; if it is meant to go, save the new "
+        "description"
+    )
 
 
 def _find_remedy(found: TypeCompatibility) -> str:

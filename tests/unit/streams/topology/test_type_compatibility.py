@@ -34,6 +34,7 @@ from streams.topology.description import (
     description_from_json,
     description_to_json,
 )
+from streams.topology.renamed_fields import find_renamed_fields
 from streams.topology.state_effects import StateEffect, StateOutcome
 from streams.topology.type_compatibility import compare_types, have_equal_bytes
 from tests import edge_values as edges
@@ -310,13 +311,65 @@ def test_values_are_kept_if_the_advice_about_fields_is_followed(old: Fields, new
         if "as they were" in effect.remedy:
             advised.update({name: field for name, field in old.items() if name in new})
         found = effects_on(compare_topologies(totals(old), totals(advised)), "totals")
-        assert all(each.outcome is StateOutcome.KEPT for each in found)
+        assert all(each.outcome is not StateOutcome.LOST for each in found)
 
 
 def test_a_field_less_is_gone_when_the_value_is_written_again() -> None:
     (effect,) = effects_on(compare_topologies(totals(MORE), totals(ONE)), "totals")
-    assert effect.outcome is StateOutcome.KEPT
-    assert effect.reason == "what it has is read without biggest, and written again without"
+    assert effect.outcome is StateOutcome.REDUCED
+    assert effect.reason == (
+        "what it has is read without biggest, and values of field biggest are dropped at the next "
+        "write"
+    )
+    assert effect.remedy.startswith("leave biggest as it was")
+
+
+def test_a_plan_with_a_field_less_loses_state_unless_unknown_fields_are_kept() -> None:
+    assert compare_topologies(totals(MORE), totals(ONE)).loses_state
+    assert not compare_topologies(totals(MORE, "keep"), totals(ONE, "keep")).loses_state
+
+
+PRICED: Fields = {"cents": (int, True), "note": (str, True)}
+RENAMED: Fields = {("amount" if name == "cents" else name): of for name, of in PRICED.items()}
+
+
+def test_a_field_that_is_renamed_is_told_from_one_that_is_added() -> None:
+    plan = compare_topologies(totals(PRICED), totals(RENAMED))
+    assert plan.loses_state
+    (of_store,) = effects_on(plan, "totals")
+    assert of_store.outcome is StateOutcome.REDUCED
+    assert of_store.difference.endswith("; looks renamed: cents -> amount")
+    assert "values of field cents are dropped at the next write; amount takes its default" in (
+        of_store.reason
+    )
+
+
+def test_a_field_that_is_renamed_is_not_found_in_what_a_repartition_topic_has() -> None:
+    plan = compare_topologies(totals(PRICED), totals(RENAMED))
+    (of_topic,) = effects_on(plan, "d3-by-key-repartition")
+    assert of_topic.outcome is StateOutcome.REDUCED
+    assert of_topic.reason == "what it has is read without cents; amount takes its default"
+    less = {name: of for name, of in PRICED.items() if name != "cents"}
+    (of_topic,) = effects_on(
+        compare_topologies(totals(PRICED), totals(less)), "d3-by-key-repartition"
+    )
+    assert of_topic.outcome is StateOutcome.KEPT
+
+
+def test_of_two_fields_of_one_type_none_is_called_renamed() -> None:
+    old: Fields = {"a": (int, True), "b": (int, True)}
+    new: Fields = {"c": (int, True), "d": (int, True)}
+    (effect,) = effects_on(compare_topologies(totals(old), totals(new)), "totals")
+    assert effect.outcome is StateOutcome.REDUCED
+    assert "renamed" not in effect.difference
+
+
+def test_a_field_within_a_list_may_be_renamed() -> None:
+    old, new = (
+        describe_declared_type(create_class({"rows": (list[each], False)}), "ignore")  # type: ignore[valid-type]
+        for each in (create_class({"a": (str, True)}), create_class({"b": (str, True)}))
+    )
+    assert [*find_renamed_fields(old, new)] == [("rows.a", "rows.b")]
 
 
 def test_a_class_that_is_renamed_loses_nothing() -> None:
