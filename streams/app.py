@@ -234,12 +234,15 @@ class App:
 
         `restore_listener` is told the progress of restores. `handle_signals`: see
         `streams.processes.termination`. `wait_for_broker`: waits as long as no broker answers where
-        the application has run before. Raises BrokerUnavailable; ConfigError for a command.
+        the application has run before. A start that fails stops the embedded broker that it has
+        started. Raises BrokerUnavailable; ConfigError for a command.
         """
         refuse_to_run()
         self.schema_registry.check_settings()
         is_given_up = (lambda: False) if wait_for_broker else None
-        running = self._start_worker(restore_listener=restore_listener, is_given_up=is_given_up)
+        with OwnBroker(self.config) as broker:
+            running = self._start_worker(restore_listener=restore_listener, is_given_up=is_given_up)
+            broker.note_use()
         return OPEN_APPLICATIONS.add_application(running) if handle_signals else running
 
     def _start_worker(self, **options: Any) -> RunningApp:

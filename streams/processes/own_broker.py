@@ -1,7 +1,7 @@
 """Stop the embedded broker that a run has started, if no worker of that run could start.
 
 A broker outlives the workers that use it. One that was started for a run with a missing topic, say,
-would be used by nobody, and its user does not know of it.
+would be used by nobody, and its user does not know of it. App.start() is a run until it returns.
 
     what has happened                                     the embedded broker
     it ran before this run began                          stays

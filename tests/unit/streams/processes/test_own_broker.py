@@ -11,9 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
-from streams.errors import ConfigError
-from streams.processes.broker_stop import look_at_broker
+from streams import App, serdes
+from streams.errors import ConfigError, UserError
+from streams.processes.broker_stop import look_at_broker, stop_broker
 from streams.processes.embedded import ensure_embedded_broker
 from streams.processes.own_broker import OwnBroker
 from streams.settings.config import StreamsConfig, load_config
@@ -91,6 +93,28 @@ def test_the_brokers_of_an_address_are_none_of_the_run(tmp_path: Path) -> None:
     with OwnBroker(load_config(state_dir=tmp_path, bootstrap_servers="kafka:9092")):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_start_in_the_background_that_fails_leaves_no_broker(config: StreamsConfig) -> None:
+    app = App("fails", state_dir=config.state_dir)
+    app.stream("missing", key=serdes.bytes, value=serdes.bytes).to("missing-too")
+    with pytest.raises(UserError, match="missing"):
+        app.start()
+    assert (config.state_dir / "broker").is_dir()  # it was started
+    assert not is_running(config)
+
+
+def test_the_broker_of_a_start_in_the_background_stays_when_the_worker_is_closed(
+    config: StreamsConfig,
+) -> None:
+    app = App("starts", state_dir=config.state_dir)
+    app.stream("given", key=serdes.bytes, value=serdes.bytes).to("given-too")
+    admin = AdminClient({"bootstrap.servers": ensure_embedded_broker(config.state_dir)})
+    for created in admin.create_topics([NewTopic("given", 1), NewTopic("given-too", 1)]).values():
+        created.result(HANG_LIMIT_S)
+    stop_broker(config.state_dir, HANG_LIMIT_S)
+    app.start().close()
+    assert is_running(config)
 
 
 def run_program(config: StreamsConfig, workers: int, directory: Path) -> subprocess.Popen[str]:
