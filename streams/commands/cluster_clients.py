@@ -31,6 +31,7 @@ from streams.processes.embedded import require_embedded_broker
 from streams.runtime.clients import Admin, KafkaClientSupplier, StreamsProducer
 from streams.runtime.clients.cluster_admin import ClusterAdmin
 from streams.runtime.clients.errors import librdkafka_log
+from streams.runtime.clients.topic_limits import TopicLimits, create_limit_lookup
 from streams.runtime.clients.topic_reader import TopicRecordReader
 from streams.settings.command_line import read_connection
 from streams.settings.config import EMBEDDED, StreamsConfig, load_config
@@ -67,12 +68,19 @@ class ClusterClients:
         """Create a reader of topics, which is to be closed."""
         return self._supplier.create_topic_reader(committed_only=committed_only)
 
-    def create_producer(self) -> StreamsProducer:
+    def create_producer(self, batch_bytes_max: int | None = None) -> StreamsProducer:
         """Create a producer, with transactions if the config is exactly once.
 
-        Its transactional id is new, so that no other command is fenced.
+        Its transactional id is new, so that no other command is fenced. Batches of several records
+        have at most `batch_bytes_max` bytes.
         """
-        return self._supplier.create_producer(f"{CLIENT_NAME}-produce-{uuid.uuid4().hex}")
+        name = f"{CLIENT_NAME}-produce-{uuid.uuid4().hex}"
+        return self._supplier.create_producer(name, batch_bytes_max=batch_bytes_max)
+
+    def fetch_topic_limits(self, topic: str) -> TopicLimits | None:
+        """Return what the settings of a topic exclude; None if they can't be read."""
+        fetch = create_limit_lookup(self.admin.fetch_topic_settings, self.config.producer)
+        return fetch(topic)
 
     def list_partitions(self, topic: str) -> list[Partition]:
         """Return the partitions of a topic. Raises ConfigError if there is no such topic."""

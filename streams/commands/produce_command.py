@@ -163,23 +163,30 @@ def _write_records(
     first: int,
 ) -> int:
     """Write records without a transaction, and return their number. Raises UserError."""
-    from streams.commands.record_writer import Deliveries, write_records
+    from streams.commands.record_limits import RecordLimits
+    from streams.commands.record_writer import RecordWriter
 
-    return write_records(clients.create_producer(), topic, records, fields, Deliveries(unit, first))
+    found = clients.fetch_topic_limits(topic)
+    producer = clients.create_producer(None if found is None else found.batch_bytes_max)
+    limits = RecordLimits(topic, found, fields)
+    return RecordWriter(producer, topic, fields, limits).write_records(records, unit, first)
 
 
 def _write_in_transaction(
     clients: ClusterClients, topic: str, records: Iterable[EncodedRecord], fields: dict[str, Any]
 ) -> int:
     """Write records in a transaction, and return their number. Raises UserError."""
-    from streams.commands.record_writer import write_in_transaction
+    from streams.commands.record_limits import RecordLimits
+    from streams.commands.record_writer import RecordWriter
     from streams.errors import ConfigError, OutcomeUnknown
 
+    found = clients.fetch_topic_limits(topic)
     try:
-        producer = clients.create_producer()
+        producer = clients.create_producer(None if found is None else found.batch_bytes_max)
     except OutcomeUnknown as error:
         raise ConfigError(f"no transaction can be begun: {error}; nothing was written") from error
-    return write_in_transaction(producer, topic, records, fields)
+    limits = RecordLimits(topic, found, fields)
+    return RecordWriter(producer, topic, fields, limits).write_in_transaction(records)
 
 
 def _refuse_both(one: object, other: object, choice: str) -> None:

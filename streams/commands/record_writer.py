@@ -3,188 +3,201 @@
 Without a transaction the number that is told is that of the records that brokers have acknowledged,
 counted from the first one to the first that was not: whoever goes on with the next line leaves none
 out. With a transaction all records are written, or none.
+
+A record that the topic's settings exclude is refused before it is sent. Where these are not known,
+or don't decide it, a broker refuses a whole batch, and its records are written again one by one to
+find the one that it refuses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from streams.command_lines import format_command
-from streams.commands.offset_positions import current_time_ms
+from streams.commands.deliveries import Deliveries
 from streams.commands.record_encoding import EncodedRecord
-from streams.commands.records import format_time
-from streams.errors import ConfigError, OutcomeUnknown, TaskMigrated, UserError
+from streams.commands.record_limits import RecordLimits
+from streams.errors import ConfigError, OutcomeUnknown, TaskMigrated, UserError, WriteRefused
 from streams.runtime.clients import StreamsProducer
 from streams.runtime.clients.producer import translate_produce_error
 
-_FLUSH_RECORDS = 10_000
-"""The brokers are waited for after so many records."""
-_UNKNOWN_OUTCOMES = {
-    "NETWORK_EXCEPTION",
-    "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
-    "REQUEST_TIMED_OUT",
-}
-"""Answers of brokers after which a record may be in the log."""
-_NEVER_SENT = {"_PURGE_QUEUE", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"}
-"""Errors of librdkafka's own that are of records which it has sent to no broker."""
+_ERRORS = (UserError, OutcomeUnknown, TaskMigrated, WriteRefused, KeyboardInterrupt)
 
 
-class Deliveries:
-    """Holds which of the records, in the order of the input, brokers have not acknowledged.
+class RecordWriter:
+    """Writes records to a topic with a producer of their own.
 
-    `unit` is what the input consists of, lines or records; `first` is the number of the first one.
-    Only failures are reported by the client, so that a record that is written costs nothing.
+    `fields` is what all records have, as arguments of the producer; `limits` what the topic takes.
     """
 
-    def __init__(self, unit: str, first: int = 1) -> None:
-        self.sent_count = 0
-        self.failures: dict[int, Any] = {}
-        self.largest_ms = 0
-        self._unit = unit
-        self._first = first
+    def __init__(
+        self, producer: StreamsProducer, topic: str, fields: dict[str, Any], limits: RecordLimits
+    ) -> None:
+        self._producer, self._topic, self._limits = producer, topic, limits
+        self._fields = dict(fields)
 
-    def create_report(self) -> Callable[[Any, Any], None]:
-        """Return the callback for the delivery report of the record that is sent next."""
-        return partial(self._note_report, self.sent_count)
+    def write_records(self, records: Iterable[EncodedRecord], unit: str, first: int = 1) -> int:
+        """Write records, wait until the brokers have them, and return their number.
 
-    def _note_report(self, index: int, error: Any, _: Any) -> None:
-        """Note a delivery report of the record at an index."""
-        if error is not None:
-            self.failures[index] = error
+        `unit` and `first` say how they are counted, as in Deliveries. Raises UserError, which says
+        what was written, if one of them can't be read, encoded or delivered, and at Ctrl-C.
+        """
+        deliveries = Deliveries(unit, first)
+        deliveries.largest_ms = self._fields.get("timestamp", 0)
+        try:
+            for record in records:
+                self._send(record, deliveries)
+                if deliveries.is_wait_due:
+                    self._await_deliveries(deliveries)
+            self._await_deliveries(deliveries)
+        except (UserError, OutcomeUnknown, KeyboardInterrupt) as error:
+            if not isinstance(error, OutcomeUnknown):
+                with suppress(OutcomeUnknown):
+                    self._producer.flush()
+                    if not isinstance(error, KeyboardInterrupt):
+                        self._write_failed_alone(deliveries)
+            self._producer.purge_outstanding()
+            reasons = [str(error) or "interrupted"]
+            if deliveries.failures and not isinstance(error, OutcomeUnknown):
+                reasons.append(deliveries.explain_failures())
+            raise ConfigError("; ".join([*reasons, deliveries.explain_progress()])) from error
+        return deliveries.sent_count
 
-    def explain_failures(self) -> str:
-        """Return how many records were not delivered, why, and what to do where that is known."""
-        reasons = ", ".join(sorted({each.str() for each in self.failures.values()}))
-        names = {each.name() for each in self.failures.values()}
-        hint = _explain_early_records(names, self.largest_ms)
-        return f"{len(self.failures)} not delivered: {reasons}{hint}"
+    def _await_deliveries(self, deliveries: Deliveries) -> None:
+        """Wait until the brokers have all records that were sent. Raises OutcomeUnknown."""
+        self._producer.flush()
+        self._write_failed_alone(deliveries)
+        if deliveries.failures:
+            raise OutcomeUnknown(deliveries.explain_failures())
+        deliveries.forget_awaited()
 
-    def explain_progress(self) -> str:
-        """Return what was written up to the first record that was not, and how to go on."""
-        count = min(self.failures, default=self.sent_count)
-        later_count = self.sent_count - count - len(self.failures)
-        unknown_count = sum(map(_may_be_written, self.failures.values()))
-        if not (count or later_count or unknown_count):
-            return "nothing was written"
-        following = self._first + count
-        text = f"{_count_records(count)} written, the next is {self._unit} {following}"
-        if self._unit == "line":
-            text += f": go on with --from-line {following}"
-        if later_count:
-            text += f"; of those after it {_count_records(later_count)} written already"
-        if unknown_count:
-            text += f"; {unknown_count} of those that were not acknowledged may be written as well"
-        return text
+    def _write_failed_alone(self, deliveries: Deliveries) -> None:
+        """Write the records of refused batches one by one, in their order, up to a refused one.
 
+        None is written behind later ones of its key. Raises OutcomeUnknown without an answer.
+        """
+        refused = deliveries.find_refused()
+        culprit = deliveries.find_culprit()
+        for index in refused if len(refused) > 1 else ():
+            if deliveries.has_later_of_key(index, is_one_partition="partition" in self._fields):
+                break
+            if self._is_refused_alone(index, deliveries):
+                culprit = index
+                break
+        self._note_refusal(culprit, deliveries)
 
-def _count_records(count: int) -> str:
-    """Return a number of records with the verb that belongs to it."""
-    return f"{count} record was" if count == 1 else f"{count} records were"
-
-
-def _may_be_written(error: Any) -> bool:
-    """Return whether a broker may have a record that failed with this error."""
-    name = error.name()
-    if error.code() > 0:  # the answer of a broker
-        return name in _UNKNOWN_OUTCOMES
-    return name not in _NEVER_SENT
-
-
-def _explain_early_records(error_names: Collection[str], largest_ms: int) -> str:
-    """Return what to do if brokers refused records that have times ahead of now; else nothing.
-
-    Brokers answer INVALID_TIMESTAMP, or INVALID_RECORD for a batch with such a record.
-    """
-    ahead_ms = largest_ms - current_time_ms()
-    is_refused = {"INVALID_RECORD", "INVALID_TIMESTAMP"} & set(error_names)
-    if not is_refused or ahead_ms <= 0:
-        return ""
-    return (
-        f"; their largest timestamp, {format_time(largest_ms)} (@{largest_ms}), is "
-        f"{ahead_ms / 1_000:.0f} s ahead of now, and a topic takes no more than its "
-        "message.timestamp.after.max.ms (3600000 unless it is set): give earlier times, or give "
-        "the topic a larger one"
-    )
-
-
-def write_records(
-    producer: StreamsProducer,
-    topic: str,
-    records: Iterable[EncodedRecord],
-    fields: dict[str, Any],
-    deliveries: Deliveries,
-) -> int:
-    """Write records, wait until the brokers have them, and return their number.
-
-    `fields` is what all records have, as arguments of the producer. Raises UserError, which says
-    what was written, if one of them can't be read, encoded or delivered, and at Ctrl-C.
-    """
-    deliveries.largest_ms = fields.get("timestamp", 0)
-    try:
-        for record in records:
-            fields["on_delivery"] = deliveries.create_report()
-            _produce_record(producer, topic, record, fields)
-            deliveries.sent_count += 1
-            deliveries.largest_ms = max(deliveries.largest_ms, record.timestamp_ms or 0)
-            if deliveries.sent_count % _FLUSH_RECORDS == 0:
-                _await_deliveries(producer, deliveries)
-        _await_deliveries(producer, deliveries)
-    except (UserError, OutcomeUnknown, KeyboardInterrupt) as error:
-        if not isinstance(error, OutcomeUnknown):
-            with suppress(OutcomeUnknown):
-                producer.flush()
-        producer.purge_outstanding()
-        reasons = [str(error) or "interrupted"]
-        if deliveries.failures and not isinstance(error, OutcomeUnknown):
-            reasons.append(deliveries.explain_failures())
-        raise ConfigError("; ".join([*reasons, deliveries.explain_progress()])) from error
-    return deliveries.sent_count
-
-
-def _await_deliveries(producer: StreamsProducer, deliveries: Deliveries) -> None:
-    """Wait until the brokers have all records that were sent. Raises OutcomeUnknown."""
-    producer.flush()
-    if deliveries.failures:
-        raise OutcomeUnknown(deliveries.explain_failures())
-
-
-def write_in_transaction(
-    producer: StreamsProducer, topic: str, records: Iterable[EncodedRecord], fields: dict[str, Any]
-) -> int:
-    """Write records in one transaction, commit it, and return their number.
-
-    Raises UserError if that failed, which says whether anything was written.
-    """
-    count = 0
-    producer.begin_transaction()
-    try:
-        for record in records:
-            _produce_record(producer, topic, record, fields)
-            count += 1
-    except BaseException as error:
-        producer.close()
-        if not isinstance(error, UserError | OutcomeUnknown | TaskMigrated | KeyboardInterrupt):
+    def _is_refused_alone(self, index: int, deliveries: Deliveries) -> bool:
+        """Write a record of a refused batch alone, and return whether it failed again."""
+        record = deliveries.awaited[index]
+        error = deliveries.failures.pop(index)
+        try:
+            self._produce(index, record, deliveries)
+            self._producer.flush()
+        except Exception:
+            deliveries.failures.setdefault(index, error)
             raise
-        raise ConfigError(f"{_explain_failure(error)}; nothing was written") from error
-    if not count:
-        return 0
-    try:
-        producer.commit_transaction()
-    except (UserError, OutcomeUnknown, TaskMigrated, KeyboardInterrupt) as error:
-        # A commit that may have reached its coordinator can't be followed by an abort: librdkafka
-        # refuses it. So the transaction is certainly aborted if this succeeds.
-        is_aborted = producer.close() or isinstance(error, TaskMigrated)
-        outcome = (
-            "nothing was written"
-            if is_aborted
-            else f"whether the {count} records were written is not known: read the topic by "
-            f"{format_command('consume', topic)} before they are written again"
-        )
-        raise ConfigError(f"{_explain_failure(error)}; {outcome}") from error
-    return count
+        return index in deliveries.failures
+
+    def _note_refusal(self, index: int | None, deliveries: Deliveries) -> None:
+        """Note which record was refused, and why, if that is known and not a lost answer."""
+        if index is not None and index in deliveries.find_refused():
+            record = deliveries.awaited[index]
+            reason = self._limits.explain(deliveries.failures[index], record)
+            deliveries.refusal = f"{record.place}: {reason}"
+
+    def write_in_transaction(self, records: Iterable[EncodedRecord]) -> int:
+        """Write records in one transaction, commit it, and return their number.
+
+        Raises UserError if that failed, which says whether anything was written.
+        """
+        deliveries = Deliveries("record")
+        self._producer.begin_transaction()
+        try:
+            for record in records:
+                self._send(record, deliveries)
+                if deliveries.is_wait_due:
+                    self._await_in_transaction(deliveries)
+            if deliveries.sent_count:
+                self._await_in_transaction(deliveries)
+        except BaseException as error:
+            refusal = "" if isinstance(error, KeyboardInterrupt) else self._find_refusal(deliveries)
+            self._producer.close()
+            if not isinstance(error, _ERRORS):
+                raise
+            reason = refusal or _explain_failure(error)
+            raise ConfigError(f"{reason}; nothing was written") from error
+        if deliveries.sent_count:
+            self._commit(deliveries.sent_count)
+        return deliveries.sent_count
+
+    def _await_in_transaction(self, deliveries: Deliveries) -> None:
+        """Wait for the brokers. Raises WriteRefused if they have refused a record."""
+        self._producer.flush()
+        if deliveries.find_refused():
+            raise WriteRefused(deliveries.explain_failures())
+        if not deliveries.failures:  # else the commit says what became of the transaction
+            deliveries.forget_awaited()
+
+    def _find_refusal(self, deliveries: Deliveries) -> str:
+        """Return which record of a transaction brokers have refused, and why; empty if none.
+
+        The records of the refused batch are written one by one in a transaction that is aborted.
+        """
+        self._producer.poll_delivery_reports()
+        refused, culprit = deliveries.find_refused(), deliveries.find_culprit()
+        with suppress(UserError, OutcomeUnknown, TaskMigrated, WriteRefused):
+            if culprit is None and refused:
+                self._producer.abort_transaction()
+                self._producer.begin_transaction()
+                again = (each for each in refused if self._is_refused_alone(each, deliveries))
+                culprit = next(again, None)
+        self._note_refusal(culprit, deliveries)
+        return deliveries.refusal or (deliveries.explain_failures() if refused else "")
+
+    def _commit(self, count: int) -> None:
+        """Commit the transaction. Raises ConfigError, which says what became of the records."""
+        try:
+            self._producer.commit_transaction()
+        except _ERRORS as error:
+            # A commit that may have reached its coordinator can't be followed by an abort:
+            # librdkafka refuses it. So the transaction is certainly aborted if this succeeds.
+            is_aborted = self._producer.close() or isinstance(error, TaskMigrated)
+            outcome = (
+                "nothing was written"
+                if is_aborted
+                else f"whether the {count} records were written is not known: read the topic by "
+                f"{format_command('consume', self._topic)} before they are written again"
+            )
+            raise ConfigError(f"{_explain_failure(error)}; {outcome}") from error
+
+    def _send(self, record: EncodedRecord, deliveries: Deliveries) -> None:
+        """Send the next record. Raises UserError for one that can't be written, with its place."""
+        self._limits.check(record)
+        self._produce(deliveries.sent_count, record, deliveries)
+        deliveries.note_sent(record)
+
+    def _produce(self, index: int, record: EncodedRecord, deliveries: Deliveries) -> None:
+        """Hand a record to the producer, as soon as its queue has room.
+
+        Raises UserError for a record that it refuses, naming its place in the input.
+        """
+        fields = {**self._fields, "on_delivery": deliveries.create_report(index)}
+        if record.timestamp_ms is not None:
+            fields["timestamp"] = record.timestamp_ms
+        produce = self._producer.produce
+        try:
+            try:
+                produce(self._topic, value=record.value, key=record.key, **fields)
+            except BufferError:
+                self._producer.wait_for_queue_room()
+                produce(self._topic, value=record.value, key=record.key, **fields)
+        except Exception as error:
+            refusal = translate_produce_error(error, "produce", self._topic)
+            if refusal is None:
+                raise
+            raise ConfigError(f"{record.place}: {refusal}") from error
 
 
 def _explain_failure(error: BaseException) -> str:
@@ -192,28 +205,3 @@ def _explain_failure(error: BaseException) -> str:
     if isinstance(error, TaskMigrated):
         return f"the transaction took longer than brokers let it ({error})"
     return str(error) or "interrupted"
-
-
-def _produce_record(
-    producer: StreamsProducer,
-    topic: str,
-    record: EncodedRecord,
-    fields: dict[str, Any],
-) -> None:
-    """Hand a record to the producer, as soon as its queue has room.
-
-    Raises UserError for a record that it refuses, naming its place in the input.
-    """
-    if record.timestamp_ms is not None:
-        fields["timestamp"] = record.timestamp_ms
-    try:
-        try:
-            producer.produce(topic, value=record.value, key=record.key, **fields)
-        except BufferError:
-            producer.wait_for_queue_room()
-            producer.produce(topic, value=record.value, key=record.key, **fields)
-    except Exception as error:
-        refusal = translate_produce_error(error, "produce", topic)
-        if refusal is None:
-            raise
-        raise ConfigError(f"{record.place}: {refusal}") from error

@@ -39,6 +39,8 @@ _STANDBY_FETCH_SETTINGS = {
 """Settings of the consumer that follows changelogs: it waits for new records without haste, for as
 long as the worker runs."""
 
+_BATCH_SIZE_DEFAULT = 1_000_000
+"""librdkafka's default of `batch.size`, in bytes."""
 _METADATA_REFRESH_MS_MAX = 3_600_000
 """librdkafka's limit of `topic.metadata.refresh.interval.ms`."""
 _SOCKET_TIMEOUT_MS_MIN, _SOCKET_TIMEOUT_MS_MAX = 2_000, 300_000
@@ -159,18 +161,28 @@ class KafkaClientSupplier:
         }
 
     def create_producer(
-        self, transactional_id: str, require_wanted: Callable[[], None] | None = None
+        self,
+        transactional_id: str,
+        require_wanted: Callable[[], None] | None = None,
+        batch_bytes_max: int | None = None,
     ) -> StreamsProducer:
         """Create a producer; a transactional one has fenced its predecessor when this returns.
 
         `require_wanted` is called several times a second until then; what it raises ends the call.
+        Batches of several records have at most `batch_bytes_max` bytes.
         """
         security = self.security
         # Read before the settings, so that these are of this version or a later one.
         require_usable = partial(security.require_usable, security.version)
+        settings = self._producer_settings(
+            transactional_id, transactional=self._config.exactly_once
+        )
+        if batch_bytes_max is not None:
+            largest = int(settings.get("batch.size", _BATCH_SIZE_DEFAULT))
+            settings["batch.size"] = max(1, min(largest, batch_bytes_max))
         return StreamsProducer(
             transactional_id,
-            self._producer_settings(transactional_id, transactional=self._config.exactly_once),
+            settings,
             transactional=self._config.exactly_once,
             timeout_s=self._timeout_s,
             track_deliveries=self._config.ledger,

@@ -35,16 +35,20 @@ class TopicLimits(NamedTuple):
     """The largest batch in bytes (`max.message.bytes`), where it is not compressed."""
     before_max_ms: int | None = None
     after_max_ms: int | None = None
+    batch_bytes_max: int | None = None
+    """The largest batch in bytes (`max.message.bytes`), compressed or not."""
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str], *, is_compressing: bool) -> TopicLimits:
         """Return the limits of a topic by its settings. Raises KeyError, ValueError."""
         keeps_times = settings["message.timestamp.type"] == "CreateTime"
+        batch_bytes_max = int(settings["max.message.bytes"])
         return cls(
             is_compacted="compact" in settings["cleanup.policy"],
-            bytes_max=None if is_compressing else int(settings["max.message.bytes"]),
+            bytes_max=None if is_compressing else batch_bytes_max,
             before_max_ms=int(settings["message.timestamp.before.max.ms"]) if keeps_times else None,
             after_max_ms=int(settings["message.timestamp.after.max.ms"]) if keeps_times else None,
+            batch_bytes_max=batch_bytes_max,
         )
 
     def find_refusal(

@@ -57,18 +57,22 @@ class CommandProducer(InMemoryProducer):
     """Takes a record's time by the name that confluent-kafka has for it.
 
     A record fails with the error that `failures` names for its index among all records. From index
-    `unanswered_from` on no record is acknowledged, and `flush` ends without an answer.
+    `unanswered_from` on no record is acknowledged, and `flush` ends without an answer. A value of
+    `refused` lets the `batch_records` records fail that it is among, which are then not written.
     """
 
     failures: Mapping[int, KafkaError] = {}
     unanswered_from: int | None = None
+    refused: Mapping[bytes, KafkaError] = {}
     refused_bytes = 1_000_000
     is_commit_lost = False
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.count = 0
+        self.batch_records = 10_000
         self.reports: list[tuple[int, Any]] = []
+        self.batch: list[tuple[dict[str, Any], Any]] = []
 
     def produce(  # type: ignore[override]
         self, topic: str, *, timestamp: int = 0, on_delivery: Any = None, **fields: Any
@@ -76,12 +80,27 @@ class CommandProducer(InMemoryProducer):
         if len(fields["value"] or b"") > self.refused_bytes:
             raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
         index, self.count = self.count, self.count + 1
-        if index in self.failures or index >= (self.unanswered_from or self.count):
+        if self.refused:
+            self.batch.append(({"topic": topic, "timestamp_ms": timestamp, **fields}, on_delivery))
+            if len(self.batch) == self.batch_records:
+                self.deliver_batch()
+        elif index in self.failures or index >= (self.unanswered_from or self.count):
             self.reports.append((index, on_delivery))
         else:
             super().produce(topic, timestamp_ms=timestamp, **fields)
 
+    def deliver_batch(self) -> None:
+        """Write the records of a batch, or report the error of the one that is refused to all."""
+        batch, self.batch = self.batch, []
+        errors = [self.refused[f["value"]] for f, _ in batch if f["value"] in self.refused]
+        for fields, report in batch:
+            if errors:
+                report(errors[0], None)
+            else:
+                super().produce(**fields)
+
     def flush(self) -> None:
+        self.deliver_batch()
         super().flush()
         for index, report in self.reports:
             if index in self.failures:
@@ -127,7 +146,8 @@ class InMemoryClients(ClusterClients):
         self.readers.append(InMemoryReader(self.cluster))
         return self.readers[-1]
 
-    def create_producer(self) -> Any:
+    def create_producer(self, batch_bytes_max: int | None = None) -> Any:
+        self.batch_bytes_max = batch_bytes_max
         producer = CommandProducer(
             "produce",
             self.cluster,

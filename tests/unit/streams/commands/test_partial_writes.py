@@ -106,7 +106,8 @@ def test_the_records_that_are_counted_end_before_the_first_that_was_not_acknowle
 ) -> None:
     fail(clients, INVALID_RECORD=3, TOPIC_AUTHORIZATION_FAILED=5)
     said = refusal("produce", "lines", typed=b"0\n1\n2\n3\n4\n5\n6\n")
-    assert "2 not delivered: " in said
+    assert "line 4: Broker: " in said
+    assert "; 1 not delivered: Broker: Topic authorization failed; " in said
     assert said.endswith(
         "3 records were written, the next is line 4: go on with --from-line 4; "
         "of those after it 2 records were written already"
@@ -138,7 +139,7 @@ def test_records_too_far_ahead_of_now_are_told_with_their_largest_timestamp(
     fail(clients, **{code: 0})
     options = ("produce", "lines", "--timestamp-separator", " ", "9900000000000 a", "@5 b")
     said = refusal(*options)
-    assert "largest timestamp, 2283-09-20T08:00:00.000Z (@9900000000000), is" in said
+    assert "record 1: its time, 2283-09-20T08:00:00.000Z (@9900000000000), is" in said
     assert "message.timestamp.after.max.ms" in said
 
 
@@ -151,8 +152,100 @@ def test_records_that_fail_otherwise_are_not_said_to_be_ahead_of_now(
 ) -> None:
     fail(clients, **{code: 0})
     said = refusal("produce", "lines", "a", "--timestamp", time)
-    assert "1 not delivered: " in said
+    assert ("record 1: Broker: " if code == "INVALID_RECORD" else "1 not delivered: ") in said
     assert "ahead of now" not in said
+
+
+SETTINGS = {
+    "cleanup.policy": "delete",
+    "max.message.bytes": "1000",
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": str(2**63 - 1),
+    "message.timestamp.after.max.ms": "3600000",
+}
+TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
+
+
+def refuse(clients: InMemoryClients, *, batch_records: int = 10_000, **values: KafkaError) -> None:
+    """Let a broker refuse records with these values, each with its whole batch."""
+
+    def alter(producer: CommandProducer) -> None:
+        producer.refused = {value.encode(): error for value, error in values.items()}
+        producer.batch_records = batch_records
+
+    clients.alter_producer = alter
+
+
+@pytest.mark.parametrize("options", [(), ("--transaction",)])
+@pytest.mark.parametrize(
+    ("settings", "line", "reason"),
+    [
+        ({}, b"k:" + b"x" * 1000, "has 1071 bytes with its headers and its batch"),
+        ({}, b"k:" + b"x" * 930, "has 1001 bytes with"),
+        ({"cleanup.policy": "compact,delete"}, b"NULL", "has no key, which topic 'lines' needs"),
+    ],
+)
+def test_a_record_that_the_settings_of_its_topic_exclude_is_named_before_it_is_sent(
+    clients: InMemoryClients,
+    options: tuple[str, ...],
+    settings: dict[str, str],
+    line: bytes,
+    reason: str,
+) -> None:
+    clients.cluster.topic_settings["lines"] = {**SETTINGS, **settings}
+    separator = () if line == b"NULL" else ("--key-separator", ":")
+    good = [b"k:a", b"k:" + b"x" * 929] if separator else []
+    typed = b"\n".join([*good, line, b"k:c"])
+    said = refusal("produce", "lines", *separator, *options, typed=typed)
+    assert f"line {len(good) + 1}: it {reason}" in said
+    count = 0 if options else len(good)
+    if not settings:
+        assert "than topic 'lines' takes (max.message.bytes=1000): write a shorter one, or" in said
+    progress = f"{count} records were written, the next is line 3: go on with --from-line 3"
+    assert said.endswith(progress if count else "; nothing was written")
+    assert len(written(clients)) == count
+    assert clients.batch_bytes_max == 1000
+
+
+def test_a_time_that_the_topic_excludes_is_named_with_the_setting(clients: InMemoryClients) -> None:
+    clients.cluster.topic_settings["lines"] = {**SETTINGS, "message.timestamp.before.max.ms": "9"}
+    said = refusal("produce", "lines", "--timestamp-separator", " ", typed=b"@5000 a\n")
+    assert "line 1: its time, 1970-01-01T00:00:05.000Z (@5000), is" in said
+    assert "takes no more than its message.timestamp.before.max.ms=9: give another time" in said
+
+
+def test_a_refused_batch_is_written_again_up_to_the_record_that_is_refused(
+    clients: InMemoryClients,
+) -> None:
+    refuse(clients, bad=TOO_LARGE)
+    said = refusal("produce", "lines", typed=b"a\nb\nbad\nc\n")
+    assert "line 3: it has 71 bytes with its headers and its batch, more than topic" in said
+    assert said.endswith("2 records were written, the next is line 3: go on with --from-line 3")
+    assert written(clients) == [b"a", b"b"]
+
+
+def test_a_record_is_not_written_behind_later_ones_of_its_key(clients: InMemoryClients) -> None:
+    refuse(clients, batch_records=3, bad=TOO_LARGE)
+    said = refusal("produce", "lines", "--key", "k", typed=b"a\nb\nbad\nc\nd\n")
+    assert "3 not delivered: " in said
+    assert "(a broker refuses a batch for one record, line 1 to line 3)" in said
+    assert said.endswith("0 records were written, the next is line 1: go on with --from-line 1; "
+                         "of those after it 2 records were written already")  # fmt: skip
+    assert written(clients) == [b"c", b"d"]
+    options = ("produce", "lines", "--key-separator", ":")
+    said = refusal(*options, typed=b"a:a\nb:b\nc:bad\nd:d\ne:e\n")
+    assert "line 3: it has 72 bytes" in said
+    assert written(clients) == [b"c", b"d", b"d", b"e", b"a", b"b"]
+
+
+def test_a_transaction_with_a_refused_record_names_it_and_writes_nothing(
+    clients: InMemoryClients,
+) -> None:
+    refuse(clients, bad=TOO_LARGE)
+    said = refusal("produce", "lines", "--transaction", typed=b"a\nb\nbad\nc\n")
+    assert "line 3: it has 71 bytes" in said
+    assert said.endswith("; nothing was written")
+    assert (written(clients), clients.cluster.open_transactions) == ([], {})
 
 
 class InterruptedInput(io.BytesIO):
