@@ -22,6 +22,7 @@ from streams.serdes.avro_schema import (
     create_wire_schema,
     read_schema,
 )
+from streams.serdes.avro_union_rules import check_unions
 from streams.serdes.avro_unions import AvroOptions
 from streams.serdes.avro_writing import create_preparer
 
@@ -29,11 +30,15 @@ _TOO_DEEP = "it is nested too deeply for Python"
 
 
 class AvroSchema:
-    """Represents a schema as fastavro has parsed it, with what reads and writes its bytes."""
+    """Represents a schema as fastavro has parsed it, with what reads and writes its bytes.
+
+    Raises ValueError for one with unions that Avro forbids.
+    """
 
     def __init__(self, parsed: Any) -> None:
         self.parsed = parsed
         self.type = read_schema(parsed)
+        check_unions(self.type)
         self._wire = fastavro.parse_schema(create_wire_schema(self.type))
         self.is_bounded = not contains_itself(self.type)
         self.check = create_check(self.type)

@@ -94,7 +94,8 @@ class _Resolver:
             convert_null = self.resolve(AvroType("null", "null"), reader)
             return _resolve_nullable(convert, convert_null)
         by_name = {
-            name_wire_branch(writer, index): self.resolve(branch, reader) or _pass_on
+            name_wire_branch(writer, index): self._resolve_written_branch(writer, branch, reader)
+            or _pass_on
             for index, branch in enumerate(writer.branches)
             if branch.kind != "null"
         }
@@ -108,17 +109,42 @@ class _Resolver:
 
         return resolve_branch
 
+    def _resolve_written_branch(
+        self, union: AvroType, branch: AvroType, reader: AvroType
+    ) -> Convert | None:
+        """Resolve a branch of several; a record only to one whose name fits: the name tells which.
+
+        A name without its namespace fits if no other record of the writer's union has it.
+        """
+        records = [each for each in union.branches if each.kind in RECORDS]
+        if branch not in records or len(records) == 1:
+            return self.resolve(branch, reader)
+        same_name = [each for each in records if _has_simple_name(branch, each)]
+        fits = [_has_full_name, *([_has_simple_name] if len(same_name) == 1 else [])]
+        for has_name in fits:
+            for each in reader.branches or [reader]:
+                if each.kind in RECORDS and has_name(branch, each):
+                    return self._resolve_to_branch(branch, reader, each)
+        return _create_refusal(branch, reader, " of a union")
+
+    def _resolve_to_branch(
+        self, writer: AvroType, reader: AvroType, branch: AvroType
+    ) -> Convert | None:
+        """Resolve to a branch of a reader's union, or to the reader, and name it if needed."""
+        convert = self.resolve(writer, branch)
+        if branch is reader:
+            return convert
+        give_name = create_namer(reader, reader.branches.index(branch), self._options)
+        if give_name is None:
+            return convert
+        return give_name if convert is None else lambda raw: give_name(convert(raw))
+
     def _resolve_to_union(self, writer: AvroType, reader: AvroType) -> Convert | None:
         """Resolve to the branch of the reader's union that fits, and give it its name if needed."""
         index = self._find_branch(writer, reader.branches)
         if index is None:
             return _create_refusal(writer, reader)
-        branch = reader.branches[index]
-        convert = self.resolve(writer, branch)
-        give_name = create_namer(reader, index, self._options)
-        if give_name is None:
-            return convert
-        return give_name if convert is None else lambda raw: give_name(convert(raw))
+        return self._resolve_to_branch(writer, reader, reader.branches[index])
 
     def _find_branch(self, writer: AvroType, branches: Sequence[AvroType]) -> int | None:
         """Return the branch of a reader's union for a type: the same one, or one it promotes to."""
@@ -175,9 +201,9 @@ def _find_named_branch(
 ) -> int | None:
     """Return the branch of a named type: by its full name or an alias.
 
-    A record is found by its name without the namespace too. One of another name is taken only if
-    it is the only record, unlike in Java, which takes the first whose fields fit: a record must not
-    become another one that has the same fields.
+    A record is found by its name without the namespace too. One of another name, which is renamed
+    without an alias, is taken only if both schemas have no other record, unlike in Java, which
+    takes the first whose fields fit: a record must not become another one with the same fields.
     """
     for is_name in (_has_full_name, _has_simple_name):
         for index in same_kind:
@@ -336,9 +362,10 @@ def _has_simple_name(writer: AvroType, reader: AvroType) -> bool:
     return writer.simple_name == reader.simple_name
 
 
-def _create_refusal(writer: AvroType, reader: AvroType) -> Convert:
+def _create_refusal(writer: AvroType, reader: AvroType, place: str = "") -> Convert:
     def refuse(_: Any) -> NoReturn:
-        raise AvroMismatch(f"{_describe(writer)} was written, which is not {_describe(reader)}")
+        what = f"{_describe(writer)}{place}"
+        raise AvroMismatch(f"{what} was written, which is not {_describe(reader)}")
 
     return refuse
 

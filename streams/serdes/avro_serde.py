@@ -5,6 +5,7 @@ A message comes back as it was given, with its types and the branches of its uni
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal, TypeVar, overload
@@ -31,6 +32,7 @@ from streams.serdes.registry_serde import (
 from streams.serdes.serde import Serde
 
 T = TypeVar("T")
+_PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 BeyondPython = Literal["refuse", "number"]
 """Says what becomes of times that Python has none for, as those after the year 9999."""
 
@@ -117,6 +119,7 @@ def avro(
     if beyond_python not in ("refuse", "number"):
         raise ValueError(f'beyond_python takes "refuse" or "number", got {beyond_python!r}')
     connect, schema_text = prepare_connection(registry), convert_schema_to_text(schema)
+    _check_text(schema_text)
     conf = complete_settings(serializer)
     writes = schema_text is not None or uses_registered_schema(conf)
     to_dict, from_dict = _select_conversions(type, to_dict, from_dict, lossy=lossy)
@@ -140,6 +143,28 @@ def avro(
     name = name_schema(schema_text, None, "name") if type is None else describe_declared(type)
     described = describe_avro_schema(schema_text)
     return create_unbound_serde(f"avro({name})", connect, create_serializers, described)
+
+
+def _check_text(schema_text: Any) -> None:
+    """Raise ValueError for text that is no JSON of a schema, as the name of a type without quotes.
+
+    confluent-kafka's `Schema` is not looked at.
+    """
+    if not isinstance(schema_text, str):
+        return
+    name, reason = schema_text.strip(), ""
+    try:
+        found = json.loads(schema_text)
+    except ValueError as error:
+        found, reason = None, f": {error}"
+    if isinstance(found, list | dict) or found in _PRIMITIVES:
+        return
+    if name in _PRIMITIVES:
+        reason = f"""; the type of that name is '"{name}"'"""
+    raise ValueError(
+        f"serdes.avro() can't be made: schema={schema_text!r:.200} is no JSON text of an Avro "
+        f"schema{reason}"
+    )
 
 
 def _select_conversions(

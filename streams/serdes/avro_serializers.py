@@ -25,6 +25,8 @@ from confluent_kafka.serialization import MessageField, SerializationError
 from fastavro.schema import expand_schema
 
 from streams.serdes.avro_codec import AvroSchema, create_reader, create_writer
+from streams.serdes.avro_schema import read_schema
+from streams.serdes.avro_union_rules import check_unions
 from streams.serdes.avro_unions import AvroOptions
 
 _KIND = "AVRO"
@@ -36,6 +38,8 @@ class ExactAvroSerializer(AvroSerializer):  # type: ignore[misc]  # its stubs ar
 
     def __init__(self, options: AvroOptions, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
+        if self._parsed_schema is not None:
+            check_unions(read_schema(self._parsed_schema))
         self._options = options
         self._schema_id: Any
         self._writers: dict[int, tuple[Any, Callable[[Any], bytes]]] = {}
@@ -132,6 +136,8 @@ class ExactAvroDeserializer(AvroDeserializer):  # type: ignore[misc]  # its stub
 
     def __init__(self, options: AvroOptions, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
+        if self._reader_schema is not None:
+            check_unions(read_schema(self._reader_schema))
         self._options = options
         self._schemas: dict[int, tuple[Any, AvroSchema]] = {}
         self._readers: dict[tuple[int, int], Callable[[bytes], Any]] = {}
