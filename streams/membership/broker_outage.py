@@ -86,6 +86,10 @@ class BrokerOutage:
         """Return that no broker answers, and since when, for a person."""
         return f"no broker answers at {self._servers}, for {self.measure_s():.0f} s: {self.reason}"
 
+    def describe_cause(self) -> str:
+        """Return that no broker answers, for what is told later too: without the seconds so far."""
+        return f"no broker answers at {self._servers}: {self.reason}"
+
     def open_connection(self, address: tuple[str, int] | None) -> BrokerConnection:
         """Connect to `address`, or to any bootstrap server if it is None, and note whether it did.
 
@@ -163,5 +167,7 @@ class BrokerOutage:
             self._ended_at_s = now_s + _RECONNECT_S
         if since_s is not None:
             log.warning(
-                "a broker answers again at %s, after %.0f s", self._servers, now_s - since_s
+                "a broker answers again at %s, %.0f s after it was noticed that none did",
+                self._servers,
+                now_s - since_s,
             )

@@ -304,20 +304,24 @@ class OffsetResetter:
                 )
         offsets = self._fetch_policy_offsets(self._out_of_range_policy, partitions)
         self._initial_offsets |= {p: offsets[p] for p in partitions if p in self._initial_offsets}
+        told = []
         for partition, offset in out_of_range.items():
             position = offsets[partition]
             skipped = max(position - offset, 0)
             self.offsets_out_of_range += 1
             self.records_out_of_range += skipped
-            log.warning(
-                "offset %d of %s is outside of what is there, %d to %d: it goes on at %d "
-                "(offset_out_of_range=%s), %s",
-                *(offset, partition, starts[partition], ends[partition], position),
-                self._out_of_range_policy.strategy.value,
+            consequence = (
                 f"{skipped} records are skipped"
                 if position >= offset
-                else f"the {ends[partition] - position} there are now may be read again",
+                else f"the {ends[partition] - position} there are now may be read again"
             )
+            told.append(
+                f"offset {offset} of {partition} is outside of what is there, {starts[partition]} "
+                f"to {ends[partition]}: it goes on at {position} "
+                f"(offset_out_of_range={self._out_of_range_policy.strategy.value}), {consequence}"
+            )
+        if told:
+            log.warning("%s", "; ".join(told))
         return offsets
 
     def fetch_topic_ids(self, topics: Collection[str]) -> dict[str, int]:

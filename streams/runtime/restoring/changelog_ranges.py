@@ -17,6 +17,9 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.2
 """The seconds between two fetches if the first one gets no answer."""
+_WARN_AFTER_S = 10.0
+"""The seconds after which fetches that get no answer are a warning: after a broker has restarted,
+the first one is refused by its old leader epoch, and the second one succeeds."""
 
 
 class ChangelogRangeFetcher:
@@ -47,6 +50,7 @@ class ChangelogRangeFetcher:
         """The id and the tombstone retention of each changelog topic."""
         self._retry_at_s = 0.0
         self._failing_since_s: float | None = None
+        self._is_warned = False
 
     def fetch_ranges(self, stores: list[LoggedStore]) -> dict[Partition, ChangelogRange] | None:
         """Fetch the range of each store's changelog; None if that has to be tried again later.
@@ -97,7 +101,11 @@ class ChangelogRangeFetcher:
         now_s = self._host.monotonic_s()
         if self._failing_since_s is None:
             self._failing_since_s = now_s
-            log.warning("%s asks again: %s", self._name, error)
+            self._is_warned = False
+            log.info("%s asks again: %s", self._name, error)
+        elif not self._is_warned and now_s - self._failing_since_s >= _WARN_AFTER_S:
+            self._is_warned = True
+            log.warning("%s asks again, for %.0f s: %s", self._name, _WARN_AFTER_S, error)
         self._check_topics()
         if self._is_overdue(self._failing_since_s, self._timeout_s):
             raise BrokerUnavailable(f"no answer for {self._timeout_s:g} s: {error}") from error

@@ -307,7 +307,9 @@ class ThreadRecovery:
         """
         parts, tasks = self._dependencies, self._tasks
         is_away = self._is_broker_away(error)
-        reason = f"{parts.outage.describe()} ({error})" if is_away and parts.outage else str(error)
+        reason = str(error)
+        if is_away and parts.outage is not None:
+            reason = f"{parts.outage.describe_cause()} ({error})"
         self._recovery_log.log_recovery("", reason)
         parts.counters.count_recovery(error)
         self.last_failure = reason

@@ -56,7 +56,7 @@ def test_an_outage_is_one_warning_one_more_each_minute_and_one_at_its_end(
         f"{begin}processing goes on when one does",
         "still no broker answers at kafka:9092, for 60 s: connection refused",
         "still no broker answers at kafka:9092, for 120 s: connection refused",
-        "a broker answers again at kafka:9092, after 131 s",
+        "a broker answers again at kafka:9092, 131 s after it was noticed that none did",
     ]
     brokers.is_away = True
     brokers.miss()

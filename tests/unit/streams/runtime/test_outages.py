@@ -80,7 +80,7 @@ def test_a_thread_with_records_in_flight_goes_on_after_ten_minutes(
         assert_exact(world)
     lines = [each for each in caplog.messages if "starts over" in each]
     task = "task 0_0: " if guarantee == "exactly_once" else ""
-    cause = "no broker answers at kafka:9092, for 0 s: connection refused"
+    cause = "no broker answers at kafka:9092: connection refused"
     assert lines == [
         f"thread 0 starts over from what is committed: {cause} ({task}2 not delivered)"
     ]

@@ -21,6 +21,7 @@ from tests.unit.streams.runtime.world import World, build_mapping_topology
 
 INPUT = Partition("in", 0)
 INTERNAL = Partition("a-c-repartition", 0)
+OTHER_INPUT = INPUT._replace(number=1)
 
 
 def resetting(policy: str) -> OffsetResetter:
@@ -28,9 +29,10 @@ def resetting(policy: str) -> OffsetResetter:
 
     The clock is at 1 000 000 ms.
     """
-    kafka = Kafka({"in": 1, INTERNAL.topic: 1})
-    kafka.load(INPUT, *[("k", "v")] * 20)
-    kafka.logs[INPUT].start_offset = 10
+    kafka = Kafka({"in": 2, INTERNAL.topic: 1})
+    for partition in (INPUT, OTHER_INPUT):
+        kafka.load(partition, *[("k", "v")] * 20)
+        kafka.logs[partition].start_offset = 10
     return OffsetResetter(
         FakeAdmin(kafka, Script()),
         Clock(),
@@ -83,6 +85,17 @@ def test_where_it_goes_on_is_logged_and_what_is_skipped_is_counted(
     assert f"{said} {position} (offset_out_of_range={policy.partition(':')[0]})" in caplog.text
     assert (f"{skipped} records are skipped" in caplog.text) is (offset == 5)
     assert ("may be read again" in caplog.text) is (offset == 25)
+
+
+def test_offsets_out_of_range_that_are_found_together_are_one_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made = resetting("earliest")
+    made.find_reset_offsets({INPUT: 5, OTHER_INPUT: 7})
+    (told,) = caplog.messages
+    assert "offset 5 of in[0]" in told
+    assert "offset 7 of in[1]" in told
+    assert made.offsets_out_of_range == 2
 
 
 @pytest.mark.parametrize("policy", ["fail", "earliest", "latest"])

@@ -223,6 +223,21 @@ def test_a_broker_that_stays_away_is_given_up_on() -> None:
         world.until_ready(lambda: world.clock.advance_monotonic_clock(0.5))
 
 
+@pytest.mark.parametrize(("failures", "warnings"), [(1, 0), (12, 0), (25, 1)])
+def test_changelogs_that_are_asked_for_again_are_a_warning_once_that_lasts(
+    failures: int, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    world = Restoring()
+    for attempt in range(1, failures + 1):
+        error = OutcomeUnknown("FENCED_LEADER_EPOCH")
+        world.script.fail("admin.fetch_latest_offsets", error, at=attempt)
+    world.restorer.add_tasks([world.task(world.store())])
+    world.until_ready(lambda: world.clock.advance_monotonic_clock(0.5))
+    told = [each.levelname for each in caplog.records if "asks again" in each.message]
+    assert told == ["INFO"] + ["WARNING"] * warnings
+
+
 def test_the_time_without_an_answer_counts_anew_after_an_answer() -> None:
     world = Restoring()
     for store in (world.store(), world.store(changelog=OTHER)):
