@@ -29,6 +29,7 @@ from streams.membership.connection import ConnectionLost
 from streams.runtime.assigning.internal_topics import expiry_of_changelog
 from streams.runtime.assigning.leftover_stores import format_leftover_warning
 from streams.runtime.changelogs.logged_store import LoggedStore
+from streams.runtime.offsets.missed_deletions import MissedDeletionCheck
 from streams.runtime.offsets.offset_metadata import METADATA_BYTES_MAX, decode_metadata
 from streams.runtime.offsets.offset_reset import OffsetResetter
 from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
@@ -82,6 +83,7 @@ class TaskCreator:
         observer: TaskObserver | None = None,
         metadata_bytes_max: int = METADATA_BYTES_MAX,
         repeated_writes: RepeatedWriteCheck | None = None,
+        missed_deletions: MissedDeletionCheck | None = None,
     ) -> None:
         self._topology = topology
         self._directory = directory
@@ -97,6 +99,7 @@ class TaskCreator:
         self._observer = observer
         self._metadata_bytes_max = metadata_bytes_max
         self._repeated_writes = repeated_writes
+        self._missed_deletions = missed_deletions
         self._directory_numbers: dict[int, int] | None = None
         self._warned_stores: set[str] = set()
         self._empty_store_warnings = EmptyStoreWarnings(directory.store_path)
@@ -208,15 +211,9 @@ class TaskCreator:
         siblings = self._fetch_siblings(committed, own)
         self._postpone_unstable([*committed.pending, *siblings.pending])
         stable = [task for task in tasks if self._unstable_partitions.isdisjoint(task.partitions)]
-        topic_ids = self._offset_resetter.fetch_topic_ids(
-            {p.topic for task in stable for p in task.partitions}
-        )
-        known = {
-            p: committed.offsets[p]
-            for task in stable
-            for p in task.partitions
-            if p in committed.offsets
-        }
+        inputs = [p for task in stable for p in task.partitions]
+        topic_ids = self._offset_resetter.fetch_topic_ids({p.topic for p in inputs})
+        known = {p: committed.offsets[p] for p in inputs if p in committed.offsets}
         former = find_offsets_of_former_topics(known, topic_ids)
         missing = find_missing_offsets(stable, known)
         deleted = self._offset_resetter.find_deleted(missing, topic_ids)
@@ -225,6 +222,8 @@ class TaskCreator:
             self._postpone_unstable([*self._unstable_partitions, *untrusted.waiting])
             stable = [t for t in stable if self._unstable_partitions.isdisjoint(t.partitions)]
         proofs = self._prove_offsets(stable, committed.offsets, deleted)
+        if self._missed_deletions is not None:
+            self._missed_deletions.warn_of_missed_deletions(known)
         fresh = [p for p in missing if p not in untrusted.waiting]
         positions = {p: each.offset for p, each in known.items()}
         self._offset_resetter.note_committed((p, h) for p, h in known.items() if p not in former)

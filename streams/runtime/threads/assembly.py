@@ -29,6 +29,7 @@ from streams.runtime.clients.interfaces import ProducerClient
 from streams.runtime.clients.topic_limits import MESSAGE_BYTES_MAX_DEFAULT, create_limit_lookup
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.offsets.committed_record_search import CommittedRecordSearch
+from streams.runtime.offsets.missed_deletions import MissedDeletionCheck
 from streams.runtime.offsets.offset_reset import OffsetResetter
 from streams.runtime.offsets.repeated_writes import RepeatedWriteCheck
 from streams.runtime.restoring.changelog_follower import ChangelogFollower
@@ -196,6 +197,7 @@ def _create_task_creator(
             ),
             member.fetch_committed_offsets,
         ),
+        missed_deletions=MissedDeletionCheck(worker.topology, admin, worker.host),
         global_views=None if global_tables is None else global_tables.view_factories(),
         failures=FailureHandler(
             config.handlers,
