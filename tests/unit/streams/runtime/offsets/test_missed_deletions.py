@@ -30,7 +30,13 @@ def reading_a_table() -> Topology:
 class Stopped:
     """Represents a table whose offset was committed some time ago, and what came since."""
 
-    def __init__(self, stopped_ms: int, record_ages_ms: list[int], **settings: str) -> None:
+    def __init__(
+        self,
+        stopped_ms: int,
+        record_ages_ms: list[int],
+        committed_ms: int | None = None,
+        **settings: str,
+    ) -> None:
         self.clock, self.script = Clock(), Script()
         self.clock.advance_monotonic_clock(30 * DAY_MS / 1_000)
         now_ms = self.clock.now_ms()
@@ -40,7 +46,7 @@ class Stopped:
         } or COMPACTED
         for age_ms in [stopped_ms, stopped_ms, *record_ages_ms]:
             self.kafka.append_record(ROWS, b"k", b"v", now_ms - age_ms)
-        metadata = encode_metadata({}, commit_number=now_ms - stopped_ms)
+        metadata = encode_metadata({}, commit_number=now_ms - (committed_ms or stopped_ms))
         self.committed = {ROWS: OffsetAndMetadata(2, metadata)}
         self.admin = FakeAdmin(self.kafka, self.script)
         self.check = MissedDeletionCheck(reading_a_table(), self.admin, self.clock)
@@ -67,12 +73,20 @@ def test_a_table_whose_topic_has_gone_on_for_longer_than_it_keeps_deletions_is_n
     "stopped",
     [
         lambda: Stopped(DAY_MS - 1_000, [1_000]),
+        lambda: Stopped(3 * DAY_MS, [2 * DAY_MS], committed_ms=DAY_MS - 1_000),
         lambda: Stopped(3 * DAY_MS, []),
         lambda: Stopped(3 * DAY_MS, [DAY_MS - 1_000]),
         lambda: Stopped(3 * DAY_MS, [2 * DAY_MS], cleanup_policy="delete"),
         lambda: Stopped(-3 * DAY_MS, [1_000]),
     ],
-    ids=["not so long", "nothing new", "all new is young", "not compacted", "clock set back"],
+    ids=[
+        "not so long",
+        "records of old times",
+        "nothing new",
+        "all new is young",
+        "not compacted",
+        "clock set back",
+    ],
 )
 def test_a_table_that_can_read_all_deletions_is_not_named(
     stopped: object, caplog: pytest.LogCaptureFixture
