@@ -9,6 +9,7 @@
         <number>_<partition>/.lock     held by the process that runs the task; names that process
         <number>_<partition>/<store>/  the store's database; none for a store in memory
         .removed-<number>_<partition>-*   about to be deleted
+        former-<number>_<partition>-<store>/   a store that had been overtaken elsewhere
 
 The number is at first that of the sub-topology, and stays when sub-topologies are numbered anew.
 
@@ -40,7 +41,7 @@ _SUBTOPOLOGIES_LOCK = ".subtopologies.lock"
 _ID, _ID_LOCK = "directory-id", ".directory-id.lock"
 _OWN_NAMES = re.compile(
     rf"{_TASK.pattern}|process-\d+|{re.escape(REMOVED)}.*|\.writable-\d+|\.?subtopologies\..*"
-    r"|\.?directory-id.*"
+    rf"|\.?directory-id.*|former-{_TASK.pattern}-.*"
 )
 
 
@@ -268,6 +269,10 @@ class StateDirectory:
 
     def store_path(self, task_name: str, store_name: str) -> Path:
         return self.path / task_name / store_name
+
+    def former_store_path(self, task_name: str, store_name: str) -> Path:
+        """Return the path of a store that is out of use, since the task went on elsewhere."""
+        return self.path / f"former-{task_name}-{store_name}"
 
 
 def _write_atomically(path: Path, text: str) -> None:

@@ -27,6 +27,8 @@ class StoreCheckpoint:
     to have applied; -1 where an earlier release noted none. Aborted records and markers, which
     `position` moves over, don't count.
     `positions` are, for a copy of a whole topic, the offsets of its partitions by number.
+    `first_commit` and `last_commit` are, for a store without a changelog, the numbers of the task's
+    commits that first wrote it since it was empty, and last; 0 where an earlier release noted none.
     """
 
     position: int
@@ -36,6 +38,8 @@ class StoreCheckpoint:
     layout: str = ""
     positions: tuple[int, ...] = ()
     committed_end: int = -1
+    first_commit: int = 0
+    last_commit: int = 0
 
 
 class StoreDisk(Protocol):

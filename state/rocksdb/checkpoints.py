@@ -14,6 +14,8 @@ _STREAM_TIME_MS = b"stream-time"
 _LAYOUT = b"layout"
 _POSITIONS = b"positions"
 _COMMITTED_END = b"committed-end"
+_FIRST_COMMIT = b"first-commit"
+_LAST_COMMIT = b"last-commit"
 
 
 def read_checkpoint(get_value: Callable[[bytes], bytes | None]) -> StoreCheckpoint | None:
@@ -23,6 +25,7 @@ def read_checkpoint(get_value: Callable[[bytes], bytes | None]) -> StoreCheckpoi
         return None
     written, stream_time = get_value(_WRITTEN_MS), get_value(_STREAM_TIME_MS)
     committed_end = get_value(_COMMITTED_END)
+    first, last = get_value(_FIRST_COMMIT), get_value(_LAST_COMMIT)
     return StoreCheckpoint(
         _decode_integer(position),
         (get_value(_TOPIC_ID) or b"").decode(),
@@ -31,6 +34,8 @@ def read_checkpoint(get_value: Callable[[bytes], bytes | None]) -> StoreCheckpoi
         (get_value(_LAYOUT) or b"").decode(),
         tuple(map(int, (get_value(_POSITIONS) or b"").split())),
         _decode_integer(committed_end) if committed_end else -1,
+        _decode_integer(first) if first else 0,
+        _decode_integer(last) if last else 0,
     )
 
 
@@ -43,6 +48,9 @@ def add_checkpoint(batch: Any, checkpoint: StoreCheckpoint, column_family: Any) 
         batch.put(_STREAM_TIME_MS, _encode_integer(checkpoint.stream_time_ms), column_family)
     if checkpoint.committed_end >= 0:
         batch.put(_COMMITTED_END, _encode_integer(checkpoint.committed_end), column_family)
+    if checkpoint.last_commit:
+        batch.put(_FIRST_COMMIT, _encode_integer(checkpoint.first_commit), column_family)
+        batch.put(_LAST_COMMIT, _encode_integer(checkpoint.last_commit), column_family)
     if checkpoint.layout:
         batch.put(_LAYOUT, checkpoint.layout.encode(), column_family)
     if checkpoint.positions:

@@ -41,6 +41,7 @@ from rocksdict import Rdict, WriteOptions
 from state.errors import StateError, StoreCorrupted
 from state.rocksdb import checkpoints, closing, failures
 from state.rocksdb.batches import Change, ChangeBatchWriter, WriteHandles
+from state.rocksdb.commit_mark import check_commit_mark, write_commit_mark
 from state.rocksdb.empty_database import place_empty_database
 from state.rocksdb.memory import MemoryBudget
 from state.rocksdb.options import (
@@ -154,6 +155,11 @@ class RocksDisk:
         self._batches.write_changes(
             self._get_write_handles, changes.items(), checkpoint, self._logged
         )
+        if checkpoint.last_commit:
+            try:
+                write_commit_mark(self._path, checkpoint.last_commit)
+            except OSError as error:
+                raise self._to_state_error("be written", error) from error
         self._flush_if_tight()
 
     def delete_range(self, first: bytes, end: bytes) -> None:
@@ -200,6 +206,17 @@ class RocksDisk:
             raise self._to_state_error("be cleared", error) from error
         self._open_column_families()
 
+    def set_aside(self, path: Path) -> None:
+        """Move all data to the directory `path`, in the place of what is there, and begin empty."""
+        self._discard_bulk_load()
+        self._close_handles()
+        try:
+            shutil.rmtree(path, ignore_errors=True)
+            self._path.rename(path)
+        except OSError as error:
+            raise self._to_state_error("be set aside", error) from error
+        self._open_column_families()
+
     def close(self) -> None:
         try:
             if self._damage is None:
@@ -220,6 +237,9 @@ class RocksDisk:
             self._data = self._database.get_column_family(DATA_FAMILY)
             self._offsets = self._database.get_column_family(OFFSETS_FAMILY)
             self._offsets_handle = self._database.get_column_family_handle(OFFSETS_FAMILY)
+            check_commit_mark(
+                self._store, self._path, checkpoints.read_checkpoint(self._offsets.get)
+            )
         except Exception as error:
             failed = failures.to_state_error(self._store, self._path, "be opened", error)
             if not isinstance(failed, StoreCorrupted):

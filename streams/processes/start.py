@@ -44,7 +44,7 @@ from streams.runtime.clients import Admin, KafkaClientSupplier
 from streams.runtime.global_tables.copied_records import RecordCopier
 from streams.runtime.global_tables.global_replicas import open_replicas
 from streams.runtime.global_tables.tables import GlobalTables
-from streams.runtime.offsets.offset_metadata import check_metadata_sizes
+from streams.runtime.offsets.metadata_sizes import check_metadata_sizes
 from streams.runtime.restoring.progress import RestoreListener
 from streams.runtime.tasks.task_offsets import TaskOffsets, find_dormant_tasks
 from streams.runtime.threads.commit import CommitStep

@@ -36,19 +36,13 @@ import base64
 import binascii
 import re
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
 
 import orjson
-
-from streams.errors import ConfigError
-from streams.graph.nodes import StoreKind
-from streams.runtime.changelogs.window_expiry import name_expiry_entries
-from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
-from streams.topology.build import Subtopology, Topology
 
 _VERSION_2_PREFIX = "M2."
 """The prefix of version 2; no base64 and no JSON begins with it."""
@@ -66,7 +60,6 @@ _AT_LEAST_ONCE_HASH, _RESET_BEGUN_HASH, _RESET_DONE_HASH = (
 )
 _FIRST_START_NAMES = ("first start", "partitions at the first start")
 _FIRST_START_HASH, _FIRST_COUNT_HASH = (crc32(name.encode()) for name in _FIRST_START_NAMES)
-_EXPIRING_KINDS = {StoreKind.WINDOW, StoreKind.SESSION, StoreKind.VERSIONED}
 METADATA_BYTES_MAX = 4_096
 """The brokers' default limit in bytes, which includes the NUL that librdkafka adds."""
 _KAFKA_STREAMS = struct.Struct(">bq")
@@ -97,19 +90,19 @@ class OffsetMetadata:
 
     def position_of_store(self, store: str) -> int | None:
         """Return the first changelog offset not in the store at the commit; None if unknown."""
-        return self._positions.get(_hash_name(store))
+        return self._positions.get(hash_name(store))
 
     def find_entry(self, name: str) -> int | None:
         """Return the value of an entry by its name; None if there is none."""
-        return self._positions.get(_hash_name(name))
+        return self._positions.get(hash_name(name))
 
     def time_of_step(self, step: str) -> int:
         """Return the stream time in ms of a step that has its own; -1 if unknown."""
-        return self._positions.get(_hash_name(_step_time_name(step)), _NO_TIME)
+        return self._positions.get(hash_name(_step_time_name(step)), _NO_TIME)
 
     def names_input(self, topic: str) -> bool:
         """Return whether the offset was committed together with one of this topic."""
-        return _hash_name(_input_name(topic)) in self._positions
+        return hash_name(_input_name(topic)) in self._positions
 
     @property
     def is_at_least_once(self) -> bool:
@@ -140,11 +133,11 @@ class OffsetMetadata:
         `hash_topic_id` makes it. It is unknown for a topic that was no input of the task, in
         metadata of earlier releases, and where the brokers have no topic ids.
         """
-        return self._positions.get(_hash_name(_topic_id_name(topic)))
+        return self._positions.get(hash_name(_topic_id_name(topic)))
 
     def changelog_id_hash(self, store: str) -> int | None:
         """Return the hash of the id that a store's changelog had at the commit; None if unknown."""
-        return self._positions.get(_hash_name(_changelog_id_name(store)))
+        return self._positions.get(hash_name(_changelog_id_name(store)))
 
     @property
     def first_start(self) -> FirstStart | None:
@@ -183,11 +176,11 @@ def encode_metadata(
     """
     data = bytearray(partition_time_ms.to_bytes(_TIME_BYTES, "big", signed=True))
     for store, position in positions.items():
-        data += _HASHED_POSITION.pack(_hash_name(store), position)
+        data += _HASHED_POSITION.pack(hash_name(store), position)
     for step, step_ms in (step_times or {}).items():
-        data += _HASHED_POSITION.pack(_hash_name(_step_time_name(step)), step_ms)
+        data += _HASHED_POSITION.pack(hash_name(_step_time_name(step)), step_ms)
     for name, value in (entries or {}).items():
-        data += _HASHED_POSITION.pack(_hash_name(name), value)
+        data += _HASHED_POSITION.pack(hash_name(name), value)
     if is_at_least_once and _has_room(data, bytes_max):
         data += _HASHED_POSITION.pack(_AT_LEAST_ONCE_HASH, 1)
     if commit_number is not None and _has_room(data, bytes_max):
@@ -203,7 +196,7 @@ def encode_metadata(
     for name, id_hash in ids.items():
         if not _has_room(data, bytes_max):
             break
-        data += _HASHED_POSITION.pack(_hash_name(name), id_hash)
+        data += _HASHED_POSITION.pack(hash_name(name), id_hash)
     return _encode_text(data)
 
 
@@ -238,50 +231,39 @@ def has_metadata_of_streams(text: str) -> bool:
     return len(data) >= _KAFKA_STREAMS.size and data[0] in _KAFKA_STREAMS_VERSIONS
 
 
-def check_metadata_sizes(topology: Topology, limit_bytes: int) -> None:
-    """Raise ConfigError if the offsets of a sub-topology would carry more than `limit_bytes`.
+def list_entry_names(
+    changelog_stores: Iterable[str], steps: Iterable[str], inputs: Collection[str]
+) -> list[str]:
+    """Return the names of all entries that this module makes, but those of what has expired.
 
-    The limit is the brokers' `offset.metadata.max.bytes`. Two names of one sub-topology with the
-    same CRC-32 are refused too.
+    `changelog_stores` have a changelog, `steps` a time of their own, `inputs` are topics.
     """
-    problems = []
-    for sub in topology.subtopologies:
-        names = _changelog_store_names(sub)
-        steps = sub.stream_time_names
-        size = _encoded_size(_TIME_BYTES + _HASHED_POSITION.size * (len(names) + len(steps)))
-        if size > limit_bytes:
-            problems.append(
-                f"sub-topology {sub.number} has {len(names)} stores "
-                f"({_format_first_names(names)}), whose "
-                f"positions go with each committed offset: {size} bytes, and the brokers take "
-                f"{limit_bytes} (offset.metadata.max.bytes). Raise that, or split the sub-topology "
-                "by a repartition"
-            )
-        if clash := _find_hash_collision(
-            [
-                *names,
-                *map(_step_time_name, steps),
-                _COMMIT_NUMBER_NAME,
-                *_list_expiry_names(sub),
-                *_MARK_NAMES,
-                PRESET_ENTRY,
-                *_FIRST_START_NAMES,
-                *map(_input_name, sub.sources),
-                *map(_topic_id_name, sub.sources),
-                *map(_changelog_id_name, names),
-            ]
-        ):
-            problems.append(
-                f"{clash[0]!r} and {clash[1]!r} of sub-topology {sub.number} have the same "
-                "CRC-32, by which committed offsets name them: give one of them another name"
-            )
-    if problems:
-        raise ConfigError("; ".join(problems))
+    stores = [*changelog_stores]
+    return [
+        *stores,
+        *map(_step_time_name, steps),
+        _COMMIT_NUMBER_NAME,
+        *_MARK_NAMES,
+        *_FIRST_START_NAMES,
+        *map(_input_name, inputs),
+        *map(_topic_id_name, inputs),
+        *map(_changelog_id_name, stores),
+    ]
+
+
+def count_other_entries(inputs: Collection[str], stores: Collection[str]) -> int:
+    """Return how many entries at most are left out where there is no room for them."""
+    return 4 + 2 * len(inputs) + len(stores)
+
+
+def measure_entries(count: int) -> int:
+    """Return the size in bytes of metadata with so many positions, times and other entries."""
+    return _encoded_size(_TIME_BYTES + _HASHED_POSITION.size * count)
 
 
 def fit_entries(count: int, bytes_max: int) -> bool:
     """Return whether metadata with so many positions, times and other entries fit the limit."""
-    return _encoded_size(_TIME_BYTES + _HASHED_POSITION.size * count) <= bytes_max
+    return measure_entries(count) <= bytes_max
 
 
 def _encoded_size(data_bytes: int) -> int:
@@ -314,7 +296,7 @@ def _decode_version_1(text: str) -> OffsetMetadata:
     if fields.get("v") != 1 or not isinstance(fields.get("c"), dict):
         return OffsetMetadata()
     return OffsetMetadata(
-        _NO_TIME, {_hash_name(store): int(at) for store, at in fields["c"].items()}
+        _NO_TIME, {hash_name(store): int(at) for store, at in fields["c"].items()}
     )
 
 
@@ -325,7 +307,8 @@ def _decode_base64(text: str) -> bytes:
         return b""
 
 
-def _hash_name(name: str) -> int:
+def hash_name(name: str) -> int:
+    """Return the CRC-32 by which the metadata name an entry."""
     return crc32(name.encode())
 
 
@@ -342,7 +325,7 @@ def _input_name(topic: str) -> str:
 @lru_cache(maxsize=1_024)
 def _encode_input_names(topics: tuple[str, ...]) -> bytes:
     """Encode the entries that name the inputs of a task, once for all of its commits."""
-    return b"".join(_HASHED_POSITION.pack(_hash_name(_input_name(t)), 1) for t in topics)
+    return b"".join(_HASHED_POSITION.pack(hash_name(_input_name(t)), 1) for t in topics)
 
 
 def _topic_id_name(topic: str) -> str:
@@ -353,33 +336,6 @@ def _topic_id_name(topic: str) -> str:
 def _changelog_id_name(store: str) -> str:
     """Return the metadata key of the id of a store's changelog, which equals no store's name."""
     return f"id of the changelog of {store}"
-
-
-def _changelog_store_names(sub: Subtopology) -> list[str]:
-    """Return the names of the stores with a changelog of their own.
-
-    Where a table's own topic takes the place of a changelog, the offset itself is the position.
-    """
-    return [spec.name for spec in sub.stores if spec.logged and spec.source_topic is None]
-
-
-def _list_expiry_names(sub: Subtopology) -> list[str]:
-    """Return the names of the entries that say what has expired of changelogs."""
-    expiring = (s.name for s in sub.stores if s.logged and s.kind in _EXPIRING_KINDS)
-    return [name for store in expiring for name in name_expiry_entries(store)]
-
-
-def _format_first_names(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-
-
-def _find_hash_collision(names: Iterable[str]) -> tuple[str, str] | None:
-    """Return the first two names that have the same hash, None if there are none."""
-    seen: dict[int, str] = {}
-    for name in names:
-        if (other := seen.setdefault(_hash_name(name), name)) != name:
-            return other, name
-    return None
 
 
 RESET_BEGUN, RESET_DONE = (encode_metadata({name: 0}) for name in _MARK_NAMES[1:])

@@ -4,7 +4,8 @@ Nothing fills such a store again. It begins empty, rightly, on a new machine, wh
 topology or was never written to, or when its directory was removed. So does one whose files were
 lost or damaged such that nothing of it can be read: RocksDB opens it as an empty one. The committed
 offsets don't tell these cases apart, and a refusal would keep each new machine out; so the log
-names the store, and where it is.
+names the store, and where it is. A database that has lost what was in it is found
+when it is opened, if the file with its last commit is left (`state.rocksdb.commit_mark`).
 """
 
 from __future__ import annotations

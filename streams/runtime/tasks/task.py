@@ -49,7 +49,6 @@ from streams.runtime.offsets.offset_metadata import (
     METADATA_BYTES_MAX,
     FirstStart,
     encode_metadata,
-    fit_entries,
 )
 from streams.runtime.tasks.bound_steps import BoundSteps
 from streams.runtime.tasks.context import TaskContext
@@ -148,9 +147,7 @@ class Task:
         topics = tuple(sorted({partition.topic for partition in partitions}))
         # Of several inputs one may lose its offset: those of the others name it.
         self._input_topics = topics if len(topics) > 1 else ()
-        # Without room nothing proves that records have expired: then none are deleted.
-        named_count = len(stores.logged) + len(self.timed_steps) + stores.count_expiry_entries() + 1
-        stores.names_expired = fit_entries(named_count, metadata_bytes_max)
+        stores.fit_metadata(len(self.timed_steps), topics, metadata_bytes_max)
         self._lock = lock
         self.early_serialization = EarlySerialization(stores.all_stores, self._is_processing_record)
 
@@ -316,7 +313,10 @@ class Task:
             expiry.ms = store.stream_time_ms
         times = steps.buffered_records.partition_times_ms(steps.context.stream_time_ms)
         step_times = {step: time.ms for step, time in steps.context.step_times.items()}
-        expired = self.stores.advance_expiry()
+        entries = self.stores.advance_expiry()
+        if self.stores.names_expired:
+            entries |= self.start_entries
+        entries |= self.stores.name_unlogged_commits(self.commit_number)
         starts = self.first_starts
         encode = partial(
             encode_metadata,
@@ -328,7 +328,7 @@ class Task:
             topic_ids=self.topic_ids,
             changelog_ids=self._changelog_ids,
             is_at_least_once=not self._is_transactional,
-            entries={**expired, **(self.start_entries if self.stores.names_expired else {})},
+            entries=entries,
         )
         return [
             (p, OffsetAndMetadata(o, encode(times.get(p, NO_TIME), first_start=starts.get(p))))

@@ -16,14 +16,14 @@ from typing import Any
 
 from state.cache import ObjectCache
 from state.directory import StateDirectory
-from state.errors import DirectoryLocked, StoreCorrupted
+from state.errors import DirectoryLocked
 from state.memory import MemoryDisk
 from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import StateStore, StoreDisk
 from state.write_behind import WriteBehindDisk
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
-from streams.errors import OutcomeUnknown, StreamsError, TopologyRefused
+from streams.errors import OutcomeUnknown, TopologyRefused
 from streams.graph.nodes import StoreSpec, TaskObserver
 from streams.membership.connection import ConnectionLost
 from streams.runtime.assigning.internal_topics import expiry_of_changelog
@@ -47,7 +47,9 @@ from streams.runtime.tasks.stores import (
 )
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_directories import number_directories
-from streams.runtime.tasks.task_stores import TaskStores, explain_unlogged_damage
+from streams.runtime.tasks.task_stores import TaskStores
+from streams.runtime.tasks.unlogged_commits import KeptStore, keep_store
+from streams.runtime.tasks.unlogged_damage import refuse_damaged_store
 from streams.topology.build import Topology, format_task_id
 
 log = logging.getLogger(__name__)
@@ -139,6 +141,7 @@ class TaskCreator:
                 opened.callback(lock.release)
                 stores: dict[str, LoggedStore] = {}
                 unlogged: dict[str, StateStore] = {}
+                kept: dict[str, KeptStore] = {}
                 self._warn_of_leftovers(directory, subtopology.stores)
                 for spec in subtopology.stores:
                     store, disk = self._open_store(directory, spec)
@@ -147,6 +150,8 @@ class TaskCreator:
                     from_source = spec.source_topic is not None
                     if not spec.logged or (from_source and changelog not in partitions):
                         unlogged[spec.name] = store
+                        if isinstance(disk, RocksDisk):
+                            kept[spec.name] = keep_store(self._directory, directory, store, disk)
                         continue
                     stores[spec.name] = LoggedStore(
                         store,
@@ -166,7 +171,7 @@ class TaskCreator:
             task_name,
             subtopology,
             partitions=partitions,
-            stores=TaskStores(task_name, stores, unlogged),
+            stores=TaskStores(task_name, stores, unlogged, kept),
             lock=lock,
             directory=directory,
             failures=self._failures,
@@ -323,6 +328,11 @@ class TaskCreator:
                 proof.check_unlogged_store(name, is_written=store.read_checkpoint() is not None)
         declared = [(task, self._list_stores(task.name)) for task in tasks]
         self._empty_store_warnings.warn_of_empty_stores(declared, committed)
+        for task in tasks:
+            own = [
+                decode_metadata(committed[p].metadata) for p in task.partitions if p in committed
+            ]
+            task.stores.unlogged_commits.compare_stores(self._topology.application_id, own)
         return proofs
 
     def _fetch_committed(self, partitions: list[Partition] | None) -> CommittedOffsets:
@@ -382,14 +392,6 @@ class TaskCreator:
             disk = WriteBehindDisk(disk, monotonic_s=self._host.monotonic_s)
         store = open_store(spec, disk, cache=self._cache)
         if not spec.logged:
-            try:
-                reason = store.rebuild_reason
-                store.raise_if_corrupted()
-            except StoreCorrupted as damage:
-                reason = str(damage)
-            if reason:
-                store.close()
-                path = self._directory.store_path(directory, spec.name)
-                reason = reason if str(path) in reason else f"{reason}, in {path}"
-                raise StreamsError(explain_unlogged_damage(spec.name, reason))
+            path = self._directory.store_path(directory, spec.name)
+            refuse_damaged_store(spec.name, store, path)
         return store, disk

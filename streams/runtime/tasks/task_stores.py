@@ -15,7 +15,7 @@ from typing import Any
 from state.errors import StoreCorrupted
 from state.expiring import ExpiringStore
 from state.segmented import SegmentedStore
-from state.store import StateStore, StoreCheckpoint
+from state.store import StateStore
 from state.versioned import VersionedStore
 from state.write_behind import WriteBehindDisk
 from streams.common.topic_id_hashes import hash_topic_ids
@@ -31,7 +31,15 @@ from streams.runtime.changelogs.window_expiry import (
     to_metadata_entries,
 )
 from streams.runtime.clients.interfaces import ProducerClient
-from streams.runtime.offsets.offset_metadata import OffsetMetadata, decode_metadata
+from streams.runtime.offsets.offset_metadata import (
+    OffsetMetadata,
+    count_other_entries,
+    decode_metadata,
+    fit_entries,
+)
+from streams.runtime.offsets.store_commits import ENTRIES_PER_STORE
+from streams.runtime.tasks.unlogged_commits import KeptStore, UnloggedCommits
+from streams.runtime.tasks.unlogged_damage import explain_unlogged_damage
 
 log = logging.getLogger(__name__)
 
@@ -47,15 +55,19 @@ class TaskStores:
         task_name: str,
         logged: Mapping[str, LoggedStore],
         unlogged: Mapping[str, StateStore] | None = None,
+        kept: Mapping[str, KeptStore] | None = None,
     ) -> None:
         self.logged = dict(logged)
         """The stores with a changelog, by name."""
         self.unlogged = dict(unlogged or {})
         """Stores without a changelog: they commit like the others, and nothing restores them."""
+        self.unlogged_commits = UnloggedCommits(task_name, kept or {})
+        """Which commits wrote those of them that are on disk, `kept`."""
         self.names_expired = True
         """Says whether the offsets' metadata have room for what has expired of changelogs."""
         self._task_name = task_name
         self._undelivered: list[str] = []
+        self._written_unlogged: set[str] = set()
 
     def all_stores(self) -> dict[str, StateStore]:
         """Return every store by its name, those without a changelog included."""
@@ -123,6 +135,19 @@ class TaskStores:
         expiring = [*self.list_windowed_stores(), *self.list_rewritten_stores()]
         return sum(len(name_expiry_entries(name)) for name, *_ in expiring)
 
+    def fit_metadata(self, step_count: int, inputs: Collection[str], bytes_max: int) -> None:
+        """Note which entries of the offsets' metadata there is room for, in `bytes_max`.
+
+        `step_count` steps have a time of their own.
+        """
+        # Without room nothing proves that records have expired: then none are deleted.
+        count = len(self.logged) + step_count + self.count_expiry_entries() + 1
+        self.names_expired = fit_entries(count, bytes_max)
+        # What tells a reset, or the guarantee, comes before the commits of unlogged stores.
+        count += count_other_entries(inputs, self.logged)
+        count += ENTRIES_PER_STORE * len(self.unlogged_commits)
+        self.unlogged_commits.has_room = fit_entries(count, bytes_max)
+
     def advance_expiry(self) -> dict[str, int]:
         """Advance what has expired of changelogs; return it as entries of the metadata."""
         entries: dict[str, int] = {}
@@ -178,8 +203,13 @@ class TaskStores:
         if self.names_expired:
             for _, logged, versions in self.list_rewritten_stores():
                 begin_rewrite_if_due(versions, logged.changelog_position, logged.window_expiry)
-        for store in self.all_stores().values():
-            store.drain_writes()
+        for each in self.logged.values():
+            each.store.drain_writes()
+        self._written_unlogged = {n for n, each in self.unlogged.items() if each.drain_writes()}
+
+    def name_unlogged_commits(self, commit_number: int) -> dict[str, int]:
+        """Return, as entries of the metadata, which commits wrote stores without a changelog."""
+        return self.unlogged_commits.prepare_commit(commit_number, self._written_unlogged)
 
     def log_changes(self, producer: ProducerClient) -> None:
         """Send each changed key of every logged store to the store's changelog."""
@@ -249,12 +279,14 @@ class TaskStores:
         """
         failure: Exception | None = None
         for name, store in self.all_stores().items():
-            checkpoint = StoreCheckpoint(0, "", now_ms)
             if (logged := self.logged.get(name)) is not None:
                 position, topic_id = logged.changelog_position, logged.changelog_topic_id
                 checkpoint = logged.create_checkpoint(position, topic_id, now_ms)
+            else:
+                checkpoint = self.unlogged_commits.create_checkpoint(name, now_ms)
             try:
                 store.commit(checkpoint)
+                self.unlogged_commits.note_stored(name)
             except Exception as error:
                 failure = failure or error
         if isinstance(failure, StoreCorrupted):
@@ -292,15 +324,6 @@ class TaskStores:
             f"{error}. It is the worker's copy of a global table: start again, and it is "
             "copied anew"
         )
-
-
-def explain_unlogged_damage(name: str, reason: str) -> str:
-    """Return why a store without a changelog is refused that can't be used for `reason`."""
-    return (
-        f"store {name!r} has no changelog that could fill it again, and is left as it is: {reason}."
-        " Go on with the declaration that wrote it, if that was changed, or with a copy of its "
-        "directory; or remove the directory to begin with an empty store"
-    )
 
 
 def _position_in_metadata(store: str, metadata: OffsetMetadata) -> int:

@@ -13,9 +13,9 @@ import pytest
 
 from streams import App, Store, serdes, windows
 from streams.errors import ConfigError
+from streams.runtime.offsets.metadata_sizes import check_metadata_sizes
 from streams.runtime.offsets.offset_metadata import (
     FirstStart,
-    check_metadata_sizes,
     decode_metadata,
     encode_metadata,
 )
