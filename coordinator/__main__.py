@@ -85,7 +85,7 @@ class BrokerOptions(argparse.ArgumentParser):
             type=Path,
             metavar="FILE",
             default=None,
-            help="file that gets the address, the process id, and device and inode of the data",
+            help="file that gets address and process id; beside it, device and inode of the data",
         )
         self.add_argument(
             "--start-lock",

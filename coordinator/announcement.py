@@ -20,13 +20,16 @@ def announce_broker(
 ) -> None:
     """Announce that a broker with its topics in `data` listens at `host` and `port`.
 
-    `file` gets a line each of: the address; the process id; device and inode of `data`. The file
-    descriptor `start_lock` is closed. Raises UnusableDataDirectory if the file can't be written.
+    `file` gets two lines, the address and the process id, on which scripts rely; device and inode
+    of `data` stand beside it, in a file that ends in `.data`. The file descriptor `start_lock` is
+    closed. Raises UnusableDataDirectory if a file can't be written.
     """
     address = format_address(host, port)
     if file is not None:
         try:
-            _write_address(file, address, data)
+            found = data.stat()
+            _write_whole(file.with_suffix(".data"), f"{found.st_dev}:{found.st_ino}\n")
+            _write_whole(file, f"{address}\n{os.getpid()}\n")
         except OSError as error:
             raise UnusableDataDirectory(f"{file} can't be written: {error.strerror}") from error
     if start_lock is not None:
@@ -38,12 +41,11 @@ def announce_broker(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _write_address(file: Path, address: str, data: Path) -> None:
-    """Write the file whole or not at all, also if the power is cut."""
-    found = data.stat()
+def _write_whole(file: Path, text: str) -> None:
+    """Write a file whole or not at all, also if the power is cut."""
     new_file = file.with_suffix(".new")
     with new_file.open("w") as writer:
-        writer.write(f"{address}\n{os.getpid()}\n{found.st_dev}:{found.st_ino}\n")
+        writer.write(text)
         writer.flush()
         os.fsync(writer.fileno())
     new_file.replace(file)

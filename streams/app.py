@@ -23,6 +23,7 @@ from streams.graph.materialized import Store
 from streams.graph.nodes import SourceNode
 from streams.processes import signals
 from streams.processes.broker_wait import StartGivenUp
+from streams.processes.embedded import refuse_application_of_broker_directory
 from streams.processes.error_exit import exit_with_error, report_error
 from streams.processes.invocation import hold_application
 from streams.processes.logging_setup import configure_logging
@@ -240,6 +241,7 @@ class App:
         refuse_to_run()
         self.schema_registry.check_settings()
         is_given_up = (lambda: False) if wait_for_broker else None
+        refuse_application_of_broker_directory(self.config, self.application_id)
         with OwnBroker(self.config) as broker:
             running = self._start_worker(restore_listener=restore_listener, is_given_up=is_given_up)
             broker.note_use()
@@ -270,6 +272,7 @@ class App:
                 raise ConfigError(f"workers must be a number, at least 1, not {workers!r}")
             self.schema_registry.check_settings()
             self.topology()  # an error in it is reported once, before anything starts
+            refuse_application_of_broker_directory(self.config, self.application_id)
             with OwnBroker(self.config) as broker:
                 if workers == 1:
                     self._run_in_process(broker)

@@ -22,6 +22,7 @@ import logging
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -173,11 +174,13 @@ def broker_directory(state_dir: Path) -> Path:
 def read_announcement(directory: Path, *, warns: bool = True) -> Announcement | None:
     """Return what the file `process` says; None where it is none of this directory's broker.
 
-    A file without an inode is of an earlier release; an empty one is of a power cut.
+    One without `process.data` beside it is of an earlier release; an empty one is of a power cut.
     """
     try:
         address, process_id, *inode = (directory / "process").read_text().split()
         parse_address(address)
+        with suppress(FileNotFoundError):
+            inode = (directory / "process.data").read_text().split()
         if inode and inode != [_identify_directory(directory / "data")]:
             if warns:
                 log.warning(

@@ -1,4 +1,4 @@
-"""Test `millrace reconcile` on one word count, and the example of docs/spark.md."""
+"""Test `millrace reconcile` on one word count."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -19,7 +19,6 @@ from tests.spark.books import LINES, Counting
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 EXPECTED = """
 from pathlib import Path
 
@@ -74,12 +73,6 @@ def test_its_status_says_whether_the_books_balance(
     spark: SparkSession, books: Counting, tmp_path: Path
 ) -> None:
     of = "counted_words:app"
-    example = re.findall(r"^## Reconcile\n.*?```python\n(.*?)```", PAGE.read_text(), re.M | re.S)
-    found: dict[str, Any] = {"__name__": "page"}
-    exec(example[0], found)
-    assert found["check"](spark, books.app)
-    assert "balance" in (tmp_path / "books.html").read_text()
-
     done = millrace(of, "--account", "counts", "--to", "rows", "--html", "said.html")
     assert done.exit_code == 0, done.output
     assert f"The books of {books.app.application_id} balance" in done.output

@@ -77,6 +77,13 @@ def test_a_copied_directory_has_a_broker_of_its_own_on_the_copied_data(
     require_embedded_broker(copy)
 
 
+def test_the_process_id_is_the_last_line_of_the_file_for_scripts(state: Path) -> None:
+    address = ensure_embedded_broker(state)
+    named, pid = (state / "broker" / "process").read_text().splitlines()
+    assert named == address
+    assert f"{state}/broker/data" in Path(f"/proc/{pid}/cmdline").read_text()
+
+
 def test_the_broker_of_a_copy_does_not_take_the_port_of_the_original(state: Path) -> None:
     """Test the moment at which the original's broker is gone and its clients look for it."""
     address = ensure_embedded_broker(state)
