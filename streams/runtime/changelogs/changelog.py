@@ -183,7 +183,7 @@ def find_restore_start(
         return RestoreStart(max(position, start), now_ms)
     unseen = end - position - is_transactional
     if remade:
-        reason = f"changelog {partition} was deleted and made again"
+        reason = f"changelog {partition} {_describe_remade(end)}"
     elif position > end or (position < start and not (required_offset and position)):
         reason = f"it is at {position} and {partition} has {start} to {end}"
     elif unseen > 0 and written_ms and _may_have_missed_tombstones(now_ms - written_ms, kept_ms):
@@ -222,7 +222,7 @@ def _refuse_if_not_committed_one(
     if remade and (id_hash is None or id_hash != committed_id_hash):
         # Without offsets, which move on: whoever waits for the end of it says it once.
         raise PositionRefused(
-            f"changelog {partition} was deleted and made again: it is not the one that store "
+            f"changelog {partition} {_describe_remade(end)}: it is not the one that store "
             f"{store_name!r} in the state directory was kept in, and offsets are committed, whose "
             f"records it does not have. The store is left as it is. Start over with {reset}, which "
             "also goes on with a reset that was interrupted. If a reset was ended on another "
@@ -232,7 +232,7 @@ def _refuse_if_not_committed_one(
     if id_hash is not None and id_hash != committed_id_hash:
         raise PositionRefused(
             f"changelog {partition} of store {store_name!r} is another topic of the same name: it "
-            f"was deleted and made again since offsets were committed, when it stood at "
+            f"{_describe_remade(end)} since offsets were committed, when it stood at "
             f"{required_offset}. What is there now does not have what was committed: start over "
             f"with {reset}, which also goes on with a reset that was interrupted"
         )
@@ -244,6 +244,14 @@ def _refuse_if_not_committed_one(
             "reset that was interrupted: it deletes the group's offsets, the internal topics and "
             "the state directory"
         )
+
+
+def _describe_remade(end_offset: int) -> str:
+    """Return what became of a changelog that has another id, by where it ends now."""
+    if end_offset > 0:
+        return "was deleted and made again"
+    # The group's leader makes it before stores are restored: most often nobody else has.
+    return "was deleted, and made again empty by a worker's start or by hand"
 
 
 def _accept_start(

@@ -160,6 +160,15 @@ def test_a_changelog_made_again_is_refused_where_offsets_rest_on_the_old_one() -
     assert len(texts) == 1, "a standby that waits would log each"
 
 
+def test_an_empty_changelog_made_again_is_said_to_be_of_a_start_that_found_none() -> None:
+    empty, store = changelog(0, 0), StoreCheckpoint(15, "old", NOW_MS)
+    by_a_start = "was deleted, and made again empty by a worker's start or by hand"
+    for checkpoint, committed_id in ((store, None), (store, "old"), (None, "old")):
+        with pytest.raises(StreamsError, match=by_a_start):
+            begin(checkpoint, empty, required=15, committed_id=committed_id)
+    assert begin(store, empty).rebuild_reason == f"changelog a-c-changelog[0] {by_a_start}"
+
+
 def test_a_store_of_the_time_before_a_reset_is_rebuilt_from_the_changelog_that_was_committed() -> (
     None
 ):
