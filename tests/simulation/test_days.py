@@ -38,6 +38,7 @@ TOLD = (
     *(("changelog that deletes", kind) for kind in ("count", "regroup", "closing")),
     *(("reset interrupted", kind) for kind in ("count", "regroup", "suppress")),
     *(("changelog filled again", kind) for kind in ("count", "collect", "closing")),
+    ("layout changed", "suppress"),
     *((BEGUN_AT_THE_END, kind) for kind in ("copy", "count", "closing")),
     # What has no state can't know what it had read.
     *(("stopped beyond offsets", kind) for kind in ("collect", "regroup", "closing")),

@@ -13,10 +13,13 @@ from confluent_kafka import KafkaError
 
 from coordinator.groups import offset_expiry
 from coordinator.log.producer_state import ProducerStateManager
+from state import transaction
+from state.disk_layout import HeldBackDisk
 from state.version_rewrite import VersionRewrite
 from streams.runtime.assigning import internal_topics
 from streams.runtime.assigning.internal_topic_check import InternalTopicCheck
 from streams.runtime.changelogs.changelog import ChangelogExpiry
+from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.clients import errors
 from streams.runtime.offsets import offset_reset
 from streams.runtime.offsets.first_starts import Beginning, FirstStarts
@@ -226,6 +229,38 @@ def added_partitions_begin_at_their_ends(world: World) -> AbstractContextManager
     return replaced(FirstStarts, "classify_beginning", lambda original: lambda *_: Beginning.NOW)
 
 
+def stores_emptied_when_opened(world: World) -> AbstractContextManager[None]:
+    """Make a store in the layout of another version be emptied before its changelog is asked."""
+
+    def make(original: Any) -> Any:
+        def read(disk: Any, layout: str, store_name: str) -> Any:
+            usable, checkpoint = original(disk, layout, store_name)
+            if isinstance(usable, HeldBackDisk):
+                usable.clear_all_data()
+                usable = disk
+            return usable, checkpoint
+
+        return read
+
+    return replaced(transaction, "read_own_checkpoint", make)
+
+
+def stores_emptied_before_the_changelog_is_asked(world: World) -> AbstractContextManager[None]:
+    """Make a restore empty a store that can't be used, and refuse as if it had left it."""
+
+    def make(original: Any) -> Any:
+        def take(self: LoggedStore, *arguments: Any) -> None:
+            original(self, *arguments)
+            reason = self.rebuild_reason
+            if reason:
+                self.store.clear_all_data()
+                self.damage = reason
+
+        return take
+
+    return replaced(LoggedStore, "take_checkpoint", make)
+
+
 def producers_forgotten_at_once(world: World) -> AbstractContextManager[None]:
     """Make the broker forget each producer with the next check: a retry is written twice."""
 
@@ -237,6 +272,7 @@ def producers_forgotten_at_once(world: World) -> AbstractContextManager[None]:
 
 WRONG = ("exactly_once", "partial", "stores", "closed")
 _WINDOWS = {"kind": "closing"}
+_HELD_BACK = {"kind": "suppress"}
 _VERSIONS = {"kind": "versioned", "persistent": False, "standbys": 0.0}
 _COUNT = {"kind": "count", "persistent": False}
 _REGROUP = {"kind": "regroup", "persistent": False}
@@ -252,6 +288,10 @@ DAYS_BUGS = (
     PlantedDays(moved_positions_not_committed, ("refusal",), "idle after aborted", _COUNT),
     PlantedDays(windows_cut_by_the_clock, ("refusal", "closed"), "windows that stand", _WINDOWS),
     PlantedDays(lost_windows_left_out, ("closed",), "windows that stand", _WINDOWS),
+    PlantedDays(stores_emptied_when_opened, ("refusal",), "layout changed", _HELD_BACK),
+    PlantedDays(
+        stores_emptied_before_the_changelog_is_asked, ("refusal",), "layout changed", _HELD_BACK
+    ),
     PlantedDays(versions_compacted_by_the_clock, ("refusal",), "windows that stand", _VERSIONS),
     PlantedDays(lost_versions_left_out, ("results",), "windows that stand", _VERSIONS),
     PlantedDays(versions_deleted_unwritten, ("results",), "windows that stand", _VERSIONS),

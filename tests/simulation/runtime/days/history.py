@@ -7,6 +7,7 @@ right as far as it goes; what comes out of a history without a refusal is comple
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -17,13 +18,11 @@ from tests.simulation.runtime.checkers import Closed, ExactlyOnce, Offsets, Owne
 from tests.simulation.runtime.checkers.checker import RuntimeChecker
 from tests.simulation.runtime.days.partial import Partial
 from tests.simulation.runtime.days.refusals import Cause, find_cause
-from tests.simulation.runtime.days.scenario import (
-    CHECKS_MS,
-    DAY_MS,
-    MOVED_MS,
+from tests.simulation.runtime.days.scenario import CHECKS_MS, DAY_MS, MOVED_MS, DaysScenario
+from tests.simulation.runtime.days.steps import (
     Abort,
     AddPartition,
-    DaysScenario,
+    CutChangelog,
     DeleteChangelog,
     FillChangelog,
     Pass,
@@ -33,6 +32,7 @@ from tests.simulation.runtime.days.scenario import (
     SetOffsets,
     SetTopic,
     StopAll,
+    TryVersion,
 )
 from tests.simulation.runtime.days.stores import KeptStores
 from tests.simulation.runtime.days.world import DaysWorld
@@ -109,11 +109,14 @@ class DaysHistory(RuntimeHistory):
                 world.feed(count, Random(seed))
             case Pass(days, stands):
                 self._pass_days(int(days * DAY_MS), stands=stands)
+            case TryVersion(kept_ms):
+                self._try_version(kept_ms)
             case (
                 Abort()
                 | Recreate()
                 | DeleteChangelog()
                 | FillChangelog()
+                | CutChangelog()
                 | AddPartition()
                 | SetOffsets()
                 | SetTopic()
@@ -139,6 +142,8 @@ class DaysHistory(RuntimeHistory):
                 world.fill_changelog_again(CHANGELOG)
                 self._wait_until(lambda: not world.is_aborting)
                 self._forget_checkers(KeptStores)
+            case CutChangelog(part):
+                world.cut_changelog(CHANGELOG, part)
             case AddPartition():
                 world.add_partition(INPUT)
             case SetOffsets(back, deletes):
@@ -165,6 +170,32 @@ class DaysHistory(RuntimeHistory):
         world.log("passed", days_ms)
         self._stands = stands
         self._advance(4 * CHECKS_MS)
+
+    def _try_version(self, kept_ms: int) -> None:
+        """Start a version that keeps windows for another time, and stop it when it has refused.
+
+        It must, if records of the changelog are gone. The former version has no cause then.
+        """
+        world = self.world
+        former = world.runtime
+        world.runtime = replace(former, kept_ms=kept_ms)
+        for worker in world.workers:
+            worker.start()
+        try:
+            self._wait_until(lambda: False)
+        except Refused as refused:
+            world.log("refused", refused)
+        else:
+            if Cause.LAYOUT in world.causes:
+                raise Violation("refusal", "a store is rebuilt from a changelog that was cut")
+        while any(each.is_alive for each in world.workers):
+            for worker in world.workers:
+                worker.stop()
+            self._advance(LOOK_MS)
+        for worker in world.workers:
+            worker.failures.clear()
+        world.causes.discard(Cause.LAYOUT)
+        world.runtime = former
 
     def _forget_checkers(self, *types: type[RuntimeChecker]) -> None:
         """Check some laws no more."""

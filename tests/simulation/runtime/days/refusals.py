@@ -24,6 +24,8 @@ class Cause(Enum):
     """Its changelog was deleted, as a reset does first."""
     PARTITIONS = r"partitions"
     """A topic of its input has got another partition."""
+    LAYOUT = r"its retention or its grace was changed .* is left as it is"
+    """A store is in the layout of a former version, and its changelog has lost records."""
     POLICY = r"cleanup\.policy|retention\.ms|were removed"
     """The settings of one of its topics were changed while it ran."""
 

@@ -78,6 +78,15 @@ class DaysWorld(RuntimeWorld):
         self.recreate(topic, Cause.TOPIC)
         self._abort_records([topic], 0, end)
 
+    def cut_changelog(self, topic: str, part: float) -> None:
+        """Delete a part of the records of each partition, the first ones, and one at least."""
+        with self.observe_action():
+            for number in range(PARTITIONS):
+                log = self.broker.topics.find_partition(topic, number)
+                if log is not None and log.end_offset:
+                    log.delete_records_before(max(int(part * log.end_offset), 1))
+                    self.causes.add(Cause.LAYOUT)
+
     def delete(self, topic: str) -> None:
         """Delete a topic for good."""
         found = self.broker.topics.get(topic)
