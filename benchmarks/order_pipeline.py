@@ -38,8 +38,16 @@ OUTPUTS = (
     "orders-by-rep",
     "rep-totals",
 )
-UNCHECKED: tuple[str, ...] = ()
-"""The accounts that a reconciliation can't check."""
+UNCHECKED = (
+    "orders-to-pay",
+    "payments-made",
+    "calm-store",
+    "final-store",
+    "priced",
+    "revenue",
+)
+"""The accounts that a reconciliation can't check: stores of joins and suppressions, and what comes
+of the global table. Store and topic `revenue` have one name."""
 CUSTOMERS_COUNT, ITEMS, REPS_COUNT, REGIONS = 200, 50, 20, 5
 STEP_MS = 200
 """The time from one record to the next, by their timestamps."""
