@@ -19,6 +19,7 @@ from streams.command_options import (
     BootstrapServers,
     ConfigFile,
     ConnectionFile,
+    JsonOutput,
     SchemaRegistryFile,
     SettingOptions,
     StateDir,
@@ -27,8 +28,10 @@ from streams.command_options import (
 from streams.commands import plan_command
 from streams.commands.cluster_clients import ClusterClients
 from streams.commands.internal_topics import find_names_of_internal_topics
+from streams.commands.output import print_json_line
 from streams.commands.plan_changelogs import NOT_REVIEWED, ChangelogReview, review_changelogs
 from streams.commands.plan_inputs import InputReview, review_inputs
+from streams.commands.plan_output import build_plan_output
 from streams.commands.plan_topics import (
     TopicOutcome,
     TopicReview,
@@ -214,6 +217,7 @@ def plan(
         bool, typer.Option("--rolling", help="The new version is to run beside the old one.")
     ] = False,
     connection: ConnectionFile = None,
+    json: JsonOutput = False,
 ) -> None:
     """Tell what a new version of an application means for the state that the old one has left.
 
@@ -250,18 +254,33 @@ def plan(
         dead_letter_topics = found.config.handlers.dead_letter_topics()
         of_inputs = review_inputs(topology, counts, dead_letter_topics, servers)
         result = None if old is None else compare_topologies(old, new, counts)
-        if result is not None:
-            plan_command.print_plan(result, Console())
-        rebuilt = plan_command.list_rebuilt_stores(result)
-        of_changelogs = changelogs.list_lines(rebuilt)
-        for line in (*of_inputs.list_lines(), *list_review_lines(reviews), *of_changelogs):
-            typer.echo(line)
+        refused = plan_command.list_rebuilt_stores(result) & changelogs.refusals.keys()
+        status = _choose_plan_status(result, reviews, of_inputs, refused, is_rolling=rolling)
+        _print_plan(result, of_inputs, reviews, changelogs, status, as_json=json)
         if save is not None:
             plan_command.save_description(save, new, counts)
-    refused = rebuilt & changelogs.refusals.keys()
-    status = _choose_plan_status(result, reviews, of_inputs, refused, is_rolling=rolling)
     if status:
         raise typer.Exit(status)
+
+
+def _print_plan(
+    result: UpgradePlan | None,
+    of_inputs: InputReview,
+    reviews: list[TopicReview],
+    changelogs: ChangelogReview,
+    status: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Print what was found of versions, inputs and topics, or one object of JSON."""
+    of_changelogs = changelogs.list_lines(plan_command.list_rebuilt_stores(result))
+    if as_json:
+        print_json_line(build_plan_output(result, of_inputs, reviews, of_changelogs, status))
+        return
+    if result is not None:
+        plan_command.print_plan(result, Console())
+    for line in (*of_inputs.list_lines(), *list_review_lines(reviews), *of_changelogs):
+        typer.echo(line)
 
 
 def _look_at_cluster(

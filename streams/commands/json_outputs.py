@@ -238,6 +238,58 @@ class BrokerStatusOutput:
     workers: list[str]
 
 
+@dataclass(frozen=True)
+class PlannedEffectOutput:
+    """Shows one difference, what becomes of the state by it, why, and what to do about it."""
+
+    difference: str
+    outcome: str
+    reason: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class PlannedChangeOutput:
+    """Shows what a new version makes of a store or an internal topic; `outcome` is the worst."""
+
+    kind: str
+    name: str
+    outcome: str
+    effects: list[PlannedEffectOutput]
+
+
+@dataclass(frozen=True)
+class PlannedTopicOutput:
+    """Shows what a start does with an internal topic on the brokers."""
+
+    topic: str
+    outcome: str
+    settings: dict[str, str]
+    reasons: list[str]
+    remedies: list[str]
+
+
+@dataclass(frozen=True)
+class PlanOutput:
+    """Shows a plan with the exit status; null is what needs --against, where that is not given.
+
+    `changelogs` says which of them can't rebuild their stores, or that this is not known.
+    """
+
+    status: int
+    loses_state: bool | None
+    changes: list[PlannedChangeOutput]
+    unchanged: int | None
+    may_run_side_by_side: bool | None
+    conflicts: list[str]
+    undeclared: list[str]
+    inputs_as_saved: list[str]
+    inputs_without_counts: list[str]
+    refusals: list[str]
+    changelogs: list[str]
+    internal_topics: list[PlannedTopicOutput]
+
+
 OUTPUTS: dict[str, Any] = {
     "acls": NeededAclsOutput,
     "broker status": BrokerStatusOutput,
@@ -249,6 +301,7 @@ OUTPUTS: dict[str, Any] = {
     "group reset": ResetChangeOutput,
     "group restore-offsets": RestoredOffsetOutput,
     "new": CreatedFileOutput,
+    "plan": PlanOutput,
     "produce": ProducedRecordsOutput,
     "state dump": StoreEntryOutput,
     "state inspect": InspectedStoreOutput,
@@ -261,7 +314,7 @@ OUTPUTS: dict[str, Any] = {
     "txn list": ListedTransactionOutput | OpenTransactionOutput,
 }
 """What each command prints with --json: a line, or one object."""
-ONE_OBJECT = frozenset({"acls", "broker status", "broker stop", "group describe"})
+ONE_OBJECT = frozenset({"acls", "broker status", "broker stop", "group describe", "plan"})
 """The commands that print one object, and not a line for each row."""
 
 

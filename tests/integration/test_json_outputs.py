@@ -88,6 +88,15 @@ def test_every_command_prints_what_its_schema_says(shown: Shown, tmp_path: Path)
         assert report["members"]
         assert shown.check("broker status")[0]["workers"]
         shown.check("state inspect", program)
+    saved = str(tmp_path / "saved.json")
+    (first,) = shown.check("plan", program, "--save", saved, "--bootstrap-servers", "embedded")
+    assert (first["loses_state"], bool(first["internal_topics"])) == (None, True)
+    (same,) = shown.check("plan", program, "--against", saved)
+    assert (same["status"], same["changes"], same["may_run_side_by_side"]) == (0, [], True)
+    Path(saved).write_text(Path(saved).read_text().replace('"counts"', '"sums"'))
+    (other,) = shown.check("plan", program, "--against", saved, expected_status=1)
+    assert (other["status"], other["loses_state"]) == (1, True)
+    assert "lost" in {each["outcome"] for each in other["changes"]}
     shown.check("topics list")
     assert len(shown.check("topics describe", "shown-in")) == 5
     assert shown.check("topics tail", "shown-in")[-1]["headers"] == [["h", "1"]]
