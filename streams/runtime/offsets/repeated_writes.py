@@ -167,7 +167,7 @@ class RepeatedWriteCheck:
 
         `deleted` are inputs of topics that were made again, which `offset_out_of_range` decides.
         Raises: PositionRefused for an input whose offset is lost, or was set by a tool;
-        OutcomeUnknown where no broker answers.
+        OutcomeUnknown where no broker answers, or brokers don't know one of the topics.
         """
         found = UntrustedInputs([], [], {})
         by_number: dict[int, _UntrustedInputs] = defaultdict(_UntrustedInputs)
@@ -226,8 +226,13 @@ class RepeatedWriteCheck:
         )
 
     def _list_partitions(self, topics: Collection[str]) -> list[Partition]:
-        """Return all partitions of topics, those left out that don't exist."""
+        """Return all partitions of topics.
+
+        Raises OutcomeUnknown for one that brokers don't list: some hear late of a new topic.
+        """
         counts = self._admin.fetch_partition_counts()
+        if missing := sorted(set(topics) - counts.keys()):
+            raise OutcomeUnknown(f"find the partitions of {', '.join(missing)}: no broker has them")
         return [Partition(topic, n) for topic in sorted(topics) for n in range(counts[topic])]
 
     def _explain_inputs(

@@ -9,7 +9,7 @@ import pytest
 
 from streams import App, serdes
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
-from streams.errors import PositionRefused
+from streams.errors import OutcomeUnknown, PositionRefused
 from streams.runtime.offsets.committed_record_search import CommittedRecordSearch
 from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
@@ -77,6 +77,16 @@ def test_a_worker_that_starts_later_than_the_first_one_is_no_refusal(checking: C
     checking.write()
     checking.offsets[FIRST] = OWN
     assert checking.find_waiting() == []
+
+
+@pytest.mark.parametrize("topic", ["in", REPARTITION.topic])
+def test_a_topic_that_the_brokers_do_not_list_yet_is_looked_up_again(
+    checking: Checking, topic: str
+) -> None:
+    checking.write()
+    del checking.cluster.partition_counts[topic]
+    with pytest.raises(OutcomeUnknown, match=f"partitions of {topic}: no broker has them"):
+        checking.find_waiting()
 
 
 def own_offset(*, preset: bool) -> OffsetAndMetadata:
