@@ -108,7 +108,7 @@ def test_a_killed_embedded_broker_is_started_again_by_the_workers(
     try:
         topics.load(500)
         topics.wait_for_counts(500)
-        address, killed, _ = known.read_text().split()
+        address, killed = known.read_text().split()
         os.kill(int(killed), signal.SIGKILL)
         wait_until(lambda: known.read_text().split()[1] != killed, what="another broker")
         assert known.read_text().split()[0] == address

@@ -132,7 +132,7 @@ def metadata(topics: Mapping[str, int]) -> Any:
         )
         for topic, leader in topics.items()
     }
-    return SimpleNamespace(topics=listed)
+    return SimpleNamespace(topics=listed, brokers={1: SimpleNamespace()})
 
 
 def test_topics_were_created_once_brokers_list_them_with_their_leaders(

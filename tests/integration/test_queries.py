@@ -54,6 +54,14 @@ def test_counts_are_read_while_they_are_counted(topics: Topics, tmp_path: Path) 
         counts.get("key-7")
 
 
+def read_counts(counts: Any) -> dict[str, int]:
+    """Return all counts; none while tasks move, as when a thread joins beside one that has all."""
+    try:
+        return dict(counts.all())
+    except StoreUnavailable:
+        return {}
+
+
 def test_a_key_that_exists_is_never_absent_while_its_task_comes_back(
     topics: Topics, tmp_path: Path
 ) -> None:
@@ -63,7 +71,7 @@ def test_a_key_that_exists_is_never_absent_while_its_task_comes_back(
         running.wait_for("RUNNING", HANG_LIMIT_S)
         counts = running.store("counts")
         topics.load(KEYS)
-        wait_until(lambda: dict(counts.all()) == topics.truth, what="all records to be counted")
+        wait_until(lambda: read_counts(counts) == topics.truth, what="all records to be counted")
         name = f"{topics.application}-{slot_id(tmp_path, topics.application)}-1"
         fencing = Producer({"bootstrap.servers": topics.servers, "transactional.id": name})
         fencing.init_transactions(HANG_LIMIT_S)
