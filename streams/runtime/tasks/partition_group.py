@@ -29,7 +29,7 @@ RecordRun = tuple[RecordReceiver, Sequence[Any]]
 """Records that follow each other in one partition, and the function that takes each of them."""
 
 ORDER_RUNS_MAX = 200_000
-"""Of so many runs between two commits the order is kept, which takes 13 MB, and of no more."""
+"""The number of runs between two commits up to which their order is kept: each takes memory."""
 NEVER_WAIT = -1
 
 

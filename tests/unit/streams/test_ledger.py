@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
+from itertools import groupby
 
 import pytest
 
@@ -81,6 +83,13 @@ def test_an_entry_is_in_a_cut_that_is_beyond_what_it_read(
 @pytest.mark.parametrize("runs", [[], [(0, 1)], [(0, 127), (1, 128), (5, 2**40)], [(1, 1)] * 9_999])
 def test_an_order_of_records_comes_back_as_it_was_given(runs: list[tuple[int, int]]) -> None:
     assert decode_order(encode_order(runs)) == runs
+
+
+def test_an_order_that_changes_at_random_takes_a_third_of_a_byte_a_record() -> None:
+    draws = random.Random(1)
+    taken = [draws.randrange(2) for _ in range(10_000)]
+    runs = [(place, len([*same])) for place, same in groupby(taken)]
+    assert 3_000 < len(encode_order(runs)) < 3_600
 
 
 @pytest.mark.parametrize("text", ["", "=", "AAAA", encode_order([(0, 1)])[:-4]])
