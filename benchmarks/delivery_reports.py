@@ -48,12 +48,12 @@ class ReportForEach:
     def write(self, producer: Producer, number: int) -> None:
         self.open[number] = ("in", number)
 
-        def note(error: Any, message: Any) -> None:
+        def note_report(error: Any, message: Any) -> None:
             origin = self.open.pop(number)
             if error is not None:
                 self.errors[number] = origin, error
 
-        producer.produce("out", VALUE, b"key", -1, note, None, 1, None)
+        producer.produce("out", VALUE, b"key", -1, note_report, None, 1, None)
 
 
 class OneReport:
@@ -62,7 +62,7 @@ class OneReport:
     def __init__(self) -> None:
         self.errors: list[Any] = []
 
-    def note(self, error: Any, message: Any) -> None:
+    def note_error(self, error: Any, message: Any) -> None:
         if error is not None:
             self.errors.append(error)
 
@@ -91,7 +91,7 @@ def main() -> None:
     ways: dict[str, tuple[Callable[[], Write], dict[str, Any]]] = {
         "a plain loop": (lambda: write_plainly, {}),
         "as the sink calls it": (lambda: write_as_a_sink, {}),
-        "one report for all": (lambda: write_as_a_sink, {"on_delivery": OneReport().note}),
+        "one report for all": (lambda: write_as_a_sink, {"on_delivery": OneReport().note_error}),
         "a report of its own": (lambda: ReportForEach().write, {}),
     }
     found: dict[str, list[float]] = {name: [] for name in ways}

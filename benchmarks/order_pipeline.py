@@ -52,7 +52,7 @@ CUSTOMERS_COUNT, ITEMS, REPS_COUNT, REGIONS = 200, 50, 20, 5
 STEP_MS = 200
 """The time from one record to the next, by their timestamps."""
 CHANGE_EVERY = 20
-"""Of so many records one changes a row of a table."""
+"""The number of records of which one changes a row of a table."""
 
 _JSON: Any = {"key": serdes.string, "value": serdes.json}
 

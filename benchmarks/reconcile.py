@@ -122,7 +122,7 @@ class Run:
     parts: dict[str, float]
     lines: list[str]
     checked: str
-    """How much was checked, as the report says it."""
+    """The line of the report that says how much was checked."""
     load: float
     """The machine's load of the last minute when the run began."""
 

@@ -131,9 +131,8 @@ def exit_on_user_error() -> Iterator[None]:
         with hold_invocation(program=find_program()):
             yield
     except (UserError, OutcomeUnknown) as error:
-        from streams.processes.error_exit import (
-            report_error,  # not before there is an error: it imports much
-        )
+        # Not before there is an error: it imports much.
+        from streams.processes.error_exit import report_error
 
         failed = error if isinstance(error, UserError) else UserError(str(error))
         raise typer.Exit(report_error(failed)) from None

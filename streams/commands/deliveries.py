@@ -39,7 +39,7 @@ class Deliveries:
         """The records that were sent since the brokers were waited for, by index."""
         self.largest_ms = 0
         self.refusal = ""
-        """Which record brokers have refused, and why, if that is known."""
+        """The record that brokers have refused, and why; empty if that is not known."""
         self._awaited_bytes = 0
         self._unit = unit
         self._first = first

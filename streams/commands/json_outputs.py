@@ -313,7 +313,7 @@ OUTPUTS: dict[str, Any] = {
     "txn abort": AbortedTransactionOutput | AbortedInPartitionOutput,
     "txn list": ListedTransactionOutput | OpenTransactionOutput,
 }
-"""What each command prints with --json: a line, or one object."""
+"""The type of a line, or of the one object, that each command prints with --json."""
 ONE_OBJECT = frozenset({"acls", "broker status", "broker stop", "group describe", "plan"})
 """The commands that print one object, and not a line for each row."""
 

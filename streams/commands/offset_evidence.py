@@ -59,7 +59,7 @@ class LedgerOffsets:
     restarted_by: dict[str, int] = field(default_factory=dict)
     """For a topic that was created again, the first transaction that shows it."""
     is_whole: bool = False
-    """Whether the ledger has its first record still."""
+    """Whether the ledger's first record is still there."""
     transaction_count: int = 0
 
     def add_transaction(self, transaction: LedgerTransaction) -> None:

@@ -17,7 +17,7 @@ from streams.runtime.clients.errors import explain_refusal
 from streams.runtime.clients.topic_limits import TopicLimits
 
 _BATCH_BYTES = 61
-"""What a batch has before its first record."""
+"""The bytes of a batch before its first record."""
 _RECORD_BYTES = 3
 """The attributes of a record, and its differences of time and offset, in a batch of its own."""
 _EARLIEST_DEFAULT_MS, _LATEST_DEFAULT_MS = (1 << 63) - 1, 3_600_000
@@ -36,17 +36,17 @@ class RecordLimits:
         self._headers: Sequence[tuple[str, Any]] = fields.get("headers") or ()
         self._timestamp_ms: int = fields.get("timestamp", 0)
 
-    def check(self, record: EncodedRecord) -> None:
+    def check_record(self, record: EncodedRecord) -> None:
         """Raise ConfigError, with place and reason, for a record that brokers are to refuse."""
         time_ms = record.timestamp_ms or self._timestamp_ms
         error = self._limits.find_refusal(record.key, record.value, time_ms, current_time_ms())
         if error is not None:
-            raise ConfigError(f"{record.place}: {self.explain(error, record)}")
+            raise ConfigError(f"{record.place}: {self.explain_refused(error, record)}")
         bytes_max = self._limits.bytes_max
         if bytes_max is not None and self._count_bytes(record) > bytes_max:
             raise ConfigError(f"{record.place}: {self._explain_size(record)}")
 
-    def explain(self, error: Any, record: EncodedRecord) -> str:
+    def explain_refused(self, error: Any, record: EncodedRecord) -> str:
         """Return why brokers refuse a record: what of it, by which setting, and what to do."""
         name = error.name()
         if name == "INVALID_RECORD" and record.key is None and self._limits.is_compacted:

@@ -104,7 +104,7 @@ class RecordWriter:
         """Note which record was refused, and why, if that is known and not a lost answer."""
         if index is not None and index in deliveries.find_refused():
             record = deliveries.awaited[index]
-            reason = self._limits.explain(deliveries.failures[index], record)
+            reason = self._limits.explain_refused(deliveries.failures[index], record)
             deliveries.refusal = f"{record.place}: {reason}"
 
     def write_in_transaction(self, records: Iterable[EncodedRecord]) -> int:
@@ -174,7 +174,7 @@ class RecordWriter:
 
     def _send(self, record: EncodedRecord, deliveries: Deliveries) -> None:
         """Send the next record. Raises UserError for one that can't be written, with its place."""
-        self._limits.check(record)
+        self._limits.check_record(record)
         self._produce(deliveries.sent_count, record, deliveries)
         deliveries.note_sent(record)
 

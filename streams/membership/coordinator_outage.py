@@ -32,7 +32,7 @@ class _CoordinatorKey(NamedTuple):
     key: str
     key_type: int
 
-    def describe(self) -> str:
+    def describe_owner(self) -> str:
         """Return whose coordinator it is, for a message."""
         kind = "group" if self.key_type == _KEY_IS_GROUP else "transactional id"
         return f"{kind} {self.key!r}"
@@ -89,7 +89,7 @@ class CoordinatorOutage:
                         if address not in tried:
                             self._open_connection(address).close()
                     except ConnectionLost as lost:
-                        return f"the coordinator of {each.describe()} does not answer: {lost}"
+                        return f"the coordinator of {each.describe_owner()} does not answer: {lost}"
                     except AuthorizationError:
                         continue  # whoever needs it is told so
                     tried.add(address)

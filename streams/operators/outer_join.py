@@ -2,9 +2,18 @@
 
 Until then it waits in a store that both sides share, in the order of timestamps; a match removes
 it. The store is read when a record of either side advances the join's time, at most once in
-`emit_interval_ms`, whatever becomes of the wall clock; and not before the record that was read
-last is due, which, seen from the oldest, may be late. That is how Kafka Streams avoids reads of the
-store, and as there the interval is 0 in the test driver.
+`emit_interval_ms`, by a clock that nobody sets; and not before the record that was read last is
+due, which, seen from the oldest, may be late. That is how Kafka Streams avoids reads of the store,
+and as there the interval is 0 in the test driver.
+
+    a record without a match                    is joined with None
+    has no key                                  at once
+    is further behind than the window reaches   at once, whatever the grace
+    any other                                   when its window and the grace have closed: with its
+                                                own time, and the headers of the record that
+                                                closed it
+
+Rules: KStreamKStreamJoin (emitNonJoinedOuterRecords), KAFKA-10847, KAFKA-13216.
 """
 
 from __future__ import annotations

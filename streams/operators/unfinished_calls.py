@@ -37,11 +37,11 @@ def check_first_result(
     `function` itself: records after it cost nothing.
     """
 
-    def call(*arguments: Any) -> Any:
+    def call_checked(*arguments: Any) -> Any:
         result = function(*arguments)
         if result is not None:
             refuse_unfinished_call(result)
             use_unchecked()
         return result
 
-    return call
+    return call_checked

@@ -28,7 +28,7 @@ _FIXED_SIZES = {"null": 0, "float": 4, "double": 8}
 
 def find_fault(schema: AvroType, data: bytes) -> AvroMismatch | None:
     """Return what is wrong with the bytes of a message, with its place; None if nothing is."""
-    return _FaultFinder(data).find(schema)
+    return _FaultFinder(data).find_fault(schema)
 
 
 class _FaultFinder:
@@ -38,9 +38,9 @@ class _FaultFinder:
         self._data, self._at = data, 0
         self._empty_elements = 0
 
-    def find(self, schema: AvroType) -> AvroMismatch | None:
+    def find_fault(self, schema: AvroType) -> AvroMismatch | None:
         try:
-            self._walk(schema, 0)
+            self._walk_value(schema, 0)
         except AvroMismatch as misfit:
             return misfit
         except RecursionError:
@@ -49,7 +49,7 @@ class _FaultFinder:
             return AvroMismatch(f"{left} bytes are left after a message of {schema.name}")
         return None
 
-    def _walk(self, schema: AvroType, depth: int) -> None:
+    def _walk_value(self, schema: AvroType, depth: int) -> None:
         """Walk through a value, and raise AvroMismatch with its place below this value."""
         try:
             match schema.kind:
@@ -61,7 +61,7 @@ class _FaultFinder:
                     self._walk_record(schema, depth)
                 case "fastavro":
                     assert schema.underlying is not None
-                    self._walk(schema.underlying, depth)
+                    self._walk_value(schema.underlying, depth)
                 case _:
                     self._walk_scalar(schema)
         except IndexError:
@@ -103,7 +103,7 @@ class _FaultFinder:
 
     def _walk_union(self, union: AvroType, depth: int) -> None:
         number, self._at = read_choice(self._data, self._at, len(union.branches), "branches")
-        self._walk(union.branches[number >> 1], depth)
+        self._walk_value(union.branches[number >> 1], depth)
 
     def _walk_record(self, record: AvroType, depth: int) -> None:
         if depth >= DEPTH_MAX:
@@ -112,7 +112,7 @@ class _FaultFinder:
         try:
             for each in record.fields:
                 name = each.name
-                self._walk(each.type, depth + 1)
+                self._walk_value(each.type, depth + 1)
         except AvroMismatch as misfit:
             raise misfit.in_parent(f".{name}") from None
 
@@ -136,7 +136,7 @@ class _FaultFinder:
                 if schema.kind == "map":
                     step = f"[{self._walk_text()!r}]"
                 try:
-                    self._walk(schema.items, depth + 1)
+                    self._walk_value(schema.items, depth + 1)
                 except AvroMismatch as misfit:
                     raise misfit.in_parent(step) from None
                 place += 1

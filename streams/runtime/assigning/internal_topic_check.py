@@ -60,7 +60,7 @@ class InternalTopicCheck:
         self._unreadable: set[str] = set()
         """The topics whose settings this user may not read."""
         self._told_changes: dict[str, dict[str, str]] = {}
-        """What a topic needs that could not be altered while the application ran."""
+        """The settings by topic that could not be altered while the application ran, as told."""
 
     def check_topics(self, existing_topics: Collection[str]) -> None:
         """Check those of the existing topics that are internal and were not checked before.

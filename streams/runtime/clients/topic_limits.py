@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 _CLOCK_MARGIN_MS = 600_000
 """By how much a time has to be outside of the limits: clocks of brokers and workers differ."""
 _RECORD_OVERHEAD_BYTES = 68
-"""What a batch of one record has at least besides key and value: 61, and 7 of the record."""
+"""The bytes of a batch of one record without key and value, at least: 61, and 7 of the record."""
 _COMPRESSION_SETTINGS = ("compression.type", "compression.codec")
 MESSAGE_BYTES_MAX_DEFAULT = 1_000_000
 """librdkafka's default of a producer's `message.max.bytes`."""
