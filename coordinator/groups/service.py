@@ -13,10 +13,10 @@ from coordinator.errors import Code, Refused
 from coordinator.groups.classic.describe import DescribedGroup, ListedGroup, describe_classic_group
 from coordinator.groups.classic.group_transition import ClassicGroupConfig
 from coordinator.groups.classic.membership import ClassicMembership
+from coordinator.groups.classic_protocol import ClassicProtocolService
 from coordinator.groups.consumer.config import ConsumerGroupConfig, GroupSettingsLookup
 from coordinator.groups.consumer.membership import ConsumerMembership
 from coordinator.groups.consumer.topics import TopicList
-from coordinator.groups.migration.membership import ClassicProtocolService
 from coordinator.groups.migration.policy import BIDIRECTIONAL, MigrationPolicy
 from coordinator.groups.offset_expiry import OffsetExpiry
 from coordinator.groups.offsets import GroupOffsets

@@ -59,7 +59,7 @@ class ClassicMembership:
     """Serves JoinGroup, SyncGroup, Heartbeat and LeaveGroup of classic groups.
 
     Refused carries the code of a refusal. What is wrong whatever the group has been checked before
-    (see `migration.membership`).
+    (see `groups.classic_protocol`).
     """
 
     def __init__(

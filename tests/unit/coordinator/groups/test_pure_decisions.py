@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from coordinator.groups import classic_protocol
 from coordinator.groups.classic import membership as classic
 from coordinator.groups.consumer import advance, effect_executor, heartbeat
 from coordinator.groups.consumer import membership as consumers
 from coordinator.groups.migration import join as migration_join
-from coordinator.groups.migration import membership as migration
 from tests.unit.coordinator.groups.classic.members import SESSION_MS, FakeMember, stable_group
 from tests.unit.coordinator.groups.migration.migrants import TOPIC, Migrant, consumer
 from tests.unit.coordinator.world import World
@@ -30,7 +30,7 @@ DECISIONS: dict[ModuleType, tuple[str, ...]] = {
     heartbeat: ("advance_member",),
     advance: ("compute_group_epoch", "compute_target_assignment", "reconcile_member"),
     effect_executor: ("save_resolved_regexes",),
-    migration: ("join_classic_member", "sync_classic_member", "process_classic_heartbeat"),
+    classic_protocol: ("join_classic_member", "sync_classic_member", "process_classic_heartbeat"),
     migration_join: ("advance_member",),
 }
 

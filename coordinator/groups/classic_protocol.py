@@ -1,14 +1,14 @@
 """Serve requests of the classic protocol, whatever the kind of the group.
 
     the group is              goes to
-    a consumer group          the decisions of this package; members of both protocols are in it
+    a consumer group          the decisions of `migration`; members of both protocols are in it
     an empty consumer group   the classic group that takes its place, if it is a join
     anything else             the classic membership
 
-Where a request goes: api file -> this -> a decision (`join`, `sync`, `heartbeat`, `leave`) ->
-shard -> apply, or -> classic.membership. A classic member in a consumer group has three timers: its
-own session, the time to join once it has been told to, and the time to sync once it has joined. One
-that lets any of them pass is fenced.
+Where a request goes: api file -> this -> a decision (`migration.join`, `sync`, `heartbeat`,
+`leave`) -> shard -> apply, or -> `classic.membership`. A classic member in a consumer group has
+three timers: its own session, the time to join once it has been told to, and the time to sync once
+it has joined. One that lets any of them pass is fenced.
 """
 
 from __future__ import annotations
