@@ -1,38 +1,188 @@
-"""Implement `millrace plan`: load, compare and print two versions of an application.
+"""Define `millrace plan`: tell what a new version means for the state that the old one has left.
 
-It shows what a new version means for the state that the old one left. The old version is a file
-that `--save` has written; the comparison itself is `streams.topology.compare_versions`.
+The old version is a file that `--save` has written. The comparison itself is
+`streams.topology.compare_versions`; each `plan_*` module beside this one reviews one thing on a
+cluster, or prints.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from streams.command_lines import format_command
+from streams.app import import_app
+from streams.command_lines import format_command, note_invocation
+from streams.command_options import (
+    AppArgument,
+    ConfigFile,
+    ConnectionFile,
+    JsonOutput,
+    StateDir,
+    exit_on_user_error,
+)
+from streams.commands.cluster_clients import BROKER_WAIT_S, ClusterClients
+from streams.commands.output import print_json_line
+from streams.commands.plan_changelogs import NOT_REVIEWED, ChangelogReview, review_changelogs
+from streams.commands.plan_inputs import InputReview, review_inputs
+from streams.commands.plan_output import build_plan_output
+from streams.commands.plan_printing import print_plan
+from streams.commands.plan_topics import (
+    TopicOutcome,
+    TopicReview,
+    list_review_lines,
+    review_internal_topics,
+)
 from streams.errors import ConfigError
-from streams.topology.compare_versions import StateChange, UpgradePlan
+from streams.membership.group_offsets import fetch_group_offsets
+from streams.processes.cluster import find_cluster
+from streams.runtime.clients import KafkaClientSupplier
+from streams.settings.command_line import read_connection
+from streams.settings.config import StreamsConfig
+from streams.topology.build import Topology
+from streams.topology.compare_versions import UpgradePlan, compare_topologies
 from streams.topology.description import (
     TopologyDescription,
+    describe_topology,
     description_from_json,
     description_to_json,
 )
-from streams.topology.state_effects import StateEffect, StateOutcome
+from streams.topology.state_effects import StateOutcome
 
-_STYLES = {
-    StateOutcome.NEW: "green",
-    StateOutcome.KEPT: "dim",
-    StateOutcome.RESTORED: "yellow",
-    StateOutcome.REDUCED: "red",
-    StateOutcome.LOST: "bold red",
-}
+
+def plan(
+    app: AppArgument,
+    against: Annotated[
+        Path | None, typer.Option(help="What --save wrote of the version that ran.")
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Write what this version is.")] = None,
+    partitions: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOPIC=NUMBER", help="Of an input topic, as often as needed."),
+    ] = None,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option(help="Ask this Kafka, or 'embedded', for the topics' partitions."),
+    ] = None,
+    state_dir: StateDir = None,
+    config: ConfigFile = None,
+    rolling: Annotated[
+        bool, typer.Option("--rolling", help="The new version is to run beside the old one.")
+    ] = False,
+    connection: ConnectionFile = None,
+    json: JsonOutput = False,
+) -> None:
+    """Tell what a new version of an application means for the state that the old one has left.
+
+    With --bootstrap-servers also what a start does with internal topics that exist, which
+    changelogs can't rebuild their stores, and which of its topics are missing. Ends with status 1
+    if state would be lost, 2 if the comparison can't be made, and 4 if a start would be refused for
+    the settings of an internal topic, since inputs that meet by key have other partition counts, or
+    since a changelog can't rebuild its store; with --rolling also with 3 if no state would be lost,
+    but the two versions may not run side by side.
+    """
+    with exit_on_user_error():
+        note_invocation(application=app, config_file=config, connection_file=connection)
+        if against is None and save is None and bootstrap_servers is None:
+            raise ConfigError(
+                "plan needs --against FILE to compare with, --save FILE to write, or "
+                "--bootstrap-servers to look at internal topics"
+            )
+        found = import_app(app)
+        given = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
+        given = {name: value for name, value in given.items() if value is not None}
+        found.configure(config, **given, **read_connection(connection))
+        topology = found.topology()
+        new = describe_topology(topology)
+        old = None if against is None else load_description(against, new.application_id)
+        inputs = [*new.input_topics, *(old.input_topics if old else ())]
+        counts: dict[str, int] = {}
+        reviews: list[TopicReview] = []
+        changelogs, servers = NOT_REVIEWED, None
+        if bootstrap_servers is not None:
+            servers, counts, reviews, changelogs = _look_at_cluster(topology, found.config)
+        counts |= parse_partitions(partitions or [], inputs)
+        dead_letter_topics = found.config.handlers.dead_letter_topics()
+        of_inputs = review_inputs(topology, counts, dead_letter_topics, servers)
+        result = None if old is None else compare_topologies(old, new, counts)
+        refused = list_rebuilt_stores(result) & changelogs.refusals.keys()
+        status = _choose_plan_status(result, reviews, of_inputs, refused, is_rolling=rolling)
+        _print_plan(result, of_inputs, reviews, changelogs, status, as_json=json)
+        if save is not None:
+            save_description(save, new, counts)
+    if status:
+        raise typer.Exit(status)
+
+
+def _print_plan(
+    result: UpgradePlan | None,
+    of_inputs: InputReview,
+    reviews: list[TopicReview],
+    changelogs: ChangelogReview,
+    status: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Print what was found of versions, inputs and topics, or one object of JSON."""
+    of_changelogs = changelogs.list_lines(list_rebuilt_stores(result))
+    if as_json:
+        print_json_line(build_plan_output(result, of_inputs, reviews, of_changelogs, status))
+        return
+    if result is not None:
+        print_plan(result, Console())
+    for line in (*of_inputs.list_lines(), *list_review_lines(reviews), *of_changelogs):
+        typer.echo(line)
+
+
+def _look_at_cluster(
+    topology: Topology, config: StreamsConfig
+) -> tuple[str, dict[str, int], list[TopicReview], ChangelogReview]:
+    """Return the addresses, each topic's number of partitions, and reviews of internal topics.
+
+    Raises ConfigError if no broker answers.
+    """
+    note_invocation(bootstrap_servers=config.bootstrap_servers, state_dir=config.state_dir)
+    cluster = find_cluster(config)
+    servers = cluster.bootstrap_servers
+    admin = KafkaClientSupplier("millrace", config, servers, cluster.security).create_admin()
+    counts = admin.fetch_partition_counts_at_start(BROKER_WAIT_S)
+    clients = ClusterClients(config, cluster)
+    fetch_committed = partial(
+        fetch_group_offsets,
+        *(clients.open_connection, topology.application_id, None),
+        require_stable=False,
+    )
+    now_ms = int(time.time() * 1_000)
+    return (
+        servers,
+        counts,
+        review_internal_topics(topology, config, admin, servers, counts),
+        review_changelogs(topology, config, clients.admin, fetch_committed, counts, now_ms),
+    )
+
+
+def _choose_plan_status(
+    result: UpgradePlan | None,
+    reviews: Iterable[TopicReview],
+    of_inputs: InputReview,
+    refused_stores: Collection[str],
+    *,
+    is_rolling: bool,
+) -> int:
+    """Return the exit status of `millrace plan` where the comparison could be made."""
+    if result is not None and result.loses_state:
+        return 1
+    is_refused = any(each.outcome is TopicOutcome.REFUSED for each in reviews)
+    if of_inputs.conflict or refused_stores or is_refused:
+        return 4
+    return 3 if result is not None and is_rolling and result.conflicts else 0
 
 
 def list_rebuilt_stores(plan: UpgradePlan | None) -> set[str]:
@@ -95,96 +245,8 @@ def parse_partitions(pairs: Iterable[str], input_topics: Iterable[str]) -> dict[
                 + (
                     f"; did you mean {close[0]!r}?"
                     if close
-                    else f", which reads {_join_names(known)}"
+                    else f", which reads {', '.join(known) or 'none'}"
                 )
             )
         found[topic] = int(count)
     return found
-
-
-def print_plan(plan: UpgradePlan, console: Console) -> None:
-    """Print a plan: a table in a terminal; elsewhere lines, for files and programs."""
-    if console.is_terminal and plan.changes:
-        console.print(_changes_table(plan.changes))
-    for line in () if console.is_terminal else _change_lines(plan.changes):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for line in (*_summary_lines(plan), *_side_by_side_lines(plan)):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _changes_table(changes: Iterable[StateChange]) -> Table:
-    """Return the changes as a table for a terminal."""
-    table = Table("state", "of", "what changes", "what becomes of it", show_lines=True)
-    for change in changes:
-        table.add_row(
-            Text(change.worst_outcome, _STYLES[change.worst_outcome]),
-            Text(f"{change.kind}\n{change.name}"),
-            Text("\n".join(effect.difference for effect in change.effects)),
-            Text("\n").join(_effect_text(effect) for effect in change.effects),
-        )
-    return table
-
-
-def _effect_text(effect: StateEffect) -> Text:
-    """Return the explanation of an effect, with its remedy in italics."""
-    text = Text(effect.reason)
-    if effect.remedy:
-        text.append("\n" if effect.reason else "").append(effect.remedy, "italic")
-    return text
-
-
-def _change_lines(changes: Iterable[StateChange]) -> Iterator[str]:
-    """Yield the changes as indented lines."""
-    for change in changes:
-        yield f"{change.worst_outcome}: {change.kind} {change.name}"
-        for effect in change.effects:
-            yield f"  {effect.difference}"
-            if effect.reason:
-                yield f"    {effect.reason}"
-            if effect.remedy:
-                yield f"    remedy: {effect.remedy}"
-
-
-def _summary_lines(plan: UpgradePlan) -> Iterator[str]:
-    """Yield the summary: how many stores and topics have each outcome, and what is unknown."""
-    if plan.changes:
-        fates = Counter(change.worst_outcome for change in plan.changes)
-        yield ", ".join(
-            f"{fates[fate]} {fate}" for fate in reversed(StateOutcome) if fate in fates
-        ) + (f", {plan.unchanged_count} as before")
-    else:
-        yield (
-            f"nothing changes for state: {plan.unchanged_count} stores and internal topics are "
-            "as before"
-        )
-    if plan.undeclared:
-        yield (
-            f"the types of values in {_join_names(plan.undeclared)} were not compared: no serde, "
-            "or not that of the saved version, declares them (serdes.json(Type) does)"
-        )
-    if plan.inputs_as_saved and not plan.inputs_without_counts:
-        yield (
-            f"partitions of {_join_names(plan.inputs_as_saved)} are those of the saved "
-            "description: name a broker with --bootstrap-servers to compare with those of now"
-        )
-    if plan.inputs_without_counts:
-        yield (
-            "partition counts that follow from the inputs were not compared: say what "
-            f"{_join_names(plan.inputs_without_counts)} had and has, as in --partitions "
-            f"{plan.inputs_without_counts[0]}=4, or name a "
-            "broker with --bootstrap-servers"
-        )
-
-
-def _side_by_side_lines(plan: UpgradePlan) -> Iterator[str]:
-    """Yield the lines that say whether both versions may run side by side."""
-    if plan.conflicts:
-        yield "side by side: no; a worker of the new version is refused while the old one runs"
-        yield from (f"  {conflict}" for conflict in plan.conflicts)
-        yield "  remedy: end all workers of the old version before the first of the new one starts"
-    else:
-        yield "side by side: yes; workers may be restarted one after the other"
-
-
-def _join_names(topics: Iterable[str]) -> str:
-    return ", ".join(topics) or "none"

@@ -31,7 +31,7 @@ COMMANDS = {
         "Create the project of a new application: the application, its test, CI and a README.",
     ),
     "run": LazyCommand(
-        "streams.commands.cli:run",
+        "streams.commands.run_command:run",
         "Run an application until SIGTERM or SIGINT, then commit and leave.",
     ),
     "broker": LazyCommand(
@@ -39,7 +39,7 @@ COMMANDS = {
         "Run a broker that any Kafka client can use, until SIGTERM.",
     ),
     "create-topics": LazyCommand(
-        "streams.commands.cli:create_topics",
+        "streams.commands.create_topics_command:create_topics",
         "Create topics for an application to read and write; those that exist stay as they are.",
     ),
     "topics": LazyCommand(
@@ -71,7 +71,7 @@ COMMANDS = {
         "List the transactions of a cluster, and abort one.",
     ),
     "plan": LazyCommand(
-        "streams.commands.cli:plan",
+        "streams.commands.plan_command:plan",
         "Tell what a new version of an application means for the state that the old one has left.",
     ),
     "acls": LazyCommand(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typer.testing import CliRunner, Result
 
 from streams import App, serdes
-from streams.commands.cli import cli
+from streams.commands.root import cli
 
 
 def call(state_dir: Path, *arguments: str) -> Result:

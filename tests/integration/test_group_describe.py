@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer
 from typer.testing import CliRunner, Result
 
-from streams.commands.cli import cli
+from streams.commands.root import cli
 from tests.brokers import Broker
 from tests.integration.cluster import PARTITIONS, Topics, Worker
 from tests.processes import wait_until

@@ -23,7 +23,7 @@ from examples import feed, show
 from examples.demo import __main__ as demo
 from examples.demo import books
 from streams import App, serdes
-from streams.commands.cli import create_topics
+from streams.commands.create_topics_command import create_topics
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
 from streams.runtime.clients import Admin, fetch_stable_offset

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.sampled(1, by="test"), pytest.mark.usefixtures("quick_
 THREADS = 2
 RUN_LATE = """
 import sys
-from streams.commands.cli import main
+from streams.commands.root import main
 from streams.processes import security_watch
 
 security_watch.REFUSAL_HOLD_S *= 2

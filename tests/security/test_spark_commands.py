@@ -11,7 +11,7 @@ import orjson
 import pytest
 from typer.testing import CliRunner, Result
 
-from streams.commands.cli import cli
+from streams.commands.root import cli
 from streams.spark import session as sessions
 from tests.kafka.secured.access import describe_access
 from tests.kafka.secured.server import SecuredKafka

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
 from streams import App, serdes
-from streams.commands.cli import cli
+from streams.commands.root import cli
 from streams.spark.exporting.export import exported
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner, Result
 
-from streams.commands.cli import cli
+from streams.commands.root import cli
 from tests.brokers import SETTINGS, EmbeddedProcess
 from tests.spark.books import LINES, Counting
 

@@ -24,7 +24,7 @@ from coordinator.config import BrokerConfig
 from coordinator.faults import DISK_ACTIONS, REQUEST_ACTIONS
 from coordinator.groups.configs import GROUP_CONFIGS
 from coordinator.log.configs import TOPIC_CONFIGS
-from streams.commands.cli import cli
+from streams.commands.root import cli
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.threads.commit import CommitStep
 from streams.settings.config import StreamsConfig

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer.main
 
-from streams.commands.cli import cli
+from streams.commands.root import cli
 from streams.settings.config import StreamsConfig
 
 PAGE = (Path(__file__).parents[3] / "docs" / "deployment.md").read_text()

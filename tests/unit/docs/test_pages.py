@@ -13,7 +13,7 @@ from rich.console import Console
 import streams
 from examples import dedupe
 from streams import App, StreamsError
-from streams.commands.plan_command import print_plan
+from streams.commands.plan_printing import print_plan
 from streams.runtime.assigning.leftover_stores import format_leftover_warning
 from streams.topology.compare_versions import compare_topologies
 from streams.topology.description import describe_topology

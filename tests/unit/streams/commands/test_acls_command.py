@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from streams.commands.cli import cli
+from streams.commands.root import cli
 
 PAGE = Path(__file__).parents[4] / "docs" / "security.md"
 APP = "examples.word_count:app"

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from streams.commands.cli import cli
+from streams.commands.root import cli
 from streams.processes.embedded import refuse_embedded_directory
 
 

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from streams import App, serdes, windows
-from streams.commands.cli import cli
 from streams.commands.plan_changelogs import NOT_ASKED, ChangelogReview, review_changelogs
+from streams.commands.root import cli
 from streams.common.topic_id_hashes import hash_topic_id
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown

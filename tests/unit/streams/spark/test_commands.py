@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from streams.commands.cli import cli
+from streams.commands.root import cli
 from streams.spark import environment
 
 
@@ -28,7 +28,8 @@ def test_without_the_extra_a_command_says_in_one_line_how_to_get_it(
 
 def test_the_command_line_starts_without_importing_spark() -> None:
     code = (
-        "import sys, streams.commands.cli; "
+        "import sys; from streams.commands.root import COMMANDS, load_command; "
+        "[load_command(each) for each in COMMANDS]; "
         "print([m for m in ('pyspark', 'pyarrow') if m in sys.modules])"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

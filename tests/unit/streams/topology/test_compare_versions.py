@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from examples.word_count import app as word_count
 from streams import App, Processor, Store, serdes
-from streams.commands.cli import cli
-from streams.commands.plan_command import print_plan
+from streams.commands.plan_printing import print_plan
+from streams.commands.root import cli
 from streams.topology.compare_versions import StateChange, UpgradePlan, compare_topologies
 from streams.topology.description import (
     DescribedStore,
