@@ -12,10 +12,10 @@ SEED ?= 0
 RECORD ?= measured
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness security differential differential-tests docs spark spark-embedded spark-kafka books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
-	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -32,7 +32,7 @@ $(VENV)/installed-docs: $(VENV)/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs]'
 	touch $@
 
-demo: $(VENV)/installed$(if $(SPARK),-spark)  ## word count on real input with kills: SPARK=1 checks the books, GUARANTEE=at_least_once, BROKER=host:port CONNECTION=file
+demo: $(VENV)/installed$(if $(SPARK),-spark)  ## word count on real input with kills: SPARK=1 reconciles the results, GUARANTEE=at_least_once, BROKER=host:port CONNECTION=file
 	$(BIN)/python -m examples.demo --guarantee $(GUARANTEE) --broker $(BROKER) $(if $(CONNECTION),--connection $(CONNECTION)) $(if $(SPARK),--spark)
 
 test: $(VENV)/installed-spark $(VENV)/installed-docs  ## gates, unit, simulation, conformance, integration, documentation
@@ -99,7 +99,7 @@ docs: $(VENV)/installed-docs  ## the documentation as a searchable site in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	$(BIN)/pytest -q tests/site
 
-spark: $(VENV)/installed-spark  ## Spark checks the books, on both brokers: needs Java 17
+spark: $(VENV)/installed-spark  ## Spark reconciles results, on both brokers: needs Java 17
 	$(BIN)/pytest -q tests/spark
 
 spark-embedded: $(VENV)/installed-spark  ## the same, on the embedded broker only
@@ -108,7 +108,7 @@ spark-embedded: $(VENV)/installed-spark  ## the same, on the embedded broker onl
 spark-kafka: $(VENV)/installed-spark  ## what asks a broker for something of its own, on real Kafka
 	$(BIN)/pytest -q tests/spark --broker kafka -k kafka
 
-books: $(VENV)/installed-spark  ## the books of an application under kills, at ten cuts: OPTIONS='--rate 5000 --cuts 3'
+soak-reconcile: $(VENV)/installed-spark  ## an application under kills, reconciled at ten cuts: OPTIONS='--rate 5000 --cuts 3'
 	$(BIN)/python -m tests.spark_soak $(OPTIONS)
 
 bench: $(VENV)/installed  ## records a second beside a hand-written loop, half an hour; OPTIONS=--quick: three minutes

@@ -27,7 +27,6 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from examples.demo.books import WAIT_S, Books, Follower, Verdict, compare
 from examples.demo.corpus import Line, count_words, read_lines
 from examples.demo.processes import (
     SESSION_TIMEOUT_MS,
@@ -38,6 +37,7 @@ from examples.demo.processes import (
     run_reconcile,
     start_worker,
 )
+from examples.demo.topics import WAIT_S, Follower, Verdict, WordCountTopics, compare
 from streams.command_options import ConnectionFile
 from streams.connection.settings import parse_connection
 from streams.errors import OutcomeUnknown, UserError
@@ -63,7 +63,7 @@ console = Console()
 class Run:
     """Follows one run of the demo, killing workers and the broker at set points of its progress."""
 
-    books: Books
+    topics: WordCountTopics
     follower: Follower
     broker: Broker | None
     workers: list[Process]
@@ -86,7 +86,7 @@ class Run:
                 self.progress.update(bar, completed=counted)
             self._kill_at(counted / total, total)
             self._check_workers()
-            if now - changed_at > QUIET_S and counted >= total and self.books.drained():
+            if now - changed_at > QUIET_S and counted >= total and self.topics.drained():
                 return changed_at - began
             if now - changed_at > STALLED_S:
                 return changed_at - began
@@ -95,7 +95,7 @@ class Run:
         """Kill and restart a worker or the broker if this share of words is due for a kill."""
         if self.worker_kills:
             phase, moment = self.worker_kills[0]
-            reached = share if phase == "counted" else self.books.words_written() / total
+            reached = share if phase == "counted" else self.topics.words_written() / total
             if reached >= moment:
                 self.worker_kills.pop(0)
                 victim = len(self.worker_kills) % len(self.workers)
@@ -153,7 +153,9 @@ def demo(
     ] = "exactly_once_v2",
     broker: Annotated[str, typer.Option(help="embedded, or host:port of any Kafka.")] = "embedded",
     connection: ConnectionFile = None,
-    spark: Annotated[bool, typer.Option("--spark", help="Let Spark check the books too.")] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Let Spark reconcile the results too.")
+    ] = False,
     lines: Annotated[int | None, typer.Option(min=1, help="Only so many lines.")] = None,
     wait_s: Annotated[
         float, typer.Option("--wait", help="Seconds that the broker has for an answer.")
@@ -207,8 +209,8 @@ def run_demo(
     try:
         target = Target(embedded.address) if embedded is not None else target
         access = BrokerAccess(target.address, given)
-        books = Books(access, suffix, wait_s=wait_s)
-        books.create_topics()
+        topics = WordCountTopics(access, suffix, wait_s=wait_s)
+        topics.create_topics()
         console.print(
             f"broker {target.address}, {WORKERS} workers, "
             f"session time-out {SESSION_TIMEOUT_MS / 1000:g} s"
@@ -216,20 +218,20 @@ def run_demo(
         lines = list(islice(read_lines(), lines_max))
         truth = count_words(lines)
         with progress_bars() as progress:
-            load_lines(books, lines, progress)
+            load_lines(topics, lines, progress)
             follower = Follower(access, suffix)
             for number in range(WORKERS):
                 workers.append(start_worker(number, target, guarantee, suffix, directory))
-            run = Run(books, follower, embedded, workers, truth, progress)
+            run = Run(topics, follower, embedded, workers, truth, progress)
             seconds = run.follow()
         for process in workers:
             process.stop()
         follower.stop()
-        verdict = compare(truth, books.read_final_counts())
+        verdict = compare(truth, topics.read_final_counts())
         console.print(result_table(run, len(lines), seconds, verdict, guarantee))
         if spark:
             check_agreement(verdict, balanced=run_reconcile(target, suffix))
-        if embedded is None and (why := books.delete_topics()):
+        if embedded is None and (why := topics.delete_topics()):
             console.print(f"topics of this run may be left on {target.address} ({escape(why)})")
     finally:
         for process in [*workers, *([embedded] if embedded is not None else [])]:
@@ -253,8 +255,8 @@ def check_agreement(verdict: Verdict, *, balanced: bool) -> None:
     """
     if balanced != verdict.exact:
         raise DemoFailed(
-            f"Spark says that the books {'balance' if balanced else 'do not balance'}, and by the "
-            f"files {verdict.missing:,} words are missing and {verdict.twice:,} counted twice"
+            f"Spark says that the results {'are' if balanced else 'are not'} as expected, and by "
+            f"the files {verdict.missing:,} words are missing and {verdict.twice:,} counted twice"
         )
 
 
@@ -269,10 +271,10 @@ def progress_bars() -> Progress:
     )
 
 
-def load_lines(books: Books, lines: list[Line], progress: Progress) -> None:
+def load_lines(topics: WordCountTopics, lines: list[Line], progress: Progress) -> None:
     """Write the lines to the input topic, and show the progress in a bar."""
     bar = progress.add_task("lines loaded", total=len(lines))
-    books.load(lines, lambda number: progress.update(bar, completed=number))
+    topics.load(lines, lambda number: progress.update(bar, completed=number))
 
 
 def print_verdict(verdict: Verdict, guarantee: str) -> bool:

@@ -61,7 +61,7 @@ _CI = (
     _make("beside Kafka Streams", "differential-tests"),
     _make("an application under trouble", "soak-app", "MINUTES=1.3"),
     _make("the same on real Kafka", "soak-app", "MINUTES=0.7", "OPTIONS=--broker kafka"),
-    _make("demo with its books", "demo", "SPARK=1"),
+    _make("demo, reconciled", "demo", "SPARK=1"),
     _DEMO_AT_LEAST_ONCE,
     _make("fuzzing", "fuzz", "SECONDS=60"),
     _make("liveness", "liveness"),

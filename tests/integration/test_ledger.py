@@ -40,7 +40,7 @@ def read(
         yield Partition(topic, message.partition()), message.offset(), message.value()
 
 
-class Books:
+class LedgerAndTopics:
     """Holds the ledger of an application and what it is about, read when nothing runs any more."""
 
     def __init__(self, topics: Topics) -> None:
@@ -85,21 +85,21 @@ def cut_of(topics: Topics) -> dict[Partition, int] | None:
     return {Partition(each.topic, each.partition): max(each.offset, 0) for each in found}
 
 
-def assert_exact(books: Books) -> None:
-    assert not books.committed - books.writer.keys(), "committed, and in no entry"
-    assert not books.writer.keys() - books.committed, "in an entry, and not committed"
-    assert {len(writers) for writers in books.writer.values()} == {1}
-    assert not books.aborted & books.writer.keys()
+def assert_exact(read_back: LedgerAndTopics) -> None:
+    assert not read_back.committed - read_back.writer.keys(), "committed, and in no entry"
+    assert not read_back.writer.keys() - read_back.committed, "in an entry, and not committed"
+    assert {len(writers) for writers in read_back.writer.values()} == {1}
+    assert not read_back.aborted & read_back.writer.keys()
 
 
-def assert_consistent(books: Books, cut: Mapping[Partition, int]) -> int:
+def assert_consistent(read_back: LedgerAndTopics, cut: Mapping[Partition, int]) -> int:
     """Check that a cut is consistent and return how many records crossed it.
 
     What was consumed of the repartition topic before the cut was written by the cut.
     """
     consumed = 0
-    for (partition, offset), (entry,) in books.writer.items():
-        if partition.topic == books.repartition and offset < cut[partition]:
+    for (partition, offset), (entry,) in read_back.writer.items():
+        if partition.topic == read_back.repartition and offset < cut[partition]:
             assert entry.is_in(cut), f"{partition}@{offset} of {entry}"
             consumed += 1
     return consumed
@@ -181,14 +181,14 @@ def test_every_committed_record_is_in_one_entry_and_no_aborted_one_is_in_any(
     topics.wait_for_counts(2 * topics.loaded)
     worker.finish()
     other.finish()
-    books = Books(topics)
-    assert books.aborted, "nothing was aborted: this run shows little"
-    assert_exact(books)
-    producers = Counter(entry.producer_id for entry in books.entries)
+    read_back = LedgerAndTopics(topics)
+    assert read_back.aborted, "nothing was aborted: this run shows little"
+    assert_exact(read_back)
+    producers = Counter(entry.producer_id for entry in read_back.entries)
     assert len(producers) > 2, "one producer alone: its runs never end"
     last = cut_of(topics)
     assert last is not None
-    assert all(entry.is_in(last) for entry in books.entries)
+    assert all(entry.is_in(last) for entry in read_back.entries)
     taken = [cut for cut in cuts if cut is not None]
-    assert any(not entry.is_in(cut) for cut in taken for entry in books.entries)
-    assert sum(assert_consistent(books, cut) for cut in taken), "nothing was consumed by a cut"
+    assert any(not entry.is_in(cut) for cut in taken for entry in read_back.entries)
+    assert sum(assert_consistent(read_back, cut) for cut in taken), "nothing was consumed by a cut"

@@ -21,7 +21,7 @@ from coordinator import EmbeddedBroker
 from coordinator.faults import RequestFault
 from examples import feed, show
 from examples.demo import __main__ as demo
-from examples.demo import books
+from examples.demo import topics as demo_topics
 from streams import App, serdes
 from streams.commands.create_topics_command import create_topics
 from streams.common.topic_partitions import Partition
@@ -174,8 +174,8 @@ def test_spark_asks_again(embedded: EmbeddedBroker) -> None:
 
 
 def test_the_demo_asks_a_new_topic_for_its_offsets_again(embedded: EmbeddedBroker) -> None:
-    topics = books.Books(BrokerAccess(embedded.bootstrap_servers), "")
-    embedded.create_topics({"word-count-counts-repartition": books.PARTITIONS})
+    topics = demo_topics.WordCountTopics(BrokerAccess(embedded.bootstrap_servers), "")
+    embedded.create_topics({"word-count-counts-repartition": demo_topics.PARTITIONS})
     fault = embedded.faults.add(
         RequestFault("error", api="ListOffsets", error="NOT_LEADER_OR_FOLLOWER", times=2)
     )
@@ -192,9 +192,12 @@ def test_the_demo_asks_a_new_topic_for_its_offsets_again(embedded: EmbeddedBroke
     ],
 )
 def test_the_demo_asks_a_coordinator_that_is_not_ready_again(api: str, error: str) -> None:
-    named = {"lines": books.PARTITIONS, "word-count-counts-repartition": books.PARTITIONS}
+    named = {
+        "lines": demo_topics.PARTITIONS,
+        "word-count-counts-repartition": demo_topics.PARTITIONS,
+    }
     with EmbeddedBroker(topics=named) as broker:
-        topics = books.Books(BrokerAccess(broker.bootstrap_servers), "")
+        topics = demo_topics.WordCountTopics(BrokerAccess(broker.bootstrap_servers), "")
         fault = broker.faults.add(RequestFault("error", api=api, error=error, times=2))
         assert topics.drained()
         assert fault.struck == 2
@@ -216,9 +219,11 @@ def test_a_demo_that_can_not_go_on_says_why_in_one_message(
 
 
 def test_a_demo_says_which_of_its_topics_it_could_not_delete(embedded: EmbeddedBroker) -> None:
-    topics = books.Books(BrokerAccess(embedded.bootstrap_servers), "")
+    topics = demo_topics.WordCountTopics(BrokerAccess(embedded.bootstrap_servers), "")
     topics.create_topics()
-    impatient = books.Books(BrokerAccess(embedded.bootstrap_servers), "", wait_s=0.2)
+    impatient = demo_topics.WordCountTopics(
+        BrokerAccess(embedded.bootstrap_servers), "", wait_s=0.2
+    )
     silent = embedded.faults.add(RequestFault("lose-request", api="DeleteTopics", times=1))
     assert "counts-by-word: no answer in 0.2 s" in impatient.delete_topics()
     assert silent.struck == 1

@@ -25,7 +25,7 @@ from tests.kafka.secured.access import describe_access
 from tests.kafka.secured.administration import Administration, create_allow_acl
 from tests.kafka.secured.server import ADMIN, PASSWORDS, SecuredKafka
 from tests.security.token_function import fetch_token
-from tests.spark.books import LINES, Counting
+from tests.spark.counting import LINES, Counting
 
 pytestmark = pytest.mark.sampled(1, by="test")
 

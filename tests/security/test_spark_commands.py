@@ -15,7 +15,7 @@ from streams.commands.root import cli
 from streams.spark import session as sessions
 from tests.kafka.secured.access import describe_access
 from tests.kafka.secured.server import SecuredKafka
-from tests.spark.books import LINES, Counting
+from tests.spark.counting import LINES, Counting
 
 pytestmark = pytest.mark.sampled(1, by="test")
 

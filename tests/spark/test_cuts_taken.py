@@ -98,7 +98,7 @@ class Words:
             feeding.join(HANG_LIMIT_S)
 
 
-class Books:
+class CommittedRecords:
     """Holds all that is committed in the topics of `words`, to be looked at as of a cut."""
 
     def __init__(self, words: Words) -> None:
@@ -166,14 +166,14 @@ def test_ten_cuts_of_a_running_application_with_a_ledger_are_all_exact(
         wait_until(lambda: running.metrics()["records"] >= 400, what="words")
         with made.being_fed():
             cuts = [read_cut(made.app) for _ in range(10)]
-    books = Books(made)
+    committed = CommittedRecords(made)
     in_flight = tails = 0
     for cut in cuts:
         assert cut.exact
         assert Cut.from_json(cut.to_json()) == cut
-        assert books.repartitioned(cut) == books.fed(cut)
-        assert books.state(cut) == books.passed(cut) == books.out(cut)
-        in_flight += (books.repartitioned(cut) - books.passed(cut)).total()
+        assert committed.repartitioned(cut) == committed.fed(cut)
+        assert committed.state(cut) == committed.passed(cut) == committed.out(cut)
+        in_flight += (committed.repartitioned(cut) - committed.passed(cut)).total()
         tails += len(cut.beyond)
     assert [c.offsets for c in cuts] != [cuts[0].offsets] * 10, "it stood still"
     print(f"in flight: {in_flight}, partitions with runs beyond the cut: {tails}")
@@ -189,7 +189,7 @@ def settled(made: Words) -> Cut:
         if cut.ends is None:
             return False
         found[:] = [cut]
-        return Books(made).state(cut).total() == 3 * made.fed
+        return CommittedRecords(made).state(cut).total() == 3 * made.fed
 
     wait_until(all_read, what="all words to be counted")
     return found[0]
@@ -204,10 +204,10 @@ def test_the_ends_are_told_without_a_ledger_where_nothing_goes_on(
     with made.app.start() as running:
         running.wait_for("RUNNING", HANG_LIMIT_S)
         cut = settled(made)
-        books = Books(made)
-        assert books.fed(cut).total() == 3 * made.fed
-        assert books.repartitioned(cut) == books.fed(cut) == books.passed(cut)
-        assert books.state(cut) == books.out(cut) == books.passed(cut)
+        committed = CommittedRecords(made)
+        assert committed.fed(cut).total() == 3 * made.fed
+        assert committed.repartitioned(cut) == committed.fed(cut) == committed.passed(cut)
+        assert committed.state(cut) == committed.out(cut) == committed.passed(cut)
         assert cut.exact
         assert cut.ledger_end is None
         assert not in_flight(cut)
@@ -236,12 +236,12 @@ def test_the_ends_are_not_told_where_it_goes_on_without_a_ledger(
         with made.being_fed():
             wait_until(goes_on, what="a cut while something was committed")
         last = settled(made)
-    books = Books(made)
+    committed = CommittedRecords(made)
     for cut in [*cuts, last]:
-        assert books.state(cut) == books.passed(cut)
+        assert committed.state(cut) == committed.passed(cut)
         if cut.ends is not None:
-            assert books.repartitioned(cut) == books.fed(cut)
-            assert books.out(cut) == books.state(cut)
+            assert committed.repartitioned(cut) == committed.fed(cut)
+            assert committed.out(cut) == committed.state(cut)
 
 
 def test_the_ledger_is_checked_against_the_topics_and_says_what_an_id_alone_does_not(
@@ -255,8 +255,8 @@ def test_the_ledger_is_checked_against_the_topics_and_says_what_an_id_alone_does
         cut = read_cut(made.name, bootstrap_servers=made.servers)
     assert cut.ends is not None
     assert {p.topic for p in cut.ends} == {made.repartition, made.out}
-    books = Books(made)
-    assert books.out(cut) == books.state(cut)
+    committed = CommittedRecords(made)
+    assert committed.out(cut) == committed.state(cut)
     access = BrokerAccess(made.servers)
     named = [
         (partition, run)
@@ -267,7 +267,7 @@ def test_the_ledger_is_checked_against_the_topics_and_says_what_an_id_alone_does
     ]
     there = [
         (Partition(made.out, m.partition()), m.offset())
-        for m in books.below(made.out, cut.ends.__getitem__)
+        for m in committed.below(made.out, cut.ends.__getitem__)
     ]
     assert sorted((p, o) for p, run in named for o in range(run[0], run[1] + 1)) == sorted(there)
 

@@ -32,23 +32,23 @@ def write_lines(driver: TopologyTestDriver) -> None:
 def test_the_word_count_balances_each_sub_topology_alone(spark: SparkSession) -> None:
     with TopologyTestDriver(word_count.app, partitions={"lines": 2}) as driver:
         write_lines(driver)
-        books = Ledgers(spark, word_count.app, driver)
-        derived = books.derived()
-        assert books.balance(derived) == {"counts", "counts-by-word", REPARTITIONED}
+        ledgers = Ledgers(spark, word_count.app, driver)
+        derived = ledgers.derived()
+        assert ledgers.balance(derived) == {"counts", "counts-by-word", REPARTITIONED}
         assert derived.refused == []
         counts = next(each for each in derived.accounts if each.name == "counts")
         assert counts.origins is not None
         origins = {tuple(row) for row in counts.origins.where("key = 'c7'").collect()}
-        [at] = [m for m in books.messages(REPARTITIONED) if m.key() == b"c7"]
+        [at] = [m for m in ledgers.messages(REPARTITIONED) if m.key() == b"c7"]
         assert origins == {(b"c7", REPARTITIONED, at.partition(), at.offset())}
 
 
 def test_what_was_deleted_of_a_repartition_topic_is_recomputed(spark: SparkSession) -> None:
     with TopologyTestDriver(word_count.app, partitions={"lines": 2}) as driver:
         write_lines(driver)
-        books = Ledgers(spark, word_count.app, driver)
-        derived = books.derived(recomputed={REPARTITIONED: 2})
-        assert books.balance(derived) == {"counts", "counts-by-word"}
+        ledgers = Ledgers(spark, word_count.app, driver)
+        derived = ledgers.derived(recomputed={REPARTITIONED: 2})
+        assert ledgers.balance(derived) == {"counts", "counts-by-word"}
 
 
 def test_an_operator_that_counts_one_key_twice_is_found(
@@ -64,9 +64,9 @@ def test_an_operator_that_counts_one_key_twice_is_found(
     app.stream("in", key=serdes.string, value=serdes.string).group_by_key().count(store="counts")
     with TopologyTestDriver(app) as driver:
         driver.topic("in").pipe_many([("a", "x"), ("b", "y")])
-        books = Ledgers(spark, app, driver)
-        [account] = books.derived().accounts
-        missing, beside = books.off(account)
+        ledgers = Ledgers(spark, app, driver)
+        [account] = ledgers.derived().accounts
+        missing, beside = ledgers.off(account)
         assert missing == Counter({(b"a", None, None, serdes.int64.serialize(1), 0): 1})
         assert beside == Counter({(b"a", None, None, serdes.int64.serialize(2), 0): 1})
 
@@ -141,9 +141,9 @@ def test_each_example_balances_or_is_refused_by_name(
 ) -> None:
     with TopologyTestDriver(app) as driver:
         fill(driver)
-        books = Ledgers(spark, app, driver)
-        derived = books.derived()
-        balanced = {kind(name) for name in books.balance(derived)}
+        ledgers = Ledgers(spark, app, driver)
+        derived = ledgers.derived()
+        balanced = {kind(name) for name in ledgers.balance(derived)}
         assert (balanced, {kind(each.name) for each in derived.refused}) == (checked, refused)
 
 
@@ -165,8 +165,8 @@ def test_of_a_compacted_topic_the_last_values_are_known_and_a_stream_is_refused(
     )
     rows.to_stream().to("latest")
     with TopologyTestDriver(app) as driver:
-        books = Ledgers(spark, app, driver)
-        found = derive_accounts(app, books.records, compacted_topics={"in", "rows"})
+        ledgers = Ledgers(spark, app, driver)
+        found = derive_accounts(app, ledgers.records, compacted_topics={"in", "rows"})
     kinds = {account.name: account.kind for account in found.accounts}
     assert kinds == {"r": AccountKind.STORE, "latest": AccountKind.UPSERTS}
     assert {(each.name, "is compacted" in each.why) for each in found.refused} == {("in", True)}

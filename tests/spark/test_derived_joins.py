@@ -80,24 +80,24 @@ def test_a_join_in_which_nothing_is_forgotten_balances_in_every_order(
     for order in ("as they come", "left", "right"):
         with TopologyTestDriver(app, partitions={"left": 2, "right": 2}) as driver:
             pipe(driver, piped if order == "as they come" else one_stream_first(piped, order))
-            books = Ledgers(spark, app, driver)
+            ledgers = Ledgers(spark, app, driver)
             if not expected:
-                derived = books.derived()
-                assert books.balance(derived) == {"pairs", "sums", "met-in-time"}
+                derived = ledgers.derived()
+                assert ledgers.balance(derived) == {"pairs", "sums", "met-in-time"}
                 assert {each.method for each in derived.accounts} == {COMPUTED}
                 stores = {"met-this-join-store", "met-other-join-store"}
                 assert {each.name for each in derived.refused} == stores
                 [pairs] = [each for each in derived.accounts if each.name == "pairs"]
                 expected = Counter(tuple(row) for row in pairs.expected.collect())
-            assert Counter(books.actual(pairs)) == expected
+            assert Counter(ledgers.actual(pairs)) == expected
 
 
 def test_the_origin_of_a_pair_is_its_left_record(spark: SparkSession) -> None:
     app = joining(within=100)
     with TopologyTestDriver(app) as driver:
         pipe(driver, [("left", "z", 1, 5), ("right", "a", 2, 20), ("left", "a", 3, 10)])
-        books = Ledgers(spark, app, driver)
-        pairs = next(each for each in books.derived().accounts if each.name == "pairs")
+        ledgers = Ledgers(spark, app, driver)
+        pairs = next(each for each in ledgers.derived().accounts if each.name == "pairs")
         assert pairs.origins is not None
         positions = pairs.origins.select("key", "topic", "partition", "offset").collect()
         assert [tuple(row) for row in positions] == [(b"a", "left", 0, 1)]
@@ -116,9 +116,9 @@ def test_a_join_that_loses_a_pair_is_found(
     with TopologyTestDriver(app) as driver:
         pipe(driver, [("left", "a", n, n * 10) for n in range(4)])
         pipe(driver, [("right", "a", 7, 15)])
-        books = Ledgers(spark, app, driver)
-        pairs = next(each for each in books.derived().accounts if each.name == "pairs")
-        missing, beside = books.off(pairs)
+        ledgers = Ledgers(spark, app, driver)
+        pairs = next(each for each in ledgers.derived().accounts if each.name == "pairs")
+        missing, beside = ledgers.off(pairs)
         assert missing == Counter({(b"a", None, None, b'["a",2,7]', 20): 1})
         assert beside == Counter()
 
@@ -132,8 +132,8 @@ def test_joins_of_joins_are_computed(spark: SparkSession) -> None:
         for number in range(30):
             topic = ("one", "two", "three")[number % 3]
             driver.topic(topic).pipe(f"k{number % 2}", number, number * 15)
-        books = Ledgers(spark, app, driver)
-        assert books.balance(books.derived()) == {"all"}
+        ledgers = Ledgers(spark, app, driver)
+        assert ledgers.balance(ledgers.derived()) == {"all"}
 
 
 def test_two_streams_of_one_topic_are_replayed_in_its_order(spark: SparkSession) -> None:
@@ -145,9 +145,9 @@ def test_two_streams_of_one_topic_are_replayed_in_its_order(spark: SparkSession)
         for number in range(30):
             driver.topic("in").pipe("k", number, 1_000 + number * 10 - 500 * (number == 20))
         assert driver.late
-        books = Ledgers(spark, app, driver)
-        derived = books.derived()
-        assert books.balance(derived) == {"pairs"}
+        ledgers = Ledgers(spark, app, driver)
+        derived = ledgers.derived()
+        assert ledgers.balance(derived) == {"pairs"}
         assert {each.method for each in derived.accounts} == {IN_ORDER}
 
 
@@ -170,9 +170,9 @@ def test_pairs_that_an_order_could_have_lost_are_counted(
     for order in ("left", "right"):
         with TopologyTestDriver(app) as driver:
             pipe(driver, one_stream_first(piped, order))
-            books = Ledgers(spark, app, driver)
+            ledgers = Ledgers(spark, app, driver)
             results.add(tuple(map(str, driver.topic("pairs").read_values())))
-    derived = books.derived()
+    derived = ledgers.derived()
     named = [each.why for each in derived.refused if each.name == "met-this-join"]
     assert [why.split()[0] for why in named] == [str(doubtful)] * bool(doubtful)
     assert (len(results) > 1) == bool(doubtful)
@@ -215,9 +215,9 @@ def test_the_example_of_orders_is_refused_by_name_or_balances(spark: SparkSessio
         driver.topic("products").pipe("p", {"name": "lamp", "price": 3}, 1)
         order = {"customer_id": "c", "product_id": "p", "quantity": 2}
         driver.topic("orders").pipe("o", order, 2)
-        books = Ledgers(spark, orders.app, driver)
-        derived = books.derived()
+        ledgers = Ledgers(spark, orders.app, driver)
+        derived = ledgers.derived()
         tables = {f"KTABLE-SOURCE-{number:010}-STATE-STORE" for number in (1, 3, 5)}
-        assert books.balance(derived) == tables
+        assert ledgers.balance(derived) == tables
         refused = {each.name.partition("-")[0] for each in derived.refused}
         assert refused == {"customer", "product"}, refused

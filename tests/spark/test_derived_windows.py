@@ -74,9 +74,9 @@ def test_windows_are_computed_without_what_was_late(spark: SparkSession) -> None
     with TopologyTestDriver(app, partitions={"in": 2}) as driver:
         readings(driver, SEED)
         assert len(driver.late) > 10
-        books = Ledgers(spark, app, driver)
-        derived = books.derived()
-        assert books.balance(derived) == STORES | {"totals", "closed", "final"}
+        ledgers = Ledgers(spark, app, driver)
+        derived = ledgers.derived()
+        assert ledgers.balance(derived) == STORES | {"totals", "closed", "final"}
         assert {each.method for each in derived.accounts} == {COMPUTED}
         [buffer] = derived.refused
         assert "buffer" in buffer.why
@@ -89,9 +89,9 @@ def test_sessions_and_sliding_windows_are_replayed(spark: SparkSession) -> None:
     group.windowed_by(windows.sliding(400, grace=500)).reduce(max, store="sliding")
     with TopologyTestDriver(app, partitions={"in": 2}) as driver:
         readings(driver, SEED)
-        books = Ledgers(spark, app, driver)
-        derived = books.derived()
-        assert books.balance(derived) == {"sessions", "s", "sliding"}
+        ledgers = Ledgers(spark, app, driver)
+        derived = ledgers.derived()
+        assert ledgers.balance(derived) == {"sessions", "s", "sliding"}
         assert {each.method for each in derived.accounts} == {IN_ORDER}
 
 
@@ -108,9 +108,9 @@ def test_tables_are_joined_in_any_order_of_their_topics(spark: SparkSession) -> 
         for at in range(80):
             topic = driver.topic(random.choice(("left", "right")))
             topic.pipe(f"k{random.randrange(9)}", random.choice((None, at)), at)
-        books = Ledgers(spark, app, driver)
-        derived = books.derived()
-        assert books.balance(derived) == {"l", "r", "both", "pairs"}
+        ledgers = Ledgers(spark, app, driver)
+        derived = ledgers.derived()
+        assert ledgers.balance(derived) == {"l", "r", "both", "pairs"}
         assert derived.refused == []
 
 
@@ -151,7 +151,7 @@ def test_what_inputs_do_not_determine_is_refused_by_name(
     spark: SparkSession, app: App, step: str, why: str
 ) -> None:
     with TopologyTestDriver(app) as driver:
-        books: Any = Ledgers(spark, app, driver)
-        derived = books.derived()
+        ledgers: Any = Ledgers(spark, app, driver)
+        derived = ledgers.derived()
         assert derived.accounts == []
         assert [each for each in derived.refused if each.name.startswith(step) and why in each.why]

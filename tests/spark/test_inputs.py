@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def cut_of(topic: str, *offsets: int, written: dict[Partition, int] | None = None) -> Cut:
     read = {Partition(topic, number): at for number, at in enumerate(offsets)}
-    return Cut(application_id="books", taken_ms=0, offsets=read, ends=written)
+    return Cut(application_id="reconciled", taken_ms=0, offsets=read, ends=written)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_what_the_cut_does_not_tell_is_refused(records: Read) -> None:
 
 
 def test_one_input_is_a_dataframe_and_a_mapping(records: Read, written: Written) -> None:
-    app = App("books")
+    app = App("reconciled")
     app.stream(written.topic, key=serdes.string, value=serdes.bytes).to("out")
     inputs = Inputs(app.topology(), records(cut_of(written.topic, 20, 20)))
     assert list(inputs) == [written.topic]
@@ -91,7 +91,7 @@ def test_one_input_is_a_dataframe_and_a_mapping(records: Read, written: Written)
 
 
 def test_of_several_inputs_one_is_named(records: Read) -> None:
-    app = App("books")
+    app = App("reconciled")
     for topic in ("these", "those"):
         app.stream(topic, key=serdes.string, value=serdes.string).to("out")
     inputs = Inputs(app.topology(), records(cut_of("these", 0)))

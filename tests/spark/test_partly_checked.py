@@ -137,7 +137,7 @@ def test_what_goes_unchecked_is_told_first_and_is_no_success_unless_it_is_allowe
     with reconcile(spark, enriched.app, allow_unchecked=missed) as report:
         assert report.balanced, report.summary()
         assert (report.unchecked, set(report.coverage.allowed)) == ((), missed)
-        assert "balance where they were checked" in report.summary()
+        assert "are as expected where they were checked" in report.summary()
         assert f"not checked, as allowed: {enriched.joined}: " in report.summary()
     with pytest.raises(ConfigError, match=r"'scrach'.*the nearest is 'scratch'"):
         reconcile(spark, enriched.app, allow_unchecked=["scrach"])

@@ -71,7 +71,7 @@ def test_the_programs_of_the_page_run_as_printed(
         exec(here.replace(PRINTED_CHECKPOINTS, str(tmp_path / PRINTED_CHECKPOINTS)), names)
     assert {row.key: row.value for row in names["counts"].collect()} == COUNTS
     assert names["balanced"]
-    assert Path("books.html").exists()
+    assert Path("report.html").exists()
     assert Path("cut.json").exists()
     assert names["rows"].count() > 0
     copied = spark.read.format("millrace").options(

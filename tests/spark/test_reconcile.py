@@ -15,7 +15,7 @@ from streams.spark import reconcile
 from streams.spark.reconciliation.inputs import Inputs
 from streams.spark.reconciliation.report import Report
 from tests.brokers import Broker
-from tests.spark.books import LINES, Counting
+from tests.spark.counting import LINES, Counting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,64 +52,74 @@ def test_a_word_count_balances_and_each_planted_error_is_named(
 
     Each of the three happens to another word.
     """
-    books = counting()
-    cut = books.run()
-    with reconcile(spark, books.app, expected=counted, cut=cut) as report:
+    word_count = counting()
+    cut = word_count.run()
+    with reconcile(spark, word_count.app, expected=counted, cut=cut) as report:
         assert report.balanced, report.summary()
         assert report.in_flight_count == 0
         words = {word for line in LINES for word in line.split()}
         assert {row.key for row in report.accounts["counts"].ok.collect()} == words
-        (turns,) = report.accounts[books.out].ok.where("key = 'turns'").collect()
+        (turns,) = report.accounts[word_count.out].ok.where("key = 'turns'").collect()
         assert (turns.expected, turns.found) == (3, 3)
 
-    changed = books.last(books.changelog, "mill")
-    planted = books.change_state("mill", 1, changed.partition())
-    was = books.last(books.out, "and")
-    doubled = books.write(books.out, b"and", was.value(), was.partition(), at_ms=was.timestamp()[1])
-    skipped = books.end_of(books.lines, 0)
-    books.feed("skipped words", "a line", *["the end"] * 2)
-    books.skip(0, skipped)
-    cut = books.run()
+    changed = word_count.last(word_count.changelog, "mill")
+    planted = word_count.change_state("mill", 1, changed.partition())
+    was = word_count.last(word_count.out, "and")
+    doubled = word_count.write(
+        word_count.out, b"and", was.value(), was.partition(), at_ms=was.timestamp()[1]
+    )
+    skipped = word_count.end_of(word_count.lines, 0)
+    word_count.feed("skipped words", "a line", *["the end"] * 2)
+    word_count.skip(0, skipped)
+    cut = word_count.run()
 
-    with reconcile(spark, books.app, expected=counted, cut=cut) as report:
+    with reconcile(spark, word_count.app, expected=counted, cut=cut) as report:
         assert not report.balanced
         assert off(report) == {
             ("counts", "different", "mill"),
-            (books.out, "unexpected", "and"),
-            *((name, "missing", word) for name in ("counts", books.out) for word in ("skipped",)),
-            *((name, "missing", word) for name in ("counts", books.out) for word in ("words",)),
+            (word_count.out, "unexpected", "and"),
+            *(
+                (name, "missing", word)
+                for name in ("counts", word_count.out)
+                for word in ("skipped",)
+            ),
+            *(
+                (name, "missing", word)
+                for name in ("counts", word_count.out)
+                for word in ("words",)
+            ),
         }
         (mill,) = report.accounts["counts"].different.collect()
         assert (mill.key, mill.expected, mill.found) == ("mill", 2, 1)
         state = [at for at in mill.offsets if at.role == "state"]
         assert [(at.topic, at.partition, at.offset) for at in state] == [
-            (books.changelog, changed.partition(), planted)
+            (word_count.changelog, changed.partition(), planted)
         ]
-        assert {at.topic for at in mill.offsets if at.role == "input"} == {books.repartition}
+        assert {at.topic for at in mill.offsets if at.role == "input"} == {word_count.repartition}
         (twice,) = report.unexpected.collect()
         written = [at.offset for at in twice.offsets if at.role == "output"]
         assert written == [was.offset(), doubled]
         assert twice.why == "repeats the record before it"
         assert "counts: different 'mill': expected 2, found 1" in shown(report)
-        report.to_html(tmp_path / "books.html")
-        html = (tmp_path / "books.html").read_text()
-        assert "do NOT balance" in html
-        assert f"{books.changelog}[{changed.partition()}]@{planted}" in html
+        report.to_html(tmp_path / "report.html")
+        html = (tmp_path / "report.html").read_text()
+        assert "are NOT as expected" in html
+        assert f"{word_count.changelog}[{changed.partition()}]@{planted}" in html
 
-    with reconcile(spark, books.app, cut=cut) as report:
+    with reconcile(spark, word_count.app, cut=cut) as report:
         assert off(report) == {
             ("counts", "different", "mill"),
-            (books.out, "unexpected", "and"),
-            (books.repartition, "missing", "skipped"),
-            (books.repartition, "missing", "words"),
+            (word_count.out, "unexpected", "and"),
+            (word_count.repartition, "missing", "skipped"),
+            (word_count.repartition, "missing", "words"),
         }
         for row in report.missing.collect():
             assert [(at.topic, at.partition, at.offset, at.role) for at in row.offsets] == [
-                (books.lines, 0, skipped, "input")
+                (word_count.lines, 0, skipped, "input")
             ]
         (mill,) = report.accounts["counts"].different.collect()
         assert mill.inputs == 2
-        assert {at.topic for at in mill.offsets if at.role == "input"} == {books.repartition}
+        assert {at.topic for at in mill.offsets if at.role == "input"} == {word_count.repartition}
 
 
 def shown(report: Report) -> str:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from streams.commands.root import cli
 from tests.brokers import SETTINGS, EmbeddedProcess
-from tests.spark.books import LINES, Counting
+from tests.spark.counting import LINES, Counting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ from pathlib import Path
 
 from pyspark.sql import functions as F
 
-from tests.spark.books import Counting
+from tests.spark.counting import Counting
 
 app = Counting({servers!r}, {name!r}, Path({state!r}), made=True).app
 
@@ -48,7 +48,7 @@ def millrace(*arguments: object) -> Result:
 
 
 @pytest.fixture
-def books(
+def word_count(
     unique: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Counting]:
     """Provide a word count that is drained; its module is `counted_words`."""
@@ -69,28 +69,28 @@ def books(
         broker.close()
 
 
-def test_its_status_says_whether_the_books_balance(
-    spark: SparkSession, books: Counting, tmp_path: Path
+def test_its_status_says_whether_the_results_are_as_expected(
+    spark: SparkSession, word_count: Counting, tmp_path: Path
 ) -> None:
     of = "counted_words:app"
     done = millrace(of, "--account", "counts", "--to", "rows", "--html", "said.html")
     assert done.exit_code == 0, done.output
-    assert f"The books of {books.app.application_id} balance" in done.output
-    assert "balance" in (tmp_path / "said.html").read_text()
+    assert f"The results of {word_count.app.application_id} are as expected" in done.output
+    assert "are as expected" in (tmp_path / "said.html").read_text()
     rows = spark.read.parquet(str(tmp_path / "rows" / "ok")).collect()
     assert {row.key for row in rows} == {word for line in LINES for word in line.split()}
     assert spark.read.parquet(str(tmp_path / "rows" / "missing")).count() == 0
 
-    named = ("--account", "counts", "--account", books.out)
+    named = ("--account", "counts", "--account", word_count.out)
     done = millrace(of, "--expected", "counted_words:one", *named)
     assert done.exit_code == 3, done.output
     assert done.stdout.startswith("Checked 1 of 2 accounts (50 %) with ")
-    assert f"not checked: {books.out}: expected says nothing of it" in done.output
-    assert f"--allow-unchecked {books.out}" in done.output
-    allowed = ("--allow-unchecked", books.out)
+    assert f"not checked: {word_count.out}: expected says nothing of it" in done.output
+    assert f"--allow-unchecked {word_count.out}" in done.output
+    allowed = ("--allow-unchecked", word_count.out)
     done = millrace(of, "--expected", "counted_words:one", *named, *allowed)
     assert done.exit_code == 0, done.output
-    assert f"not checked, as allowed: {books.out}" in done.output
+    assert f"not checked, as allowed: {word_count.out}" in done.output
 
     for arguments, said in [
         (("--expected", "counted_words:nothing"), "expected returns a DataFrame"),
@@ -101,10 +101,10 @@ def test_its_status_says_whether_the_books_balance(
         done = millrace(of, *arguments)
         assert (done.exit_code, said in done.output) == (2, True), done.output
 
-    last = books.last(books.changelog, "mill")
-    books.change_state("mill", 9, last.partition())
-    books.feed(*LINES)
-    books.run()
+    last = word_count.last(word_count.changelog, "mill")
+    word_count.change_state("mill", 9, last.partition())
+    word_count.feed(*LINES)
+    word_count.run()
     # A record more of each word has come since, which the old cut has not.
     done = millrace(of, "--expected", "counted_words:expected", "--cut", "cut.json")
     assert done.exit_code == 0, done.output
@@ -113,7 +113,7 @@ def test_its_status_says_whether_the_books_balance(
         [*command, "--master", "local[1]"], capture_output=True, text=True, timeout=300, check=False
     )
     assert ended.returncode == 1, ended.stdout + ended.stderr
-    assert "do NOT balance: 1 records are off" in ended.stdout
+    assert "are NOT as expected: 1 records are off" in ended.stdout
     assert ended.stdout.startswith("Checked "), "progress is no part of the report"
     progress = [
         r"cut of \S+ taken in \d+\.\d s",
@@ -125,6 +125,6 @@ def test_its_status_says_whether_the_books_balance(
     # Lines, none of which is cut or folded, though this is no terminal and 80 columns wide.
     assert re.search(r"^  store counts: \d+ ok, 1 different \(.+\)$", ended.stdout, re.M)
     assert re.search(
-        rf"^counts: different 'mill': .*{books.changelog}\[\d\]@\d+", ended.stdout, re.M
+        rf"^counts: different 'mill': .*{word_count.changelog}\[\d\]@\d+", ended.stdout, re.M
     )
     assert "All rows that are off, as Parquet: --to DIR" in ended.stdout

@@ -13,7 +13,7 @@ from streams.spark.reconciliation.comparing import RowVerdict
 from streams.spark.reconciliation.report import Report
 from tests.brokers import Broker
 from tests.processes import wait_until
-from tests.spark.books import LINES, Counting
+from tests.spark.counting import LINES, Counting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,60 +34,62 @@ def places(report: Report, account: str) -> set[tuple[int, int]]:
 def test_while_it_runs_all_balances_and_a_foreign_record_is_named(
     spark: SparkSession, broker: Broker, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
-    books = Counting(broker.bootstrap_servers, unique("fed"), tmp_path / "state", ledger=True)
-    with books.app.start(), books.being_fed():
+    word_count = Counting(broker.bootstrap_servers, unique("fed"), tmp_path / "state", ledger=True)
+    with word_count.app.start(), word_count.being_fed():
         cut: list[Cut] = []
 
         def is_amid() -> bool:
             try:
-                cut[:] = [read_cut(books.app)]
+                cut[:] = [read_cut(word_count.app)]
             except ConfigError:  # nothing is committed yet
                 return False
             return all(at > 20 for at in cut[0].offsets.values())
 
         wait_until(is_amid, what="it to be amid its lines")
-        with reconcile(spark, books.app, cut=cut[0]) as report:
+        with reconcile(spark, word_count.app, cut=cut[0]) as report:
             assert report.balanced, report.summary()
-            assert report.accounts.keys() == {"counts", books.out, books.repartition}
+            assert report.accounts.keys() == {"counts", word_count.out, word_count.repartition}
             assert report.refused == ()
-    copied = books.last(books.out, "and")
-    out = books.write(books.out, b"and", copied.value(), copied.partition(), copied.timestamp()[1])
-    again = books.last(books.repartition, "race")
-    between = books.write(
-        books.repartition, b"race", again.value(), again.partition(), again.timestamp()[1]
+    copied = word_count.last(word_count.out, "and")
+    out = word_count.write(
+        word_count.out, b"and", copied.value(), copied.partition(), copied.timestamp()[1]
     )
-    books.feed(*LINES)
-    cut = [books.run()]
-    with reconcile(spark, books.app, cut=cut[0]) as report:
+    again = word_count.last(word_count.repartition, "race")
+    between = word_count.write(
+        word_count.repartition, b"race", again.value(), again.partition(), again.timestamp()[1]
+    )
+    word_count.feed(*LINES)
+    cut = [word_count.run()]
+    with reconcile(spark, word_count.app, cut=cut[0]) as report:
         assert off(report) == {
-            (books.out, "unexpected", "and", FOREIGN),
-            (books.repartition, "unexpected", "race", FOREIGN),
+            (word_count.out, "unexpected", "and", FOREIGN),
+            (word_count.repartition, "unexpected", "race", FOREIGN),
         }
-        assert places(report, books.out) == {(copied.partition(), out)}
-        assert places(report, books.repartition) == {(again.partition(), between)}
+        assert places(report, word_count.out) == {(copied.partition(), out)}
+        assert places(report, word_count.repartition) == {(again.partition(), between)}
 
 
 def test_what_was_processed_twice_is_named_by_its_offsets(
     spark: SparkSession, broker: Broker, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
     name = unique("twice")
-    books = Counting(
+    word_count = Counting(
         broker.bootstrap_servers, name, tmp_path / "state", processing_guarantee="at_least_once"
     )
-    books.feed(*LINES)
-    books.run()
-    ends = {number: books.end_of(books.repartition, number) for number in range(2)}
-    books.read_again(1, 1)  # the last line: turns and turns
-    cut = books.run()
-    with reconcile(spark, books.app, cut=cut) as report:
+    word_count.feed(*LINES)
+    word_count.run()
+    ends = {number: word_count.end_of(word_count.repartition, number) for number in range(2)}
+    word_count.read_again(1, 1)  # the last line: turns and turns
+    cut = word_count.run()
+    with reconcile(spark, word_count.app, cut=cut) as report:
         assert {row[:3] for row in off(report)} == {
-            (books.repartition, "unexpected", word) for word in ("turns", "and")
+            (word_count.repartition, "unexpected", word) for word in ("turns", "and")
         }
-        assert report.accounts[books.repartition].counts[RowVerdict.UNEXPECTED] == 3
-        named = places(report, books.repartition)
+        assert report.accounts[word_count.repartition].counts[RowVerdict.UNEXPECTED] == 3
+        named = places(report, word_count.repartition)
         written = {
             (number, at)
             for number, end in ends.items()
-            for at in range(end, books.end_of(books.repartition, number))
+            for at in range(end, word_count.end_of(word_count.repartition, number))
         }
         assert written <= named

@@ -76,7 +76,7 @@ class Two:
 
 @pytest.fixture
 def two(broker: Broker, unique: Callable[[str], str], tmp_path: Path) -> Two:
-    made = Two(broker.bootstrap_servers, unique("books"), tmp_path / "state")
+    made = Two(broker.bootstrap_servers, unique("reconciled"), tmp_path / "state")
     made.run()
     return made
 
@@ -113,7 +113,7 @@ def test_what_is_not_there_any_more_is_refused_and_two_of_one_name_are_two_accou
         )
 
 
-def test_what_was_asked_for_and_not_checked_does_not_balance(spark: SparkSession, two: Two) -> None:
+def test_what_was_asked_for_and_not_checked_is_no_success(spark: SparkSession, two: Two) -> None:
     with reconcile(spark, two.app) as report:
         assert (report.balanced, report.is_off) == (False, False)
         assert report.unchecked == ("of_rows",)

@@ -1,4 +1,4 @@
-"""Test reconciliation under failures, small: `make books` is the same for longer and faster."""
+"""Test reconciliation under failures, in small; `make soak-reconcile` does it longer and faster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run `make books`: reconcile an application at ten cuts while its workers are killed.
+"""Run `make soak-reconcile`: reconcile an application at ten cuts while its workers are killed.
 
 Workers run a topology with a ledger while records come at `--rate` and one worker after the other
 is killed with `kill -9`. Cuts are taken at their pace and reconciled one after the other, meanwhile
@@ -84,7 +84,7 @@ def with_errors(spark: SparkSession, fire: Fire) -> list[str]:
         found = wrong(report)
     if found:
         return found
-    print(f"nothing left to process: all {fire.load.written:,} records balance", flush=True)
+    print(f"nothing left to process: all {fire.load.written:,} records are as expected", flush=True)
     for plant in planted.ALL:
         error = plant(fire)
         with reconcile(spark, app) as report:
@@ -111,7 +111,7 @@ def main() -> int:
         broker = brokers.make(options.broker)
         stack.callback(broker.close)
         broker.start()
-        directory = Path(tempfile.mkdtemp(prefix="millrace-books-"))
+        directory = Path(tempfile.mkdtemp(prefix="millrace-soak-reconcile-"))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         spark = stack.enter_context(session(settings={"spark.driver.memory": "2g"}))
         servers = broker.bootstrap_servers
@@ -120,7 +120,11 @@ def main() -> int:
         found = under_fire(spark, fire, fire.cuts(options.cuts, options.every_s))
         fire.cease()
         found += with_errors(spark, fire)
-    print("\n".join(found[:40]) if found else "every book balances, every planted error was found")
+    print(
+        "\n".join(found[:40])
+        if found
+        else "all results are as expected, every planted error was found"
+    )
     return 1 if found else 0
 
 

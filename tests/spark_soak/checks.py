@@ -12,7 +12,7 @@ def wrong(report: Report) -> list[str]:
     found = [f"{each.name} was not checked: {each.why}" for each in report.refused]
     found += [f"{name} was not checked" for name in ACCOUNTS - report.accounts.keys()]
     found += [str(row) for row in report.some_off(20)]
-    return found if found or report.balanced else ["it does not balance"]
+    return found if found or report.balanced else ["the results are not as expected"]
 
 
 def read_at(cut: Cut) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from streams import App, serdes
 
-EVENTS, COPIED, COUNTS, GROUPED = "books-events", "books-copied", "books-counts", "books-grouped"
+EVENTS, COPIED, COUNTS, GROUPED = "soak-events", "soak-copied", "soak-counts", "soak-grouped"
 TOPICS = (EVENTS, COPIED, COUNTS, GROUPED)
 PARTITIONS = 4
 KEYS, GROUPS = 1_000, 20
@@ -19,13 +19,13 @@ def group_of(key: str, _: int) -> str:
     return f"group-{int(key[4:]) % GROUPS}"
 
 
-app = App("books")
+app = App("soak")
 events = app.stream(EVENTS, key=serdes.string, value=serdes.int64)
 events.map_values(lambda number: 2 * number).to(COPIED)
 events.group_by_key().count(store="counts").to_stream().to(COUNTS)
 events.group_by(group_of, key=serdes.string).count(store="grouped").to_stream().to(GROUPED)
 
-CHANGELOG = "books-counts-changelog"
-REPARTITION = "books-grouped-repartition"
+CHANGELOG = "soak-counts-changelog"
+REPARTITION = "soak-grouped-repartition"
 ACCOUNTS = frozenset({COPIED, "counts", COUNTS, REPARTITION, "grouped", GROUPED})
 """All that can be checked of it."""

@@ -47,20 +47,20 @@ def format_headline(report: ReconciliationResult) -> str:
     rest = f", {len(missed)} accounts not checked" if missed else ""
     if report.is_off:
         off = sum(report.count(verdict) for verdict in OFF_VERDICTS)
-        return f"The books of {name} do NOT balance: {off:,} records are off{rest}"
+        return f"The results of {name} are NOT as expected: {off:,} records are off{rest}"
     ok = report.count(RowVerdict.OK)
     if not report.balanced:
         return (
-            f"The books of {name} were NOT checked as asked ({', '.join(report.unchecked)}): "
+            f"The results of {name} were NOT checked as asked ({', '.join(report.unchecked)}): "
             f"{ok:,} records as expected{rest}"
         )
     if missed:
         names = ", ".join(report.coverage.allowed)
         return (
-            f"The books of {name} balance where they were checked: {ok:,} records as expected; "
+            f"The results of {name} are as expected where they were checked: {ok:,} records; "
             f"not checked, as allowed: {names}"
         )
-    return f"The books of {name} balance: {ok:,} records as expected"
+    return f"The results of {name} are as expected: {ok:,} records"
 
 
 def format_cut(report: ReconciliationResult) -> str:

@@ -19,7 +19,7 @@ def build_accounts_app(*, caching: bool, optimized: bool) -> App:
 
     It sums the balances by owner and joins the accounts with their notes.
     """
-    app = App("books", topology_optimization="all" if optimized else "none")
+    app = App("random-tables", topology_optimization="all" if optimized else "none")
 
     def kept(name: str) -> Store:
         return Store.persistent(name, caching=caching)

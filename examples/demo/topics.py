@@ -63,7 +63,7 @@ def compare(truth: Counter[str], counts: Counter[str]) -> Verdict:
     )
 
 
-class Books:
+class WordCountTopics:
     """Manages the input and output topics of one run on one broker."""
 
     def __init__(self, access: BrokerAccess, suffix: str, *, wait_s: float = WAIT_S) -> None:
