@@ -13,7 +13,6 @@ Simplifications: none.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -27,7 +26,7 @@ from coordinator.api.requested_offsets import (
     build_refused_topics,
 )
 from coordinator.errors import Code, Refused
-from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, OffsetToCommit
+from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand
 from coordinator.wire.codec import EncodedResponse, build_entity, encode_for_reuse, to_ms
 
 if TYPE_CHECKING:
@@ -57,28 +56,28 @@ def handle_request(
         return _commit_plain_request(request, context)
     topics = context.services.topics
     if context.version >= 10:
-        requested = RequestedOffsets(
-            request.topics, lambda topic: topics.by_id(topic.topic_id), Code.UNKNOWN_TOPIC_ID
-        )
+        found_topics = [topics.by_id(topic.topic_id) for topic in request.topics]
+        unknown_topic = Code.UNKNOWN_TOPIC_ID
     else:
-        requested = RequestedOffsets(
-            request.topics,
-            lambda topic: topics.get(topic.name),  # type: ignore[attr-defined]  # up to version 9
-            Code.UNKNOWN_TOPIC_OR_PARTITION,
-        )
+        found_topics = [topics.get(topic.name) for topic in request.topics]  # type: ignore[attr-defined]  # up to version 9
+        unknown_topic = Code.UNKNOWN_TOPIC_OR_PARTITION
+    requested = RequestedOffsets(request.topics, found_topics, unknown_topic)
     committer = CommittingMember(
         generation=request.generation_id_or_member_epoch,
         member_id=request.member_id,
         instance_id=getattr(request, "group_instance_id", None),
         knows_epochs=context.version >= 9,
     )
-
-    def commit_offsets(offsets: Collection[OffsetToCommit]) -> list[Code]:
+    codes: list[Code] = []
+    if requested.offsets:
         retention_ms = _retention_ms(request, context.version)
-        command = OffsetCommitCommand(request.group_id, offsets, retention_ms=retention_ms)
-        return _commit_offsets(command, committer, context)
-
-    codes = requested.commit_known(commit_offsets)
+        command = OffsetCommitCommand(
+            request.group_id, requested.offsets, retention_ms=retention_ms
+        )
+        try:
+            codes = _commit_offsets(command, committer, context)
+        except Refused as error:
+            codes = requested.refuse_all(error.code)
     if len(codes) <= CACHED_PARTITIONS_MAX and requested.all_known and not any(codes):
         return _encode_all_committed(context.response_type, requested.requested_partitions)
     return context.build_response(topics=requested.build_topics(codes))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from coordinator.api.coordinator_codes import translate_coordinator_code
-from coordinator.errors import Code, Refused
+from coordinator.errors import Code
 from coordinator.log.topics import BrokerTopic
 from coordinator.offsets.commit import OffsetColumns, OffsetToCommit, create_offset_to_commit
 
@@ -24,31 +24,33 @@ if TYPE_CHECKING:
 RequestedTopic: TypeAlias = "OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic"
 RequestedPartition: TypeAlias = "OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition"
 NO_LEADER_EPOCH = -1  # of requests in versions without it
-TopicT = TypeVar("TopicT", bound=RequestedTopic)
 # The topics of a request or a response: name or id, and the partitions.
 RequestedPartitions: TypeAlias = tuple[tuple[str | None, UUID | None, tuple[int, ...]], ...]
 
 
-class RequestedOffsets(Generic[TopicT]):
-    """Splits the partitions of a request into `offsets` to commit and codes for unknown ones."""
+class RequestedOffsets:
+    """Splits the partitions of a request into `offsets` to commit and codes for unknown ones.
+
+    `found_topics`: the broker's topic for each of `topics`, or None where there is none, whose
+    partitions get the code `unknown_topic`.
+    """
 
     def __init__(
         self,
-        topics: Sequence[TopicT],
-        find_topic: Callable[[TopicT], BrokerTopic | None],
+        topics: Sequence[RequestedTopic],
+        found_topics: Sequence[BrokerTopic | None],
         unknown_topic: Code,
     ) -> None:
         self._topics = topics
         self._known_codes: list[list[Code | None]] = []  # None: the code of the next of `offsets`
         self.all_known = True
-        self.columns = columns = _read_columns(topics, find_topic)
+        self.columns = columns = _read_columns(topics, found_topics)
         if columns is not None:
             self.offsets: Collection[OffsetToCommit] = columns
             self._known_codes.append([None] * len(columns.partitions))
             return
         self.offsets = offsets = []
-        for requested in topics:
-            topic = find_topic(requested)
+        for requested, topic in zip(topics, found_topics, strict=True):
             if topic is None:
                 self._known_codes.append([unknown_topic] * len(requested.partitions))
                 self.all_known = False
@@ -64,19 +66,9 @@ class RequestedOffsets(Generic[TopicT]):
                     self.all_known = False
             self._known_codes.append(codes)
 
-    def commit_known(
-        self, commit: Callable[[Collection[OffsetToCommit]], list[Code]]
-    ) -> list[Code]:
-        """Call `commit` with `offsets` and return its codes; if it is refused, that code for each.
-
-        `commit` isn't called if there are no offsets.
-        """
-        if not self.offsets:
-            return []
-        try:
-            return commit(self.offsets)
-        except Refused as error:
-            return [translate_coordinator_code(error.code)] * len(self.offsets)
+    def refuse_all(self, code: Code) -> list[Code]:
+        """Return the codes of `offsets` where the group or transaction refuses them with `code`."""
+        return [translate_coordinator_code(code)] * len(self.offsets)
 
     @property
     def requested_partitions(self) -> RequestedPartitions:
@@ -125,13 +117,13 @@ def _build_topic_result(topic: RequestedTopic, codes: Iterable[Code]) -> dict[st
 
 
 def _read_columns(
-    topics: Sequence[TopicT], find_topic: Callable[[TopicT], BrokerTopic | None]
+    topics: Sequence[RequestedTopic], found_topics: Sequence[BrokerTopic | None]
 ) -> OffsetColumns | None:
     """Read the offsets of a request as columns.
 
     None if they are of several topics or have metadata, or if not all partitions exist.
     """
-    topic = find_topic(topics[0]) if len(topics) == 1 else None
+    topic = found_topics[0] if len(topics) == 1 else None
     if topic is None:
         return None
     requested: Sequence[Any] = topics[0].partitions

@@ -36,20 +36,17 @@ def handle_request(
 ) -> TxnOffsetCommitResponse:
     topics = context.services.topics
     requested = RequestedOffsets(
-        request.topics, lambda topic: topics.get(topic.name), Code.UNKNOWN_TOPIC_OR_PARTITION
+        request.topics,
+        [topics.get(topic.name) for topic in request.topics],
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
     )
-
-    def stage_offsets(offsets: Collection[OffsetToCommit]) -> list[Code]:
+    codes: list[Code] = []
+    if requested.offsets:
         try:
-            return _stage_offsets(request, context, offsets)
+            codes = _stage_offsets(request, context, requested.offsets)
         except Refused as error:
-            if context.version < 2 and error.code is Code.COORDINATOR_LOAD_IN_PROGRESS:
-                raise Refused(Code.COORDINATOR_NOT_AVAILABLE, error.message) from error
-            raise
-
-    return context.build_response(
-        topics=requested.build_topics(requested.commit_known(stage_offsets))
-    )
+            codes = requested.refuse_all(_translate_loading_code(error.code, context.version))
+    return context.build_response(topics=requested.build_topics(codes))
 
 
 def build_error_response(
@@ -88,6 +85,13 @@ def _stage_offsets(
         committer,
         unknown_group_code=Code.ILLEGAL_GENERATION,
     )
+
+
+def _translate_loading_code(code: Code, version: int) -> Code:
+    """Translate the code of a group that is being loaded to one that old clients can take."""
+    if version < 2 and code is Code.COORDINATOR_LOAD_IN_PROGRESS:
+        return Code.COORDINATOR_NOT_AVAILABLE
+    return code
 
 
 def _translate_verification_code(code: Code, version: int) -> Code:

@@ -23,7 +23,7 @@ UNKNOWN = Code.UNKNOWN_TOPIC_OR_PARTITION
 
 def read_offsets(
     version: int, *topics: dict[int, str | None], name: str = "words"
-) -> RequestedOffsets[Any]:
+) -> RequestedOffsets:
     """Read a request that commits offset 40 + partition, with this metadata by partition."""
     requested = [
         {
@@ -46,7 +46,7 @@ def read_offsets(
     request: Any = build_entity(entity_type, fields)
     return RequestedOffsets(
         request.topics,
-        lambda _: WORDS if name == "words" else None,
+        [WORDS if name == "words" else None for _ in topics],
         Code.UNKNOWN_TOPIC_OR_PARTITION,
     )
 
@@ -56,7 +56,7 @@ def offset(version: int, partition: int, metadata: str = "") -> OffsetToCommit:
     return OffsetToCommit("words", partition, 40 + partition, leader_epoch, metadata, TOPIC_ID)
 
 
-def codes(requested: RequestedOffsets[Any]) -> list[list[tuple[int, int]]]:
+def codes(requested: RequestedOffsets) -> list[list[tuple[int, int]]]:
     """Return (partition, code) of each topic of the response, if every offset is committed."""
     topics = requested.build_topics([Code.NONE] * len(requested.offsets))
     return [
