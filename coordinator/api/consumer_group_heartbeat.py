@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 API_KEY = 68
 VERSIONS = range(2)
+CACHES_REQUESTS = True
 
 TIMEOUT_NOT_GIVEN = -1
 # Codes for the state of the coordinator, which come without a message.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 API_KEY = 12
 VERSIONS = range(5)
+CACHES_REQUESTS = True
 
 
 def handle_request(

@@ -1,9 +1,10 @@
 """Routes frames to the API files that handle them, and encodes their responses as frames.
 
-The broker serves exactly the APIs in the list below, and ApiVersions advertises them. A `Refused`
-that an API file raises becomes its code in the response. Any other exception is logged and answered
-with UNKNOWN_SERVER_ERROR, except that a BrokenInvariant stops the broker before the log is harmed,
-and nothing is answered from then on.
+The broker serves the API of each file of this package that has an `API_KEY`, and those that
+`absent_features` answers; ApiVersions advertises exactly them. A `Refused` that an API file raises
+becomes its code in the response. Any other exception is logged and answered with
+UNKNOWN_SERVER_ERROR, except that a BrokenInvariant stops the broker before the log is harmed, and
+nothing is answered from then on.
 Trace: wire/connection -> here -> api/<name>.
 """
 
@@ -12,51 +13,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import Any, Protocol, cast
 
-from coordinator.api import (
-    add_offsets_to_txn,
-    add_partitions_to_txn,
-    alter_configs,
-    api_versions,
-    consumer_group_describe,
-    consumer_group_heartbeat,
-    create_partitions,
-    create_topics,
-    delete_groups,
-    delete_records,
-    delete_topics,
-    describe_cluster,
-    describe_configs,
-    describe_groups,
-    describe_log_dirs,
-    describe_producers,
-    describe_quorum,
-    describe_topic_partitions,
-    describe_transactions,
-    end_txn,
-    fetch,
-    find_coordinator,
-    heartbeat,
-    incremental_alter_configs,
-    init_producer_id,
-    join_group,
-    leave_group,
-    list_config_resources,
-    list_groups,
-    list_offsets,
-    list_transactions,
-    metadata,
-    offset_commit,
-    offset_delete,
-    offset_fetch,
-    offset_for_leader_epoch,
-    produce,
-    sync_group,
-    txn_offset_commit,
-    update_features,
-    write_txn_markers,
-)
+from coordinator import api as api_package
+from coordinator.api import api_versions
 from coordinator.api.absent_features import ABSENT_FEATURE_APIS
 from coordinator.api.context import BrokerServices, ReadFrame, RequestContext
 from coordinator.api.faulty_answer import apply_fault, wait_until_cancelled
@@ -86,9 +49,14 @@ log = logging.getLogger(__name__)
 class Api(Protocol):
     """Represents an API of Kafka: a module of this package, or a row of `absent_features`.
 
-    A module may also have `build_error_response`, `ADVERTISED` versions that aren't served, and
-    `create_frame_reader`, which is given a version and two functions: one that reads any of its
-    frames, and one that creates contexts.
+    A module may also have:
+
+    - `build_error_response`
+    - `ADVERTISED`: versions in the place of `VERSIONS`, of which some aren't served
+    - `CACHES_REQUESTS = True`, if clients send it all the time, mostly with the same content, so
+      that decoded requests are cached
+    - `create_frame_reader`, which is given a version and two functions: one that reads any of its
+      frames, and one that creates contexts
     """
 
     API_KEY: int
@@ -101,55 +69,24 @@ class Api(Protocol):
         """
 
 
-_API_FILES: tuple[Api, ...] = (
-    produce,
-    fetch,
-    list_offsets,
-    metadata,
-    offset_commit,
-    offset_fetch,
-    find_coordinator,
-    join_group,
-    heartbeat,
-    leave_group,
-    sync_group,
-    describe_groups,
-    list_groups,
-    api_versions,
-    create_topics,
-    delete_topics,
-    delete_records,
-    init_producer_id,
-    offset_for_leader_epoch,
-    add_partitions_to_txn,
-    add_offsets_to_txn,
-    end_txn,
-    write_txn_markers,
-    txn_offset_commit,
-    describe_configs,
-    alter_configs,
-    describe_log_dirs,
-    create_partitions,
-    delete_groups,
-    incremental_alter_configs,
-    offset_delete,
-    describe_quorum,
-    update_features,
-    describe_cluster,
-    describe_producers,
-    describe_transactions,
-    list_transactions,
-    consumer_group_heartbeat,
-    consumer_group_describe,
-    list_config_resources,
-    describe_topic_partitions,
-)
-APIS: tuple[Api, ...] = tuple(
-    sorted((*_API_FILES, *ABSENT_FEATURE_APIS.values()), key=lambda api: api.API_KEY)
-)
+def find_apis(package: ModuleType) -> list[Api]:
+    """Import the files of a package and return those that are APIs: they have an `API_KEY`.
 
-# Members send these all the time, mostly with the same content, so that decoded ones are cached.
-CACHED_REQUEST_API_KEYS = frozenset({heartbeat.API_KEY, consumer_group_heartbeat.API_KEY})
+    Raises: TypeError for one that lacks its versions or its handler.
+    """
+    names = [f"{package.__name__}.{found.name}" for found in iter_modules(package.__path__)]
+    modules = [import_module(name) for name in names if name != __name__]
+    apis = [module for module in modules if hasattr(module, "API_KEY")]
+    for module in apis:
+        for required in ("VERSIONS", "handle_request"):
+            if not hasattr(module, required):
+                raise TypeError(f"{module.__file__}: an API has {required}")
+    return [cast(Api, module) for module in apis]
+
+
+APIS: tuple[Api, ...] = tuple(
+    sorted((*find_apis(api_package), *ABSENT_FEATURE_APIS.values()), key=lambda api: api.API_KEY)
+)
 
 
 def list_api_versions() -> list[dict[str, int]]:
@@ -296,7 +233,7 @@ class Router:
                 f"version {header.version} of API key {api.API_KEY} is not served"
             )
         read_frame = self._create_frame_reader(api, header.version, schema)
-        if api.API_KEY in CACHED_REQUEST_API_KEYS:
+        if getattr(api, "CACHES_REQUESTS", False):
             read_frame = cache_frames(frame_start, read_frame)
         route = self._routes[frame_start] = Route(
             schema.response_type,

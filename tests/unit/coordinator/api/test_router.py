@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import importlib
 import logging
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,7 @@ from kio.index import load_request_schema
 
 from coordinator.api import api_versions, metadata, produce
 from coordinator.api.context import RequestContext
-from coordinator.api.router import APIS, Api
+from coordinator.api.router import APIS, Api, find_apis
 from coordinator.errors import Code, Refused
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.codec import MalformedRequest
@@ -68,6 +70,38 @@ def test_every_version_that_is_advertised_can_be_refused(
         assert "coordinator_load_in_progress" in repr(response) or api is api_versions
 
     run(scenario())
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Create a package with an API, and a file that is none."""
+    directory = tmp_path / "more_apis"
+    directory.mkdir()
+    (directory / "__init__.py").touch()
+    (directory / "answers.py").write_text("VERSIONS = range(3)\n")
+    (directory / "share_fetch.py").write_text(
+        "API_KEY = 78\nVERSIONS = range(1, 3)\ndef handle_request(request, context): return None\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("more_apis", "more_apis.answers", "more_apis.share_fetch"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return importlib.import_module("more_apis")
+
+
+def test_a_file_of_the_package_that_has_an_api_key_is_served(package: ModuleType) -> None:
+    [found] = find_apis(package)
+    assert (78, range(1, 3)) == (found.API_KEY, found.VERSIONS)
+
+
+@pytest.mark.parametrize("left_out", ["VERSIONS", "handle_request"])
+def test_an_api_file_without_versions_or_handler_is_named(
+    package: ModuleType, left_out: str
+) -> None:
+    file = Path(package.__path__[0]) / "share_fetch.py"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join(line for line in lines if left_out not in line))
+    with pytest.raises(TypeError, match=f"share_fetch.py: an API has {left_out}"):
+        find_apis(package)
 
 
 def test_apis_are_listed_by_key_and_once() -> None:
