@@ -1,9 +1,9 @@
 """Decide where a store is restored from in its changelog, and whether its content can be trusted.
 
 A store says at which changelog offset it is, and goes on from there. It is rebuilt from the start
-only if it could lie, with the reason:
+only if it may have missed writes, with the reason:
 
-    what is found                                            why it could lie
+    what is found                                            why writes may be missing
     another topic id                                         deleted and made again: other offsets
     a position outside the changelog's range                 cut, or expired, below the position
     a last write longer ago than tombstones are kept,        deletions that it has not seen may have

@@ -6,7 +6,7 @@ of `follow_batch` polls one batch. A store is
 
     state      event                              next       what happens
     waiting    its changelog's range is known     reading    read on from where it is; cleared first
-                                                             if it could lie (`find_restore_start`)
+                                                             if it may have missed writes
     reading    a batch                            reading    loaded, its position after it
     reading    its limit is reached               limited    a table's own topic alone
     limited    the limit has moved                reading
@@ -236,7 +236,7 @@ class ChangelogFollower(Generic[T]):
         followed.is_durable = False
 
     def _start_store(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
-        """Find out from where a store follows its changelog, and clear it first if it could lie."""
+        """Find from where a store follows its changelog; clear it if it may have missed writes."""
         logged = followed.logged_store
         checkpoint = logged.read_checkpoint()
         logged.take_checkpoint(checkpoint, changelog.topic_id, changelog.end_offset)

@@ -5,7 +5,7 @@ does one batch. A store is
 
     state      event                              next       what happens
     waiting    its changelog's range is known     behind     read on from where it is; cleared first
-                                                             if it could lie (`find_restore_start`)
+                                                             if it may have missed writes
     waiting    the changelog has lost something   -          refused, and left as it is
     waiting    it is at the end                   restored
     behind     a batch                            behind     loaded, then its position after it

@@ -80,11 +80,6 @@ def test_the_layers_of_the_page_are_those_that_import_linter_checks(
     assert layers == [set(re.findall(r"\w+", each)) for each in reversed(contract["layers"])]
 
 
-def test_every_decision_is_named() -> None:
-    pages = {f"decisions/{path.name}" for path in (HOME / "docs" / "decisions").glob("*.md")}
-    assert pages == set(re.findall(r"\]\((decisions/[^)]+)\)", PAGE))
-
-
 @pytest.mark.parametrize(
     "page",
     [*sorted(HOME.glob("*.md")), *sorted((HOME / "docs").rglob("*.md"))],

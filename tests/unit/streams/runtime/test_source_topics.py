@@ -80,7 +80,7 @@ def test_a_store_that_is_where_the_offset_is_misses_nothing_whatever_has_expired
         ({"position": 15, "age_ms": DAY_MS, "start": 0}, "keeps deletions for 86400 s"),
     ],
 )
-def test_a_store_that_could_lie_is_rebuilt(given: dict[str, Any], why: str) -> None:
+def test_a_store_that_may_have_missed_writes_is_rebuilt(given: dict[str, Any], why: str) -> None:
     found = begin(**given)
     assert found.position == given.get("start", 10)
     assert why in (found.rebuild_reason or "")

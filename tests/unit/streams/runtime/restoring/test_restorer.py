@@ -247,7 +247,7 @@ def test_the_time_without_an_answer_counts_anew_after_an_answer() -> None:
         assert world.until_ready(lambda: world.clock.advance_monotonic_clock(61)) == [task]
 
 
-def test_a_store_that_could_lie_is_rebuilt_alone_and_the_log_says_why(
+def test_a_store_that_may_have_missed_writes_is_rebuilt_alone_and_the_log_says_why(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = Restoring()
