@@ -12,7 +12,7 @@ SEED ?= 0
 RECORD ?= measured
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade changelog clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -143,6 +143,9 @@ bench-reconcile: $(VENV)/installed-spark  ## millrace reconcile of six kinds of 
 
 bench-report: $(VENV)/installed-spark  ## what BENCH_RECORD=measured let benchmarks keep, in one table: RECORD=measured
 	$(BIN)/python -m benchmarks.report $(RECORD) --to $(RECORD)/measurements.parquet
+
+changelog: $(VENV)/installed  ## what changelog.d/ makes of the next version's section; RELEASE=0.1.0 writes it
+	$(BIN)/towncrier build --version $(or $(RELEASE),next) $(if $(RELEASE),--yes,--draft)
 
 ci: $(VENV)/installed-spark $(VENV)/installed-docs  ## everything that CI runs, large matrices sampled
 	$(BIN)/python -m tests.ci ci
