@@ -8,6 +8,7 @@ Source: org.apache.kafka.common.protocol.Errors.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import NamedTuple
 
 
 class Refused(Exception):
@@ -20,6 +21,11 @@ class Refused(Exception):
         super().__init__(f"{code.name}: {message}" if message else code.name)
         self.code = code
         self.message = message
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return the code and the message, for the response's part that was refused."""
+        return Outcome(self.code, self.message)
 
 
 class Code(IntEnum):
@@ -160,3 +166,16 @@ class Code(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+
+
+class Outcome(NamedTuple):
+    """Holds how one part of a request ended: the code, NONE for success, and a message.
+
+    Kafka's counterpart is ApiError.
+    """
+
+    code: Code = Code.NONE
+    message: str = ""
+
+
+SUCCESS = Outcome()

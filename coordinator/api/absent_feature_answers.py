@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import BrokerServices
 from coordinator.api.replica_assignment import check_replica_assignment
-from coordinator.errors import Code, Refused
+from coordinator.errors import SUCCESS, Code, Outcome, Refused
 
 if TYPE_CHECKING:
     from kio.schema.alter_client_quotas.v1 import request as client_quotas
@@ -29,13 +29,12 @@ if TYPE_CHECKING:
 # The fields of a response, or of a struct in it, by name.
 Fields = dict[str, Any]
 
-_NO_ERROR = Refused(Code.NONE)
 _QUOTA_ENTITIES = ("user", "client-id", "ip")
 _QUOTA_MATCHES = (0, 1, 2)  # exact, default, any
 _ELECTION_TYPES = (0, 1)  # preferred, unclean
 
 
-def build_outcome_fields(outcome: Refused) -> Fields:
+def build_outcome_fields(outcome: Outcome) -> Fields:
     return {"error_code": outcome.code, "error_message": outcome.message or None}
 
 
@@ -55,7 +54,7 @@ def describe_user_scram_credentials(
             message = (
                 "Cannot describe SCRAM credentials for the same user twice in a single request"
             )
-        outcome = build_outcome_fields(Refused(code, f"{message}: {name}"))
+        outcome = build_outcome_fields(Outcome(code, f"{message}: {name}"))
         results.append({"user": name, **outcome, "credential_infos": ()})
     return {"error_message": "", "results": results}
 
@@ -64,8 +63,8 @@ def alter_user_scram_credentials(
     request: AlterUserScramCredentialsRequest, services: BrokerServices
 ) -> Fields:
     message = "Attempt to delete a user credential that does not exist"
-    missing = Refused(Code.RESOURCE_NOT_FOUND, message)
-    refused = Refused(
+    missing = Outcome(Code.RESOURCE_NOT_FOUND, message)
+    refused = Outcome(
         Code.UNSUPPORTED_SASL_MECHANISM,
         "This broker authenticates no one: it takes no credentials.",
     )
@@ -74,12 +73,12 @@ def alter_user_scram_credentials(
     return _build_user_results(outcomes)
 
 
-def refuse_scram_alterations(request: AlterUserScramCredentialsRequest, refused: Refused) -> Fields:
+def refuse_scram_alterations(request: AlterUserScramCredentialsRequest, outcome: Outcome) -> Fields:
     names = [each.name for each in request.deletions] + [each.name for each in request.upsertions]
-    return _build_user_results(dict.fromkeys(names, refused))
+    return _build_user_results(dict.fromkeys(names, outcome))
 
 
-def _build_user_results(outcomes: dict[str, Refused]) -> Fields:
+def _build_user_results(outcomes: dict[str, Outcome]) -> Fields:
     return {
         "results": [
             {"user": name, **build_outcome_fields(outcome)} for name, outcome in outcomes.items()
@@ -112,16 +111,16 @@ def alter_client_quotas(
     request: client_quotas.AlterClientQuotasRequest, services: BrokerServices
 ) -> Fields:
     """Refuse every quota that a request sets; accept removals, since there is nothing to remove."""
-    refused = Refused(Code.INVALID_REQUEST, "This broker throttles no one: it takes no quotas.")
+    refused = Outcome(Code.INVALID_REQUEST, "This broker throttles no one: it takes no quotas.")
     return {
         "entries": [
-            build_quota_result(entry, _NO_ERROR if all(op.remove for op in entry.ops) else refused)
+            build_quota_result(entry, SUCCESS if all(op.remove for op in entry.ops) else refused)
             for entry in request.entries
         ]
     }
 
 
-def build_quota_result(entry: client_quotas.EntryData, outcome: Refused) -> Fields:
+def build_quota_result(entry: client_quotas.EntryData, outcome: Outcome) -> Fields:
     return {
         **build_outcome_fields(outcome),
         "entity": [
@@ -163,25 +162,25 @@ def elect_leaders(request: elections.ElectLeadersRequest, services: BrokerServic
     }
 
 
-def refuse_election(request: elections.ElectLeadersRequest, refused: Refused) -> Fields:
+def refuse_election(request: elections.ElectLeadersRequest, outcome: Outcome) -> Fields:
     results = [
-        _build_election_result(requested, [refused] * len(requested.partitions))
+        _build_election_result(requested, [outcome] * len(requested.partitions))
         for requested in request.topic_partitions or ()
     ]
-    return {"error_code": refused.code, "replica_election_results": results}
+    return {"error_code": outcome.code, "replica_election_results": results}
 
 
-def _election_outcome(name: str, index: int, services: BrokerServices) -> Refused:
+def _election_outcome(name: str, index: int, services: BrokerServices) -> Outcome:
     if services.topics.get(name) is None:
-        return Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+        return Outcome(Code.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
     if services.topics.find_partition(name, index) is None:
-        return Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+        return Outcome(Code.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
     message = "Leader election not needed for topic partition."
-    return Refused(Code.ELECTION_NOT_NEEDED, message)
+    return Outcome(Code.ELECTION_NOT_NEEDED, message)
 
 
 def _build_election_result(
-    requested: elections.TopicPartitions, outcomes: Iterable[Refused]
+    requested: elections.TopicPartitions, outcomes: Iterable[Outcome]
 ) -> Fields:
     return {
         "topic": requested.topic,
@@ -223,21 +222,21 @@ def may_change_replication_factor(
 
 def _reassignment_outcome(
     name: str, partition: reassignments.ReassignablePartition, services: BrokerServices
-) -> Refused:
+) -> Outcome:
     index = partition.partition_index
     if services.topics.get(name) is None:
         message = f"Unable to find a topic named {name}."
-        return Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, message)
+        return Outcome(Code.UNKNOWN_TOPIC_OR_PARTITION, message)
     if services.topics.find_partition(name, index) is None:
         message = f"Unable to find partition {name}:{index}."
-        return Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, message)
+        return Outcome(Code.UNKNOWN_TOPIC_OR_PARTITION, message)
     if partition.replicas is None:
-        return Refused(Code.NO_REASSIGNMENT_IN_PROGRESS)
+        return Outcome(Code.NO_REASSIGNMENT_IN_PROGRESS)
     try:
         check_replica_assignment(partition.replicas, services.config.node_id)
     except Refused as refused:
-        return refused
-    return _NO_ERROR
+        return refused.outcome
+    return SUCCESS
 
 
 def alter_replica_log_dirs(request: AlterReplicaLogDirsRequest, services: BrokerServices) -> Fields:
@@ -255,12 +254,12 @@ def alter_replica_log_dirs(request: AlterReplicaLogDirsRequest, services: Broker
     return _build_log_dir_results(codes)
 
 
-def refuse_log_dir_moves(request: AlterReplicaLogDirsRequest, refused: Refused) -> Fields:
+def refuse_log_dir_moves(request: AlterReplicaLogDirsRequest, outcome: Outcome) -> Fields:
     """Return the code for each partition; topics that are named without any are listed too."""
     codes: dict[str, dict[int, Code]] = {}
     for directory in request.dirs:
         for topic in directory.topics:
-            codes.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, refused.code))
+            codes.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, outcome.code))
     return _build_log_dir_results(codes)
 
 

@@ -30,7 +30,7 @@ from coordinator.api.absent_feature_answers import (
     unregister_broker,
 )
 from coordinator.api.context import BrokerServices, RequestContext
-from coordinator.errors import Code, Refused
+from coordinator.errors import SUCCESS, Code, Outcome, Refused
 
 # Kafka writes -1 ms for a time that doesn't exist.
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
@@ -47,17 +47,17 @@ class AbsentFeatureApi:
     API_KEY: int
     VERSIONS: range
     answer: Callable[[Any, BrokerServices], Fields]
-    refuse: Callable[[Any, Refused], Fields]
+    refuse: Callable[[Any, Outcome], Fields]
 
     def handle_request(self, request: Any, context: RequestContext) -> Any:
         try:
             fields = self.answer(request, context.services)
         except Refused as refused:
-            fields = self.refuse(request, refused)
+            fields = self.refuse(request, refused.outcome)
         return context.build_response(**fields)
 
     def build_error_response(self, request: Any, context: RequestContext, code: Code) -> Any:
-        return context.build_response(**self.refuse(request, Refused(code)))
+        return context.build_response(**self.refuse(request, Outcome(code)))
 
 
 def _refuse_always(code: Code, message: str = "") -> Callable[[Any, BrokerServices], Fields]:
@@ -81,7 +81,7 @@ ABSENT_FEATURE_APIS: dict[str, AbsentFeatureApi] = {
         API_KEY=17,
         VERSIONS=range(2),
         answer=_REFUSE_SASL,
-        refuse=lambda request, refused: {"error_code": refused.code, "mechanisms": ()},
+        refuse=lambda request, outcome: {"error_code": outcome.code, "mechanisms": ()},
     ),
     # Without an authorizer every client may do anything.
     # Versions: 1 pattern types (KIP-290), 2 flexible, 3 users as resources (KIP-373).
@@ -89,15 +89,15 @@ ABSENT_FEATURE_APIS: dict[str, AbsentFeatureApi] = {
         API_KEY=29,
         VERSIONS=range(1, 4),
         answer=_refuse_always(Code.SECURITY_DISABLED, "No Authorizer is configured on the broker"),
-        refuse=lambda request, refused: {**build_outcome_fields(refused), "resources": ()},
+        refuse=lambda request, outcome: {**build_outcome_fields(outcome), "resources": ()},
     ),
     # Versions: as of DescribeAcls.
     "CreateAcls": AbsentFeatureApi(
         API_KEY=30,
         VERSIONS=range(1, 4),
         answer=_REFUSE_ACLS,
-        refuse=lambda request, refused: {
-            "results": [build_outcome_fields(refused) for _ in request.creations]
+        refuse=lambda request, outcome: {
+            "results": [build_outcome_fields(outcome) for _ in request.creations]
         },
     ),
     # Versions: as of DescribeAcls.
@@ -105,9 +105,9 @@ ABSENT_FEATURE_APIS: dict[str, AbsentFeatureApi] = {
         API_KEY=31,
         VERSIONS=range(1, 4),
         answer=_REFUSE_ACLS,
-        refuse=lambda request, refused: {
+        refuse=lambda request, outcome: {
             "filter_results": [
-                {**build_outcome_fields(refused), "matching_acls": ()} for _ in request.filters
+                {**build_outcome_fields(outcome), "matching_acls": ()} for _ in request.filters
             ]
         },
     ),
@@ -125,8 +125,8 @@ ABSENT_FEATURE_APIS: dict[str, AbsentFeatureApi] = {
         API_KEY=36,
         VERSIONS=range(3),
         answer=_REFUSE_SASL,
-        refuse=lambda request, refused: {
-            "error_code": refused.code,
+        refuse=lambda request, outcome: {
+            "error_code": outcome.code,
             "error_message": "SaslAuthenticate request received after successful authentication",
             "auth_bytes": b"",
         },
@@ -137,8 +137,8 @@ ABSENT_FEATURE_APIS: dict[str, AbsentFeatureApi] = {
         API_KEY=38,
         VERSIONS=range(1, 4),
         answer=_REFUSE_TOKENS,
-        refuse=lambda request, refused: {
-            "error_code": refused.code,
+        refuse=lambda request, outcome: {
+            "error_code": outcome.code,
             "principal_type": "User",
             "principal_name": "ANONYMOUS",
             "token_requester_principal_type": "User",
@@ -155,21 +155,21 @@ ABSENT_FEATURE_APIS: dict[str, AbsentFeatureApi] = {
         API_KEY=39,
         VERSIONS=range(1, 3),
         answer=_REFUSE_TOKENS,
-        refuse=lambda request, refused: {"error_code": refused.code, "expiry_timestamp": _NEVER},
+        refuse=lambda request, outcome: {"error_code": outcome.code, "expiry_timestamp": _NEVER},
     ),
     # Versions: 2 flexible.
     "ExpireDelegationToken": AbsentFeatureApi(
         API_KEY=40,
         VERSIONS=range(1, 3),
         answer=_REFUSE_TOKENS,
-        refuse=lambda request, refused: {"error_code": refused.code, "expiry_timestamp": _NEVER},
+        refuse=lambda request, outcome: {"error_code": outcome.code, "expiry_timestamp": _NEVER},
     ),
     # Versions: 2 flexible, 3 who asked for the token (KIP-373).
     "DescribeDelegationToken": AbsentFeatureApi(
         API_KEY=41,
         VERSIONS=range(1, 4),
         answer=_REFUSE_TOKENS,
-        refuse=lambda request, refused: {"error_code": refused.code, "tokens": ()},
+        refuse=lambda request, outcome: {"error_code": outcome.code, "tokens": ()},
     ),
     # A partition is led by its only replica (KIP-183, KIP-460): ELECTION_NOT_NEEDED for each that
     # is named; without a list every topic is returned, without partitions. The time-out is ignored.
@@ -185,8 +185,8 @@ ABSENT_FEATURE_APIS: dict[str, AbsentFeatureApi] = {
         API_KEY=45,
         VERSIONS=range(2),
         answer=alter_partition_reassignments,
-        refuse=lambda request, refused: {
-            **build_outcome_fields(refused),
+        refuse=lambda request, outcome: {
+            **build_outcome_fields(outcome),
             "allow_replication_factor_change": may_change_replication_factor(request),
             "responses": (),
         },
@@ -195,8 +195,8 @@ ABSENT_FEATURE_APIS: dict[str, AbsentFeatureApi] = {
     "ListPartitionReassignments": AbsentFeatureApi(
         API_KEY=46,
         VERSIONS=range(1),
-        answer=_refuse_always(Code.NONE),
-        refuse=lambda request, refused: {**build_outcome_fields(refused), "topics": ()},
+        answer=lambda request, services: {**build_outcome_fields(SUCCESS), "topics": ()},
+        refuse=lambda request, outcome: {**build_outcome_fields(outcome), "topics": ()},
     ),
     # There are no quotas. A filter with an unknown entity type, the same entity type twice, or an
     # unknown match type is refused. Versions: 1 flexible.
@@ -204,7 +204,7 @@ ABSENT_FEATURE_APIS: dict[str, AbsentFeatureApi] = {
         API_KEY=48,
         VERSIONS=range(2),
         answer=describe_client_quotas,
-        refuse=lambda request, refused: {**build_outcome_fields(refused), "entries": None},
+        refuse=lambda request, outcome: {**build_outcome_fields(outcome), "entries": None},
     ),
     # Setting a quota is refused with INVALID_REQUEST; removing one, which there isn't, succeeds.
     # Versions: 1 flexible.
@@ -212,8 +212,8 @@ ABSENT_FEATURE_APIS: dict[str, AbsentFeatureApi] = {
         API_KEY=49,
         VERSIONS=range(2),
         answer=alter_client_quotas,
-        refuse=lambda request, refused: {
-            "entries": [build_quota_result(entry, refused) for entry in request.entries]
+        refuse=lambda request, outcome: {
+            "entries": [build_quota_result(entry, outcome) for entry in request.entries]
         },
     ),
     # There are no credentials (KIP-554): no results without a list of users, RESOURCE_NOT_FOUND for
@@ -222,7 +222,7 @@ ABSENT_FEATURE_APIS: dict[str, AbsentFeatureApi] = {
         API_KEY=50,
         VERSIONS=range(1),
         answer=describe_user_scram_credentials,
-        refuse=lambda request, refused: {**build_outcome_fields(refused), "results": ()},
+        refuse=lambda request, outcome: {**build_outcome_fields(outcome), "results": ()},
     ),
     # UNSUPPORTED_SASL_MECHANISM for credentials that are to be kept, RESOURCE_NOT_FOUND for ones
     # that are to be deleted. Each user is answered once.
@@ -238,6 +238,6 @@ ABSENT_FEATURE_APIS: dict[str, AbsentFeatureApi] = {
         API_KEY=64,
         VERSIONS=range(1),
         answer=unregister_broker,
-        refuse=lambda request, refused: build_outcome_fields(refused),
+        refuse=lambda request, outcome: build_outcome_fields(outcome),
     ),
 }

@@ -17,7 +17,7 @@ from coordinator.api.config_alteration import (
     null_values_error,
 )
 from coordinator.api.context import RequestContext
-from coordinator.errors import Code, Refused
+from coordinator.errors import Code, Outcome
 
 if TYPE_CHECKING:
     from kio.schema.alter_configs.v2.request import AlterConfigsRequest, AlterConfigsResource
@@ -53,5 +53,5 @@ def build_error_response(
 ) -> AlterConfigsResponse:
     """Return a response with `code` for every resource."""
     return context.build_response(
-        responses=[build_resource_result(each, Refused(code)) for each in request.resources]
+        responses=[build_resource_result(each, Outcome(code)) for each in request.resources]
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from coordinator.api.context import RequestContext
 from coordinator.config import BROKER_SETTINGS
 from coordinator.dynamic_config import DYNAMIC_SETTINGS, ResourceType
-from coordinator.errors import Code, Refused
+from coordinator.errors import SUCCESS, Code, Outcome, Refused
 from coordinator.groups.configs import GROUP_CONFIGS, check_broker_limits, validate_group_configs
 from coordinator.groups.configs import group_config_default as group_default_of
 from coordinator.log.configs import TOPIC_CONFIGS, topic_config_default, validate_topic_configs
@@ -204,18 +204,18 @@ def alter_each_resource(
             if len({config.name for config in each.configs}) < len(each.configs):
                 raise Refused(Code.INVALID_REQUEST, "Error due to duplicate config keys")
             alter(each)
-            results.append(build_resource_result(each, Refused(Code.NONE)))
+            results.append(build_resource_result(each, SUCCESS))
         except Refused as refused:
-            results.append(build_resource_result(each, refused))
+            results.append(build_resource_result(each, refused.outcome))
     return results
 
 
 def build_resource_result(
-    resource: AlterConfigsResource | IncrementalResource, refused: Refused
+    resource: AlterConfigsResource | IncrementalResource, outcome: Outcome
 ) -> dict[str, Any]:
     return {
-        "error_code": refused.code,
-        "error_message": refused.message or None,
+        "error_code": outcome.code,
+        "error_message": outcome.message or None,
         "resource_type": resource.resource_type,
         "resource_name": resource.resource_name,
     }

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import RequestContext
 from coordinator.api.replica_assignment import check_replica_assignment
-from coordinator.errors import Code, Refused
+from coordinator.errors import SUCCESS, Code, Outcome, Refused
 
 if TYPE_CHECKING:
     from kio.schema.create_partitions.v3.request import (
@@ -44,9 +44,9 @@ def handle_request(
             _check_topic(topic, context)
             if not request.validate_only:
                 context.services.topics.add_partitions(topic.name, topic.count)
-            results.append(_build_topic_result(topic, Refused(Code.NONE)))
+            results.append(_build_topic_result(topic, SUCCESS))
         except Refused as refused:
-            results.append(_build_topic_result(topic, refused))
+            results.append(_build_topic_result(topic, refused.outcome))
     return context.build_response(results=results)
 
 
@@ -55,7 +55,7 @@ def build_error_response(
 ) -> CreatePartitionsResponse:
     """Return a response with `code` for every topic."""
     return context.build_response(
-        results=[_build_topic_result(asked, Refused(code)) for asked in request.topics]
+        results=[_build_topic_result(asked, Outcome(code)) for asked in request.topics]
     )
 
 
@@ -91,9 +91,9 @@ def _check_assignments(
         check_replica_assignment(assignment.broker_ids, context.services.config.node_id)
 
 
-def _build_topic_result(requested: CreatePartitionsTopic, refused: Refused) -> dict[str, Any]:
+def _build_topic_result(requested: CreatePartitionsTopic, outcome: Outcome) -> dict[str, Any]:
     return {
         "name": requested.name,
-        "error_code": refused.code,
-        "error_message": refused.message or None,
+        "error_code": outcome.code,
+        "error_message": outcome.message or None,
     }

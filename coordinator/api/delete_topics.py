@@ -21,7 +21,7 @@ from uuid import UUID
 
 from coordinator.api.context import RequestContext
 from coordinator.api.deferred_answer import Deferrable, answer_on_callback
-from coordinator.errors import Code, Refused
+from coordinator.errors import SUCCESS, Code, Outcome, Refused
 from coordinator.log.topics import BrokerTopic
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def handle_request(
 ) -> Deferrable[DeleteTopicsResponse]:
     if not context.services.config.delete_topic_enable:
         code = Code.TOPIC_DELETION_DISABLED if context.version >= 3 else Code.INVALID_REQUEST
-        return _refuse_with_message(request, context, Refused(code, _DISABLED))
+        return _refuse_with_message(request, context, Outcome(code, _DISABLED))
     results = list(_delete_topics(_requested_topics(request, context), context))
 
     def build_response(error: Exception | None) -> DeleteTopicsResponse:
@@ -61,15 +61,15 @@ def build_error_response(
     request: DeleteTopicsRequest, context: RequestContext[DeleteTopicsResponse], code: Code
 ) -> DeleteTopicsResponse:
     """Return a response with `code` for every topic."""
-    return _refuse_with_message(request, context, Refused(code))
+    return _refuse_with_message(request, context, Outcome(code))
 
 
 def _refuse_with_message(
-    request: DeleteTopicsRequest, context: RequestContext[DeleteTopicsResponse], refusal: Refused
+    request: DeleteTopicsRequest, context: RequestContext[DeleteTopicsResponse], outcome: Outcome
 ) -> DeleteTopicsResponse:
     return context.build_response(
         responses=[
-            _build_topic_result(*requested, refusal)
+            _build_topic_result(*requested, outcome)
             for requested in _requested_topics(request, context)
         ]
     )
@@ -101,14 +101,14 @@ def _delete_topics(
             if each.name is not None:
                 message = "The provided topic name maps to an ID that was already supplied."
                 yield _build_topic_result(
-                    each.name, topic.id, Refused(Code.INVALID_REQUEST, message)
+                    each.name, topic.id, Outcome(Code.INVALID_REQUEST, message)
                 )
             continue
         try:
             _check_reference(each, times)
             found = _require_topic(each, topic)
         except Refused as refused:
-            yield _build_topic_result(*each, refused)
+            yield _build_topic_result(*each, refused.outcome)
         else:
             yield _build_topic_result(found.name, found.id, _try_delete(found, context))
 
@@ -142,19 +142,19 @@ def _require_topic(requested: _RequestedTopic, topic: BrokerTopic | None) -> Bro
     raise Refused(Code.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
 
 
-def _try_delete(topic: BrokerTopic, context: RequestContext) -> Refused:
-    """Delete the topic and return why it was not deleted, with code NONE if it was."""
+def _try_delete(topic: BrokerTopic, context: RequestContext) -> Outcome:
+    """Delete the topic and return the outcome: SUCCESS, or why it was not deleted."""
     try:
         if topic.is_internal:
             raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{topic.name} is the broker's own")
         context.services.topics.delete_topic(topic)
     except Refused as refused:
-        return refused
-    return Refused(Code.NONE)
+        return refused.outcome
+    return SUCCESS
 
 
 def _build_topic_result(
-    name: str | None, topic_id: UUID | None, outcome: Refused
+    name: str | None, topic_id: UUID | None, outcome: Outcome
 ) -> dict[str, Any]:
     return {
         "name": name,

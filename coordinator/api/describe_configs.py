@@ -19,7 +19,7 @@ from coordinator.api.config_description import (
     to_common_response_fields,
 )
 from coordinator.api.context import RequestContext
-from coordinator.errors import Code, Refused
+from coordinator.errors import SUCCESS, Code, Outcome, Refused
 
 if TYPE_CHECKING:
     from kio.schema.describe_configs.v4.request import (
@@ -47,7 +47,7 @@ def build_error_response(
 ) -> DescribeConfigsResponse:
     """Return a response with `code` for every resource."""
     return context.build_response(
-        results=[_build_resource_result(r, [], Refused(code)) for r in request.resources]
+        results=[_build_resource_result(r, [], Outcome(code)) for r in request.resources]
     )
 
 
@@ -57,14 +57,14 @@ def _describe_and_filter(
     try:
         found = describe_resource(resource.resource_type, resource.resource_name, context)
     except Refused as refused:
-        return _build_resource_result(resource, [], refused)
+        return _build_resource_result(resource, [], refused.outcome)
     wanted = resource.configuration_keys
     configs = [
         _build_config_fields(described, with_synonyms)
         for described in found
         if not wanted or described.name in wanted
     ]
-    return _build_resource_result(resource, configs, Refused(Code.NONE))
+    return _build_resource_result(resource, configs, SUCCESS)
 
 
 def _build_config_fields(described: DescribedConfig, with_synonyms: bool) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _build_config_fields(described: DescribedConfig, with_synonyms: bool) -> dic
 
 
 def _build_resource_result(
-    resource: DescribeConfigsResource, configs: list[dict[str, Any]], outcome: Refused
+    resource: DescribeConfigsResource, configs: list[dict[str, Any]], outcome: Outcome
 ) -> dict[str, Any]:
     return {
         "error_code": outcome.code,

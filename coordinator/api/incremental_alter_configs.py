@@ -26,7 +26,7 @@ from coordinator.api.config_alteration import (
 from coordinator.api.context import RequestContext
 from coordinator.api.loggers import check_level, set_level
 from coordinator.dynamic_config import ResourceType
-from coordinator.errors import Code, Refused
+from coordinator.errors import Code, Outcome, Refused
 from coordinator.settings import ConfigType, split_list
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def build_error_response(
 ) -> IncrementalAlterConfigsResponse:
     """Return a response with `code` for every resource."""
     return context.build_response(
-        responses=[build_resource_result(each, Refused(code)) for each in request.resources]
+        responses=[build_resource_result(each, Outcome(code)) for each in request.resources]
     )
 
 
