@@ -33,7 +33,12 @@ class GroupShard:
         self.deleted_topics: set[str] = set()  # deleted while the shard could not be written to
         self.deleting_group_ids: set[str] = set()  # groups of which a part is deleted already
         self.log: Shard[Record] = Shard(
-            name, log, GroupCodec(), self.state.apply_record, clock, self.state.apply_commit
+            name,
+            log,
+            GroupCodec(),
+            self.state.apply_record,
+            clock,
+            self.state.try_apply_group_commit,
         )
 
     @property

@@ -45,7 +45,9 @@ def apply_record(
                     _commit_offset(state, key[0], key[1:], committed_offset_entry)
 
 
-def apply_commit(state: OffsetState, records: Sequence[OffsetCommitted], base_offset: int) -> bool:
+def try_apply_group_commit(
+    state: OffsetState, records: Sequence[OffsetCommitted], base_offset: int
+) -> bool:
     """Apply new offsets of one group that no producer has written, as `apply_record` does for each.
 
     They stand at the end of the log, so that each is newer than the one that it replaces. Return

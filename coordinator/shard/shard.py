@@ -71,9 +71,9 @@ class Shard(Generic[R]):
         codec: RecordCodec[R],
         apply: Callable[[R | TransactionEnded, LogRecordOrigin], None],
         clock: Clock,
-        apply_together: Callable[[Sequence[R], int], bool] = lambda records, base_offset: False,
+        try_apply_together: Callable[[Sequence[R], int], bool] = lambda records, base_offset: False,
     ) -> None:
-        """Create a shard; `apply_together` may apply records that no producer has written.
+        """Create a shard; `try_apply_together` may apply records that no producer has written.
 
         It is given them with the offset of the first, and does just what `apply` does for each, or
         nothing and returns False.
@@ -82,7 +82,7 @@ class Shard(Generic[R]):
         self._log = log
         self._codec = codec
         self._apply = apply
-        self._apply_together = apply_together
+        self._try_apply_together = try_apply_together
         self._clock = clock
         self._broken_reason: str | None = None
         self.coordinator_state = (
@@ -160,7 +160,7 @@ class Shard(Generic[R]):
         self.counters.count_append(record_count, self._clock.monotonic_ms() - begin_ms)
         if producer is None:
             try:
-                if self._apply_together(records, base_offset):
+                if self._try_apply_together(records, base_offset):
                     return
             except Exception as error:
                 failure = describe_apply_failure(base_offset, records[0], error)

@@ -77,7 +77,7 @@ class SchemaRegistrySettings(dict[str, Any]):
         """Return the settings with `***` in place of secrets."""
         return {name: _show_value(name, value) for name, value in self.items()}
 
-    def read_secrets(self) -> dict[str, Any]:
+    def with_secret_files_read(self) -> dict[str, Any]:
         """Return the settings with secrets in place of the files that hold them.
 
         Raises ConfigError for a file that can't be read, or isn't there.

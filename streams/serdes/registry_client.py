@@ -117,7 +117,7 @@ class ApplicationRegistry:
                 f"MILLRACE_SCHEMA_REGISTRY, a table [{SCHEMA_REGISTRY}] of --config, or "
                 f"--schema-registry FILE, with a url"
             )
-        return RegistryConnection(settings.read_secrets(), SCHEMA_REGISTRY)
+        return RegistryConnection(settings.with_secret_files_read(), SCHEMA_REGISTRY)
 
     def check_settings(self) -> None:
         """Raise ConfigError if serdes need the setting and it can't be used; asks no registry."""

@@ -22,7 +22,8 @@ class RegistryAccess:
 
     def read_settings(self) -> dict[str, Any]:
         """Return the settings with what is in files. Raises ConfigError, without values."""
-        return parse_schema_registry({"url": self.url, **dict(self.settings)}).read_secrets()
+        settings = parse_schema_registry({"url": self.url, **dict(self.settings)})
+        return settings.with_secret_files_read()
 
 
 def create_registry_access(url: str, settings: Mapping[str, str]) -> RegistryAccess:

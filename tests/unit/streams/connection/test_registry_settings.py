@@ -42,19 +42,19 @@ def test_what_cannot_be_used_is_refused_by_name(given: dict[str, Any], message: 
 
 def test_numbers_may_be_text_and_several_urls_are_one_text() -> None:
     settings = parse_schema_registry({"url": "http://a:1, http://b:1", "timeout": "5"})
-    assert settings.read_secrets() == {"url": "http://a:1, http://b:1", "timeout": 5.0}
+    assert settings.with_secret_files_read() == {"url": "http://a:1, http://b:1", "timeout": 5.0}
 
 
 def test_a_secret_may_be_in_a_file_of_its_own(tmp_path: Path) -> None:
     file = tmp_path / "user"
     file.write_text(f"user:{SECRET}\n")
     settings = parse_schema_registry({**URL, "basic.auth.user.info.file": str(file)})
-    assert settings.read_secrets() == {**URL, "basic.auth.user.info": f"user:{SECRET}"}
+    assert settings.with_secret_files_read() == {**URL, "basic.auth.user.info": f"user:{SECRET}"}
     file.unlink()
     with pytest.raises(
         ConfigError, match=r"schema_registry: basic\.auth\.user\.info\.file '.*user"
     ):
-        settings.read_secrets()
+        settings.with_secret_files_read()
 
 
 def test_no_secret_is_in_a_text_of_the_settings() -> None:
