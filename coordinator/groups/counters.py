@@ -1,4 +1,4 @@
-"""Count what a shard's groups of one kind have done, for the metrics."""
+"""Count what a shard's groups of one kind have done, and their offsets, for the metrics."""
 
 from __future__ import annotations
 
@@ -26,3 +26,16 @@ class GroupCounters:
         self.rebalance_ms += elapsed_ms
         if elapsed_ms > self.rebalance_ms_max:
             self.rebalance_ms_max = elapsed_ms
+
+
+@dataclass(slots=True)
+class OffsetCounters:
+    """Counts partitions whose offset was committed, has expired, or was deleted by OffsetDelete.
+
+    Commits count in a transaction or not. Topics and groups that are deleted take their offsets
+    along uncounted, as in Kafka.
+    """
+
+    commits: int = 0
+    expirations: int = 0
+    deletions: int = 0

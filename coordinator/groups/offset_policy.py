@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 
 from coordinator.groups.classic import offset_policy as classic
 from coordinator.groups.classic.state import GroupForgotten
-from coordinator.groups.consumer import offset_policy as consumer
 from coordinator.groups.consumer.deletion import build_consumer_group_tombstones
 from coordinator.groups.shard import GroupShard
 from coordinator.groups.state import Record
@@ -22,7 +21,10 @@ from coordinator.offsets.policy import (
 
 
 def find_offset_policy(shard: GroupShard, group_id: str) -> GroupOffsetPolicy | None:
-    """Return which offsets of a group may be deleted or expire; None if there is no such group."""
+    """Return which offsets of a group may be deleted or expire; None if there is no such group.
+
+    Kafka's counterpart is `offsetExpirationCondition` of each kind of group.
+    """
     if shard.log.unknown_records.has_records_of(group_id):
         return UNREADABLE_GROUP_POLICY
     group = shard.state.classic.get(group_id)
@@ -30,7 +32,11 @@ def find_offset_policy(shard: GroupShard, group_id: str) -> GroupOffsetPolicy | 
         return classic.derive_offset_deletion_policy(group)
     consumer_group = shard.state.consumer.get(group_id)
     if consumer_group is not None:
-        return consumer.derive_offset_deletion_policy(consumer_group)
+        # Offsets age from their commit, also while the group is empty: the log doesn't say since
+        # when it is.
+        return GroupOffsetPolicy(
+            is_empty=not consumer_group.members, is_subscribed=consumer_group.is_subscribed_to
+        )
     return SIMPLE_GROUP_POLICY if group_id in shard.state.offsets.groups else None
 
 

@@ -10,9 +10,8 @@ from coordinator.errors import Code, Refused
 from coordinator.groups.classic.describe import CLASSIC, ListedGroup, list_classic_groups
 from coordinator.groups.consumer.advance import TransientGroupState
 from coordinator.groups.consumer.state import CONSUMER
-from coordinator.groups.counters import GroupCounters
+from coordinator.groups.counters import GroupCounters, OffsetCounters
 from coordinator.groups.state import GroupCodec, GroupShardState, Record
-from coordinator.offsets.counters import OffsetCounters
 from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.placement import partition_for
 from coordinator.shard.shard import Shard

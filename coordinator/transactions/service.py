@@ -40,7 +40,6 @@ from coordinator.transactions.add_partitions import (
     check_partition_registered,
 )
 from coordinator.transactions.config import TransactionConfig
-from coordinator.transactions.counters import TransactionCounters
 from coordinator.transactions.end_transaction import (
     EndTransactionCommand,
     complete_end,
@@ -59,7 +58,7 @@ from coordinator.transactions.listing import TransactionFilters, select_transact
 from coordinator.transactions.markers import LocateDestination, MarkerChannel
 from coordinator.transactions.producer_id_generator import ProducerIdGenerator
 from coordinator.transactions.producer_ids import ProducerIdManager
-from coordinator.transactions.shard import TransactionShard
+from coordinator.transactions.shard import TransactionCounters, TransactionShard
 from coordinator.transactions.state import (
     PREPARED,
     V2,

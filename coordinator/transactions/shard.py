@@ -1,7 +1,8 @@
-"""Holds the shards of `__transaction_state`: each is a log and the state replayed from it."""
+"""Holds the shards of `__transaction_state`, and counts what is done with their transactions."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -15,6 +16,16 @@ from coordinator.transactions.records import TransactionCodec
 from coordinator.transactions.state import TransactionRecord, TransactionShardState
 
 A = TypeVar("A")
+
+
+@dataclass(slots=True)
+class TransactionCounters:
+    """Counts the ends of transactions since the broker started, aborts by cause."""
+
+    commits: int = 0
+    aborts_by_client: int = 0
+    aborts_by_init: int = 0
+    aborts_by_timeout: int = 0
 
 
 class TransactionShard:
