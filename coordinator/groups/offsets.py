@@ -137,10 +137,6 @@ class GroupOffsets:
             return fetch_all_offsets(state, group_id, require_stable=require_stable)
         return fetch_offsets(state, group_id, partitions, require_stable=require_stable)
 
-    def delete_offsets(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> list[Code]:
-        """Delete a group's offsets of these partitions at once; return one code for each."""
-        return run_to_completion(self.delete_offsets_in_slices(group_id, partitions))
-
     def delete_offsets_in_slices(
         self, group_id: str, partitions: Sequence[tuple[str, int]]
     ) -> Sliced[list[Code]]:
@@ -161,10 +157,6 @@ class GroupOffsets:
             shard.offset_counters.deletions += len(decision.records)
             codes += decision.response
         return codes
-
-    def delete_group(self, group_id: str) -> None:
-        """Delete a group and all its offsets without a pause."""
-        run_to_completion(self.delete_group_in_slices(group_id))
 
     def delete_group_in_slices(self, group_id: str) -> Sliced[None]:
         """Delete a group and all its offsets in slices.
@@ -194,10 +186,6 @@ class GroupOffsets:
         if holding is None:
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
         return holding
-
-    def forget_topic_offsets(self, topic: str) -> None:
-        """Delete the offsets of a deleted topic without a pause."""
-        self._forget_topics_at_once({topic})
 
     def _forget_topics_at_once(self, topics: Collection[str]) -> None:
         run_to_completion(self.forget_topics_in_slices(topics))

@@ -270,28 +270,6 @@ def copy_with_offset(data: Bytes, base_offset: int, log_append_time_ms: int | No
     return out
 
 
-def encode_batch(
-    records: Sequence[tuple[bytes | None, bytes | None]],
-    *,
-    timestamp_ms: int,
-    producer_id: int = -1,
-    producer_epoch: int = -1,
-    base_sequence: int = -1,
-    transactional: bool = False,
-) -> bytes:
-    """Encode (key, value) records as a batch at base offset 0, all with one timestamp.
-
-    The broker writes its own records like this.
-    """
-    return _add_header(
-        encode_records(records),
-        len(records),
-        _TRANSACTIONAL if transactional else 0,
-        timestamp_ms,
-        (producer_id, producer_epoch, base_sequence),
-    )
-
-
 def encode_marker(
     producer_id: int,
     producer_epoch: int,
@@ -355,7 +333,10 @@ def encode_batch_of(
     producer_epoch: int = -1,
     transactional: bool = False,
 ) -> bytes:
-    """Encode a batch as `encode_batch` does, of records that are encoded already."""
+    """Encode a batch at base offset 0, all with one timestamp, of records encoded already.
+
+    The broker writes its own records like this (see `encode_records`).
+    """
     return _add_header(
         encoded_records,
         record_count,

@@ -54,10 +54,6 @@ class SparseIndex:
         """Return the position at which the batch of the last entry starts, 0 without entries."""
         return self._positions[-1] if self._positions else 0
 
-    def position_before(self, offset: int) -> int:
-        """Return a position to search from: no batch in front of it has `offset` or a later one."""
-        return self.entries_around(offset)[0]
-
     def entries_around(self, offset: int) -> tuple[int, int, int, int]:
         """Return position and last offset of the entry before an offset, and of the one after it.
 

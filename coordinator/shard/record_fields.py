@@ -43,9 +43,6 @@ class FieldWriter:
     def write_int8(self, value: int) -> None:
         self._buffer += _INT8.pack(value)
 
-    def write_int16(self, value: int) -> None:
-        self._buffer += _INT16.pack(value)
-
     def write_int32(self, value: int) -> None:
         self._buffer += _INT32.pack(value)
 

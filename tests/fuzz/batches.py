@@ -7,9 +7,10 @@ from random import Random
 
 from crc32c import crc32c
 
-from coordinator.log.batch import HEADER_BYTES, PREFIX_BYTES, encode_batch
+from coordinator.log.batch import HEADER_BYTES, PREFIX_BYTES
 from coordinator.log.compression import CompressionType, compress_records
 from tests.fuzz.mutations import mutated
+from tests.own_batches import encode_batch
 from tests.unit.coordinator.log.logs import NOW_MS
 
 _CRC_AT, _ATTRIBUTES_AT = 17, 21

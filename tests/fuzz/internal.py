@@ -15,7 +15,7 @@ from crc32c import crc32c
 
 from coordinator.groups.consumer.records import DECODERS, decode_consumer_record
 from coordinator.groups.state import GroupCodec
-from coordinator.log.batch import encode_batch, iterate_batches, parse_header
+from coordinator.log.batch import iterate_batches, parse_header
 from coordinator.log.producer_snapshot import decode_producer_snapshot, encode_producer_snapshot
 from coordinator.log.producer_state import ProducerStateManager
 from coordinator.shard.record_fields import FieldReader, UnknownRecordVersion
@@ -23,6 +23,7 @@ from coordinator.transactions.producer_ids import ProducerIdsAllocated, Producer
 from coordinator.transactions.records import TransactionCodec
 from tests.fuzz.batches import hostile_batch
 from tests.fuzz.mutations import mutated
+from tests.own_batches import encode_batch
 from tests.unit.coordinator.groups.classic import test_records as groups
 from tests.unit.coordinator.groups.consumer.golden import GOLDEN
 from tests.unit.coordinator.log.logs import NOW_MS

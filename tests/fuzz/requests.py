@@ -15,9 +15,9 @@ from uuid import UUID
 from kio.index import load_request_schema
 
 from coordinator.api.router import APIS
-from coordinator.log.batch import encode_batch
 from coordinator.wire.array_limits import inner_type
 from coordinator.wire.codec import build_entity
+from tests.own_batches import encode_batch
 from tests.unit.coordinator.api.client import request_bytes
 from tests.unit.coordinator.log.logs import NOW_MS
 

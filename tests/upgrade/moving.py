@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from uuid import UUID
 
-from coordinator.log.batch import RecordBatch, encode_batch, iterate_batches
+from coordinator.log.batch import RecordBatch, iterate_batches
 from coordinator.log.data_directory import uuid_from_base64, uuid_to_base64
+from tests.own_batches import encode_batch
 
 GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 PARTITIONS = 2  # of each internal topic

@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from coordinator.embedded import EmbeddedBroker
 from coordinator.metrics import CoordinatorCollector
 from coordinator.offsets.config import OffsetConfig
+from coordinator.shard.slices import run_to_completion
 from coordinator.transactions.state import V2
 from tests.unit.coordinator.groups.classic.members import SESSION_MS, FakeMember, stable_group
 from tests.unit.coordinator.world import TIMEOUT_MS, World
@@ -108,7 +109,9 @@ def test_offsets_are_counted_as_they_come_and_go() -> None:
     for partition in range(3):
         world.commit(5, partition=partition)
     world.stage(owner, 6)
-    world.groups.offsets.delete_offsets("counts", [("words", 1), ("words", 9)])
+    run_to_completion(
+        world.groups.offsets.delete_offsets_in_slices("counts", [("words", 1), ("words", 9)])
+    )
     shard = world.groups.shards[world.groups.partition_of("counts")].log.name
     expected = {"offsets": 2, "offset_commits_total": 4, "offset_deletions_total": 1}
 

@@ -19,9 +19,10 @@ from coordinator.broker import Broker
 from coordinator.coordinators import GROUP_TOPIC, METADATA_TOPIC, TRANSACTION_TOPIC
 from coordinator.errors import Code
 from coordinator.groups.state import GroupCodec
-from coordinator.log.batch import RecordBatch, encode_batch, iterate_batches
+from coordinator.log.batch import RecordBatch, iterate_batches
 from coordinator.offsets.state import OffsetForgotten
 from coordinator.shard.coordinator_state import CoordinatorState
+from tests.own_batches import encode_batch
 from tests.unit.coordinator.api.client import Client
 from tests.unit.coordinator.log.logs import NOW_MS, produced
 from tests.unit.coordinator.world import code_of

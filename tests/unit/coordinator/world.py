@@ -15,6 +15,7 @@ from coordinator.offsets.config import OffsetConfig
 from coordinator.offsets.fetch import FetchedOffset
 from coordinator.shard.decision import TransactionalProducer, TransactionEnded
 from coordinator.shard.shard import Shard
+from coordinator.shard.slices import run_to_completion
 from coordinator.transactions.add_partitions import AddPartitionsCommand
 from coordinator.transactions.config import TransactionConfig
 from coordinator.transactions.end_transaction import EndTransactionCommand
@@ -216,6 +217,14 @@ class World:
 
     def offset(self, group_id: str = "counts", partition: int = 0) -> int:
         return self.fetch(group_id, partition).offset
+
+    def delete_group(self, group_id: str) -> None:
+        """Delete a group and its offsets without a pause."""
+        run_to_completion(self.groups.offsets.delete_group_in_slices(group_id))
+
+    def forget_topic(self, topic: str) -> None:
+        """Delete the offsets of a deleted topic without a pause."""
+        run_to_completion(self.groups.offsets.forget_topics_in_slices({topic}))
 
 
 def code_of(call: object, *arguments: object, **named: object) -> Code:

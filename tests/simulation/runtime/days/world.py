@@ -8,6 +8,7 @@ from random import Random
 
 from coordinator.errors import Code
 from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, OffsetToCommit
+from coordinator.shard.slices import run_to_completion
 from tests.simulation.runtime.clients.producer import SimProducer
 from tests.simulation.runtime.days.refusals import Cause
 from tests.simulation.runtime.days.scenario import DAY_MS
@@ -112,7 +113,11 @@ class DaysWorld(RuntimeWorld):
         with self.observe_action():
             if deletes:
                 is_whole = self.runtime.kind == "regroup"
-                offsets.delete_offsets(APPLICATION, places if is_whole else places[:1])
+                run_to_completion(
+                    offsets.delete_offsets_in_slices(
+                        APPLICATION, places if is_whole else places[:1]
+                    )
+                )
             else:
                 earlier = [
                     OffsetToCommit(*place, max(self.committed_offset(*place)[0] - back, 0))

@@ -16,11 +16,11 @@ from kio.serial import entity_reader, entity_writer
 
 from coordinator.broker import Broker
 from coordinator.config import BrokerConfig
-from coordinator.log.batch import encode_batch
 from coordinator.log.disk import BrokerDisk
 from coordinator.log.partition import PartitionLog
 from coordinator.wire.codec import build_entity
 from coordinator.wire.send_buffer import Answer, SendBuffer
+from tests.own_batches import encode_batch
 from tests.unit.coordinator.log.logs import NOW_MS, StillClock
 
 CORRELATION_ID = 77

@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 
 from coordinator.errors import Code
-from coordinator.log.batch import encode_batch, iterate_batches
+from coordinator.log.batch import iterate_batches
+from tests.own_batches import encode_batch
 from tests.unit.coordinator.api.client import Client, batch, run
 from tests.unit.coordinator.log.logs import NOW_MS, BadSector
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from coordinator.errors import Code
-from coordinator.log.batch import encode_batch
 from coordinator.wire.connection import Disconnect
+from tests.own_batches import encode_batch
 from tests.unit.coordinator.api.client import Client, batch, run
 
 

@@ -308,7 +308,7 @@ def test_a_group_that_is_killed_in_the_middle_of_its_deletion_can_be_deleted_aga
     log = world.group_logs[world.groups.partition_of("counts")]
     log.fail_after = killed_after
     expected = Code.NONE if killed_after > 4 else Code.KAFKA_STORAGE_ERROR
-    assert code_of(world.groups.offsets.delete_group, "counts") is expected
+    assert code_of(world.delete_group, "counts") is expected
     before = {
         key
         for shard in world.groups.shards
@@ -324,7 +324,7 @@ def test_a_group_that_is_killed_in_the_middle_of_its_deletion_can_be_deleted_aga
     assert len(after) == 1_000 - 250 * killed_after
     assert [group.group_id for group in world.groups.list_groups()] == ["counts"]
     log.fail_after = None
-    world.groups.offsets.delete_group("counts")
+    world.delete_group("counts")
     assert world.groups.list_groups() == []
     world.restart()
     assert world.groups.list_groups() == []

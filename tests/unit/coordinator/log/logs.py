@@ -9,12 +9,13 @@ from typing import Any
 from uuid import UUID
 
 from coordinator.clock import Background, Clock
-from coordinator.log.batch import RecordBatch, encode_batch
+from coordinator.log.batch import RecordBatch
 from coordinator.log.batch_validation import parse_single_batch, validate_produced_batch
 from coordinator.log.disk import BrokerDisk, File, SystemDisk
 from coordinator.log.machine import BrokerMachine
 from coordinator.log.partition import PartitionLog
 from coordinator.log.settings import LogSettings
+from tests.own_batches import encode_batch
 from tests.unit.coordinator.fakes import FakeClock
 
 TOPIC_ID = UUID(int=7)

@@ -7,14 +7,9 @@ from crc32c import crc32c
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from coordinator.log.batch import (
-    copy_with_offset,
-    encode_batch,
-    encode_marker,
-    iterate_batches,
-    parse_header,
-)
+from coordinator.log.batch import copy_with_offset, encode_marker, iterate_batches, parse_header
 from coordinator.log.varint import VARINT, read_varint
+from tests.own_batches import encode_batch
 
 RECORDS: list[tuple[bytes | None, bytes | None]] = [
     (b"k", b"v"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.errors import Code, Refused
-from coordinator.log.batch import HEADER_BYTES, encode_batch
+from coordinator.log.batch import HEADER_BYTES
 from coordinator.log.batch_validation import (
     RejectedRecords,
     parse_single_batch,
@@ -17,6 +17,7 @@ from coordinator.log.batch_validation import (
 )
 from coordinator.log.compression import CompressionType, compress_records
 from coordinator.log.settings import LogSettings
+from tests.own_batches import encode_batch
 
 Pairs = list[tuple[bytes | None, bytes | None]]
 SETTINGS = LogSettings()

@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from coordinator.log.batch import copy_with_offset, encode_batch
+from coordinator.log.batch import copy_with_offset
 from coordinator.log.damage import WINDOW_BYTES, DamagedRange, find_damaged_range
 from coordinator.log.segment import LogSegment
+from tests.own_batches import encode_batch
 
 PATH = Path("/data/t-0/00000000000000000000.log")
 

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from coordinator.errors import Code, Refused
-from coordinator.log.batch import encode_batch, iterate_batches
+from coordinator.log.batch import iterate_batches
 from coordinator.log.partition import PartitionLog
 from coordinator.log.slice import LogSlice
+from tests.own_batches import encode_batch
 from tests.unit.coordinator.log.logs import NOW_MS, FullDisk, StillClock, partition, produced
 
 

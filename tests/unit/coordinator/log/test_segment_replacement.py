@@ -10,9 +10,10 @@ import pytest
 from crc32c import crc32c
 
 from coordinator.clock import Background
-from coordinator.log.batch import copy_with_offset, encode_batch, iterate_batches, parse_header
+from coordinator.log.batch import copy_with_offset, iterate_batches, parse_header
 from coordinator.log.partition import PartitionLog
 from coordinator.log.segment import LogSegment
+from tests.own_batches import encode_batch
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.log.logs import NOW_MS, AtOnce, partition, produced
 from tests.unit.coordinator.log.test_checkpoint import FailingAfter

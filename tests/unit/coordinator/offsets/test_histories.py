@@ -19,6 +19,7 @@ from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, Of
 from coordinator.offsets.config import OffsetConfig
 from coordinator.offsets.state import OffsetState
 from coordinator.shard.decision import TransactionalProducer, TransactionEnded
+from coordinator.shard.slices import run_to_completion
 from tests.unit.coordinator.world import World, code_of
 
 GROUPS = ("counts", "others", "sums")
@@ -135,22 +136,24 @@ class History:
 
     def delete_offset(self) -> None:
         key = self.key()
-        [code] = self.world.groups.offsets.delete_offsets(
-            key.group_id, [(key.topic, key.partition)]
+        [code] = run_to_completion(
+            self.world.groups.offsets.delete_offsets_in_slices(
+                key.group_id, [(key.topic, key.partition)]
+            )
         )
         assert code is Code.NONE
         self.model.forget(lambda found: found == key)
 
     def delete_group(self) -> None:
         group_id = self.rng.choice(GROUPS)
-        self.world.groups.offsets.delete_group(group_id)
+        self.world.delete_group(group_id)
         self.model.forget(lambda found: found.group_id == group_id)
-        again = code_of(self.world.groups.offsets.delete_group, group_id)
+        again = code_of(self.world.delete_group, group_id)
         assert again is Code.GROUP_ID_NOT_FOUND
 
     def delete_topic(self) -> None:
         topic = self.rng.choice(TOPICS)
-        self.world.groups.offsets.forget_topic_offsets(topic)
+        self.world.forget_topic(topic)
         self.model.forget(lambda found: found.topic == topic)
 
     def pass_time(self) -> None:

@@ -90,7 +90,7 @@ def test_a_deleted_topic_takes_its_offsets_along() -> None:
     owner = world.init()
     world.add_group(owner, "others")
     world.stage(owner, 8, group_id="others")
-    world.groups.offsets.forget_topic_offsets("words")
+    world.forget_topic("words")
     world.end(owner)
     world.restart()
     assert (world.offset("counts"), world.offset("others")) == (-1, -1)
@@ -101,7 +101,7 @@ def test_a_topic_that_is_deleted_while_its_offsets_are_being_loaded_takes_them_a
     world.commit(7)
     index = world.groups.partition_of("counts")
     world.groups.resign(index)
-    world.groups.offsets.forget_topic_offsets("words")
+    world.forget_topic("words")
     load_slice = world.groups.elect(index)
     while not load_slice():
         pass
@@ -120,7 +120,7 @@ def test_a_group_with_more_offsets_than_tombstones_fit_into_a_batch_is_deleted_i
         world.commit(7, partition=partition)
     log = world.group_logs[world.groups.partition_of("counts")]
     begin_offset, log.batch_bytes_max = log.end_offset, 2_000
-    world.groups.offsets.delete_group("counts")
+    world.delete_group("counts")
     sizes = [len(each.data) for each in log.batches() if each.base_offset >= begin_offset]
     assert len(sizes) == 5
     assert max(sizes) <= 2_000
@@ -135,10 +135,10 @@ def test_a_deletion_that_fails_in_the_middle_leaves_the_group_to_be_deleted_agai
         world.commit(7, partition=partition)
     log = world.group_logs[world.groups.partition_of("counts")]
     log.batch_bytes_max, log.fail_after = 2_000, 1
-    assert code_of(world.groups.offsets.delete_group, "counts") is Code.KAFKA_STORAGE_ERROR
+    assert code_of(world.delete_group, "counts") is Code.KAFKA_STORAGE_ERROR
     assert world.offset(partition=199) == 7
     log.fail_after = None
-    world.groups.offsets.delete_group("counts")
+    world.delete_group("counts")
     assert world.groups.list_groups() == []
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from coordinator.errors import Code
 from coordinator.groups.state import GroupCodec
-from coordinator.log.batch import encode_batch
 from coordinator.offsets.state import OffsetForgotten
 from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.placement import partition_for
 from coordinator.transactions.listing import TransactionFilters
 from coordinator.transactions.state import ProducerIdAndEpoch, TransactionStatus
+from tests.own_batches import encode_batch
 from tests.unit.coordinator.fakes import FakeLog
 from tests.unit.coordinator.test_metrics import figures
 from tests.unit.coordinator.world import World, code_of
@@ -93,7 +93,7 @@ def test_nothing_is_written_to_a_failed_group_shard_whatever_happens(
     end_offset = log.end_offset
     for _ in range(2):
         world.restart()
-        world.groups.offsets.forget_topic_offsets("words")
+        world.forget_topic("words")
         world.clock.advance(30 * DAY_MS)
         assert log.end_offset == end_offset
         assert log.damage is not None

@@ -6,8 +6,8 @@ import pytest
 
 from coordinator.errors import Code
 from coordinator.groups.state import GroupCodec
-from coordinator.log.batch import encode_batch
 from coordinator.offsets.state import OffsetCommitted, OffsetForgotten
+from tests.own_batches import encode_batch
 from tests.unit.coordinator.fakes import FakeLog
 from tests.unit.coordinator.groups.classic.members import SESSION_MS, FakeMember, stable_group
 from tests.unit.coordinator.groups.consumer.golden import GOLDEN, Golden
@@ -85,7 +85,7 @@ def test_deleting_the_topic_leaves_the_unreadable_offset_in_the_log(world: World
     world.commit(8, partition=1)
     append(group_log(world), OFFSET_KEY, FROM_THE_FUTURE)
     world.restart()
-    world.groups.offsets.forget_topic_offsets("words")
+    world.forget_topic("words")
     last = {
         each.key: each.value
         for batch in group_log(world).batches()
@@ -179,11 +179,11 @@ def test_offsets_of_a_group_of_an_unknown_kind_stay_whatever_happens(world: Worl
     append(group_log(world), STREAMS_KEY, b"anything")
     world.restart()
     world.clock.advance(8 * 24 * 3_600_000)  # beyond offsets.retention.minutes
-    assert code_of(world.groups.offsets.delete_group, "counts") is Code.NON_EMPTY_GROUP
+    assert code_of(world.delete_group, "counts") is Code.NON_EMPTY_GROUP
     assert world.offset() == 7
     append(group_log(world), STREAMS_KEY, None)
     world.restart()
-    assert code_of(world.groups.offsets.delete_group, "counts") is Code.NONE
+    assert code_of(world.delete_group, "counts") is Code.NONE
     assert world.offset() == -1
 
 

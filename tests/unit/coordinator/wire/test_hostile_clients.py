@@ -16,11 +16,11 @@ from kio.index import load_request_schema
 
 from coordinator import EmbeddedBroker
 from coordinator.errors import Code
-from coordinator.log.batch import encode_batch
 from coordinator.wire.codec import build_entity
 from coordinator.wire.connection import ClientConnection
 from coordinator.wire.request_memory import COUNTED_BYTES_MIN
 from coordinator.wire.send_buffer import CHUNK_BYTES
+from tests.own_batches import encode_batch
 from tests.processes import HANG_LIMIT_S, UNREACHED_MS, wait_until
 from tests.unit.coordinator.api.client import read_answer, request_bytes
 from tests.unit.coordinator.log.logs import NOW_MS

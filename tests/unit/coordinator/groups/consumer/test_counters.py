@@ -58,7 +58,7 @@ def test_a_group_that_is_gone_leaves_nothing_in_memory(world: World, member: Mak
     shard = world.groups.shards[world.groups.partition_of(GROUP)]
     assert list(shard.transient_states) == [GROUP]
     if by == "DeleteGroups":
-        world.groups.offsets.delete_group(GROUP)
+        world.delete_group(GROUP)
     else:
         world.clock.advance(world.offset_config.retention_check_interval_ms + 1)
     assert not shard.transient_states

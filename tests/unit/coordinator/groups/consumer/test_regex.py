@@ -109,7 +109,7 @@ def test_what_is_found_after_the_group_has_gone_is_nothing(world: World, member:
     someone = member("a")
     join(someone, "s.*")
     someone.leave()
-    world.groups.offsets.delete_group(someone.group_id)
+    world.delete_group(someone.group_id)
     world.background.run_all()
     assert not any(shard.state.consumer for shard in world.groups.shards)
 

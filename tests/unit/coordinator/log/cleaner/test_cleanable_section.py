@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.log.batch import encode_batch, parse_header
+from coordinator.log.batch import parse_header
 from coordinator.log.cleaner.cleanable_section import (
     CleanableSection,
     find_cleanable_section,
@@ -10,6 +10,7 @@ from coordinator.log.cleaner.cleanable_section import (
 )
 from coordinator.log.partition import PartitionLog
 from coordinator.log.settings import LogSettings
+from tests.own_batches import encode_batch
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.log.cleaner.worlds import World
 from tests.unit.coordinator.log.logs import NOW_MS

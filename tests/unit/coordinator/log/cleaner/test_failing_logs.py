@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.log.batch import encode_batch
 from coordinator.log.cleaner.cleanable_section import find_cleanable_section
 from coordinator.log.cleaner.cleaning import LogCleaningAborted, clean_log
 from coordinator.log.cleaner.offset_checkpoint import read_first_dirty_offsets
 from coordinator.log.cleaner.steps import run_to_completion
 from coordinator.log.disk import BrokerDisk, File
 from coordinator.shard import loading
+from tests.own_batches import encode_batch
 from tests.unit.coordinator.api.client import Client
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.log.cleaner.worlds import (

@@ -8,13 +8,7 @@ from dataclasses import dataclass, field
 
 from crc32c import crc32c
 
-from coordinator.log.batch import (
-    HEADER_BYTES,
-    RecordBatch,
-    encode_batch,
-    encode_marker,
-    parse_header,
-)
+from coordinator.log.batch import HEADER_BYTES, RecordBatch, encode_marker, parse_header
 from coordinator.log.cleaner.batch_compaction import (
     CleaningParameters,
     LastProducerRecord,
@@ -27,6 +21,7 @@ from coordinator.log.cleaner.steps import run_to_completion
 from coordinator.log.compression import CompressionType, compress_records
 from coordinator.log.producer_state import ProducerStateManager
 from coordinator.log.transaction_index import AbortedTransaction
+from tests.own_batches import encode_batch
 
 NOW_MS = 1_700_000_000_000
 RETENTION_MS = 1_000

@@ -9,13 +9,14 @@ from uuid import UUID
 
 from coordinator.clock import Background
 from coordinator.config import BrokerConfig
-from coordinator.log.batch import encode_batch, iterate_batches, parse_header
+from coordinator.log.batch import iterate_batches, parse_header
 from coordinator.log.cleaner.cleaner import LogCleaner
 from coordinator.log.data_directory import DataDirectory
 from coordinator.log.disk import BrokerDisk
 from coordinator.log.machine import BrokerMachine
 from coordinator.log.partition import PartitionLog
 from coordinator.log.topics import TopicRegistry
+from tests.own_batches import encode_batch
 from tests.unit.coordinator.fakes import FakeClock
 from tests.unit.coordinator.log.logs import AtOnce
 
