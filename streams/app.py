@@ -21,6 +21,7 @@ from streams.dsl.table import Table, create_table
 from streams.errors import ConfigError, NotClosed, TopologyError, UserError
 from streams.graph.materialized import Store
 from streams.graph.nodes import SourceNode
+from streams.graph.step_traits import StepTraits
 from streams.processes import signals
 from streams.processes.broker_wait import StartGivenUp
 from streams.processes.embedded import refuse_application_of_broker_directory
@@ -173,7 +174,10 @@ class App:
         key, value = resolve_source_serdes(store, key, value)
         source = None if name is None else f"{check_step_name(name)}-source"
         records = self._add_source(topic, key, value, source)
-        return create_table(self._builder, "KTABLE-SOURCE", records._node, key, value, store, name)
+        traits = StepTraits(takes_latest=True, reads_table_topic=True)
+        return create_table(
+            self._builder, "KTABLE-SOURCE", records._node, key, value, store, name, traits
+        )
 
     def global_table(
         self,

@@ -18,6 +18,7 @@ from streams.graph.nodes import (
     StoreKind,
     StoreSpec,
 )
+from streams.graph.step_traits import MERGED_TABLES, UNKNOWN_STEP, StepTraits
 from streams.serdes import Serde
 from streams.topology.rules import StepRule
 
@@ -51,9 +52,7 @@ class InternalStreamsBuilder:
         name: str | None,
         stores: Iterable[str] = (),
         emits_updates: bool = False,
-        forwards_unchanged: bool = False,
-        only_forwards: bool = False,
-        joins_without_key: bool = False,
+        traits: StepTraits = UNKNOWN_STEP,
         has_stream_time: bool = False,
         grace_ms: int | None = None,
         rule: StepRule | None = None,
@@ -67,9 +66,7 @@ class InternalStreamsBuilder:
             kind=kind,
             stores=list(stores),
             emits_updates=emits_updates,
-            forwards_unchanged=forwards_unchanged,
-            only_forwards=only_forwards,
-            joins_without_key=joins_without_key,
+            traits=traits,
             has_stream_time=has_stream_time,
             grace_ms=grace_ms,
             rule=rule,
@@ -88,7 +85,7 @@ class InternalStreamsBuilder:
             operator=operator,
             stores=[],
             emits_updates=True,
-            only_forwards=True,
+            traits=MERGED_TABLES,
         )
         self.graph.add_node(node)
         return node

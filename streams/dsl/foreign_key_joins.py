@@ -22,6 +22,7 @@ from streams.graph.nodes import (
     SourceNode,
     StoreSpec,
 )
+from streams.graph.step_traits import UNKNOWN_STEP, StepTraits
 from streams.operators.foreign_key import (
     ForeignKeySerdes,
     join_responses,
@@ -84,7 +85,14 @@ def join_by_foreign_key(
     result = None if name is None else f"{name}-result"
     key = left_table._key
     return create_table(
-        join.builder, f"{_OPERATOR_PREFIX}-OUTPUT", resolver, key, value, store, result
+        join.builder,
+        f"{_OPERATOR_PREFIX}-OUTPUT",
+        resolver,
+        key,
+        value,
+        store,
+        result,
+        traits=UNKNOWN_STEP,
     )
 
 
@@ -150,6 +158,7 @@ class _ForeignKeyJoin:
                 ),
             ),
             stores=view.require_readable_stores(),
+            traits=StepTraits(names_children=True),
         )
 
     def add_subscription_steps(
@@ -233,11 +242,17 @@ class _ForeignKeyJoin:
         parent: Node,
         operator: Operator,
         stores: list[str] | None = None,
+        traits: StepTraits = UNKNOWN_STEP,
     ) -> ProcessorNode:
         """Add a processor step with the name that Kafka Streams would give it."""
         name = None if self._name is None else f"{self._name}-{suffix}"
         return self.builder.add_step(
-            f"{_OPERATOR_PREFIX}-{kind}", parent, operator, name=name, stores=stores or []
+            f"{_OPERATOR_PREFIX}-{kind}",
+            parent,
+            operator,
+            name=name,
+            stores=stores or [],
+            traits=traits,
         )
 
     def _step_name(self, kind: str, suffix: str) -> str:

@@ -10,6 +10,7 @@ from streams.dsl.builder import require_serde
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, check_callable
 from streams.errors import TopologyError
 from streams.graph.nodes import Partitioner, RepartitionNode, SinkNode, TopicNameExtractor
+from streams.graph.step_traits import StepTraits
 from streams.operators.routing import forward_unchanged, split_records
 from streams.serdes import Serde
 
@@ -54,7 +55,7 @@ def merge_streams(
         tuple(s._node for s in streams),
         forward_unchanged,
         name=step,
-        forwards_unchanged=True,
+        traits=StepTraits(is_stateless=True, drops_records=False, forwards_unchanged=True),
         co_partitioned=co_partitioned,
     )
     return Stream(
@@ -105,13 +106,21 @@ def split_stream(
     choices = [(predicate, names[each]) for each, predicate in branches.items()]
     operator = split_records(choices, None if default is None else names[default])
     node = builder.add_step(
-        "KSTREAM-BRANCH", stream._node, operator, name=step, forwards_unchanged=True
+        "KSTREAM-BRANCH",
+        stream._node,
+        operator,
+        name=step,
+        traits=StepTraits(is_stateless=True, forwards_unchanged=True, names_children=True),
     )
     return {
         each: Stream(
             builder,
             builder.add_step(
-                "KSTREAM-BRANCHCHILD", node, forward_unchanged, name=child, forwards_unchanged=True
+                "KSTREAM-BRANCHCHILD",
+                node,
+                forward_unchanged,
+                name=child,
+                traits=StepTraits(is_stateless=True, forwards_unchanged=True),
             ),
             stream._key,
             stream._value,

@@ -23,6 +23,7 @@ from streams.dsl.stream_processing import StreamProcessing
 from streams.dsl.table import Table, create_table
 from streams.graph.materialized import Store
 from streams.graph.nodes import Node, Operator
+from streams.graph.step_traits import StepTraits
 from streams.operators.filter import filter_not_records, filter_records
 from streams.operators.flat_map import flat_map_pairs, flat_map_values
 from streams.operators.map import map_keys, map_pairs, map_values
@@ -34,6 +35,18 @@ K = TypeVar("K")
 V = TypeVar("V")
 K2 = TypeVar("K2")
 V2 = TypeVar("V2")
+
+_FILTER = StepTraits(is_stateless=True, forwards_unchanged=True)
+_FLAT_MAP = StepTraits(is_stateless=True)
+_MAP = StepTraits(is_stateless=True, drops_records=False)
+_MAP_VALUES = StepTraits(is_stateless=True, drops_records=False, keeps_latest=True)
+_PEEK = StepTraits(
+    is_stateless=True,
+    drops_records=False,
+    keeps_latest=True,
+    forwards_unchanged=True,
+    has_side_effects=True,
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -59,7 +72,7 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
     ) -> Stream[K, V]:
         """Keep the records for which `predicate(key, value)` is true."""
         return self._add_step_keeping_serdes(
-            "KSTREAM-FILTER", predicate, filter_records(predicate), name, key, value
+            "KSTREAM-FILTER", predicate, filter_records(predicate), name, _FILTER, key, value
         )
 
     def filter_not(
@@ -72,7 +85,7 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
     ) -> Stream[K, V]:
         """Drop the records for which `predicate(key, value)` is true."""
         return self._add_step_keeping_serdes(
-            "KSTREAM-FILTER", predicate, filter_not_records(predicate), name, key, value
+            "KSTREAM-FILTER", predicate, filter_not_records(predicate), name, _FILTER, key, value
         )
 
     def peek(
@@ -85,13 +98,20 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
     ) -> Stream[K, V]:
         """Call `action(key, value)` for each record and pass the record on."""
         return self._add_step_keeping_serdes(
-            "KSTREAM-PEEK", action, peek_records(action), name, key, value, needs_result=False
+            "KSTREAM-PEEK",
+            action,
+            peek_records(action),
+            name,
+            _PEEK,
+            key,
+            value,
+            needs_result=False,
         )
 
     def for_each(self, action: Callable[[K, V], object], *, name: str | None = None) -> None:
         """Call `action(key, value)` for each record, and end this branch."""
         self._add_step_keeping_serdes(
-            "KSTREAM-FOREACH", action, peek_records(action), name, needs_result=False
+            "KSTREAM-FOREACH", action, peek_records(action), name, _PEEK, needs_result=False
         )
 
     def map(
@@ -103,7 +123,7 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
         name: str | None = None,
     ) -> Stream[K2, V2]:
         """Replace each record by one with the key and value that `mapper(key, value)` returns."""
-        node = self._add_step("KSTREAM-MAP", mapper, map_pairs(mapper), name)
+        node = self._add_step("KSTREAM-MAP", mapper, map_pairs(mapper), name, _MAP)
         return Stream(self._builder, node, key, value, True)
 
     def flat_map(
@@ -116,7 +136,7 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
     ) -> Stream[K2, V2]:
         """Replace each record by any number of them: `mapper(key, value)` returns pairs."""
         node = self._add_step(
-            "KSTREAM-FLATMAP", mapper, flat_map_pairs(mapper), name, may_yield=True
+            "KSTREAM-FLATMAP", mapper, flat_map_pairs(mapper), name, _FLAT_MAP, may_yield=True
         )
         return Stream(self._builder, node, key, value, True)
 
@@ -133,7 +153,7 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
         The value's serde stays unless `value` is given.
         """
         node = self._add_step(
-            "KSTREAM-MAPVALUES", mapper, map_values(mapper), name, VALUE_ARGUMENTS
+            "KSTREAM-MAPVALUES", mapper, map_values(mapper), name, _MAP_VALUES, VALUE_ARGUMENTS
         )
         return Stream(self._builder, node, key or self._key, value or self._value, self._rekeyed)
 
@@ -154,6 +174,7 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
             mapper,
             flat_map_values(mapper),
             name,
+            _FLAT_MAP,
             VALUE_ARGUMENTS,
             may_yield=True,
         )
@@ -168,7 +189,7 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
         name: str | None = None,
     ) -> Stream[K2, V]:
         """Replace each record's key by `selector(key, value)`."""
-        node = self._add_step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name)
+        node = self._add_step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name, _MAP)
         return Stream(self._builder, node, key, value or self._value, True)
 
     def to_table(
@@ -189,7 +210,10 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
         step = builder.graph.choose_step_name("KSTREAM-TOTABLE", name)
         if self._rekeyed:
             parent = builder.add_repartition(parent, step, step, key_serde, value_serde)
-        return create_table(builder, "KSTREAM-TOTABLE", parent, key_serde, value_serde, store, step)
+        traits = StepTraits(takes_latest=True)
+        return create_table(
+            builder, "KSTREAM-TOTABLE", parent, key_serde, value_serde, store, step, traits
+        )
 
     def group_by(
         self,
@@ -204,7 +228,7 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
         All records of a key then come to one task, through a repartition topic. `name` names that
         topic, one for all aggregations of the group; else each aggregation's store does.
         """
-        node = self._add_step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name)
+        node = self._add_step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name, _MAP)
         return Grouped(self._builder, node, key, value or self._value, True, name)
 
     def group_by_key(
@@ -284,6 +308,7 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
             write,
             peek_records(lambda key, value: write(f"{prefix}{key}, {value}")),
             name,
+            _PEEK,
             argument_names=("line",),
             needs_result=False,
         )
@@ -310,6 +335,7 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
         function: object,
         operator: Operator,
         name: str | None,
+        traits: StepTraits,
         key: Serde[K] | None = None,
         value: Serde[V] | None = None,
         *,
@@ -322,9 +348,9 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
             function,
             operator,
             name,
+            traits,
             argument_names,
             needs_result=needs_result,
-            forwards_unchanged=True,
         )
         return Stream(self._builder, node, key or self._key, value or self._value, self._rekeyed)
 
@@ -334,17 +360,15 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
         function: object,
         operator: Operator,
         name: str | None,
+        traits: StepTraits,
         argument_names: Sequence[str] = KEY_VALUE_ARGUMENTS,
         *,
         needs_result: bool = True,
         may_yield: bool = False,
-        forwards_unchanged: bool = False,
     ) -> Node:
         """Check the user's function and add a step that applies it."""
         step = self._builder.graph.choose_step_name(kind, name)
         check_callable(
             step, function, argument_names, needs_result=needs_result, may_yield=may_yield
         )
-        return self._builder.add_step(
-            kind, self._node, operator, name=name, forwards_unchanged=forwards_unchanged
-        )
+        return self._builder.add_step(kind, self._node, operator, name=name, traits=traits)

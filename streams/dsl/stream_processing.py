@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from streams.dsl.processor_stores import declare_processor_stores
 from streams.graph.materialized import Store
 from streams.graph.nodes import Node, Operator
+from streams.graph.step_traits import StepTraits
 from streams.operators.process import ProcessorFactory, process_records, process_values
 from streams.processor.processor import Processor
 from streams.serdes import Serde
@@ -87,6 +88,7 @@ def _add_processor(
         create_operator(factory, used),
         name=step,
         stores=used,
+        traits=StepTraits(runs_processor=True),
         co_partitioned=co_partitioned,
     )
     return node

@@ -19,6 +19,7 @@ from streams.dsl.stream_stream_joins import (
 from streams.errors import TopologyError
 from streams.graph.materialized import Store
 from streams.graph.nodes import StoreKind, StoreSpec
+from streams.graph.step_traits import StepTraits
 from streams.operators.stream_table_join import (
     JoinGrace,
     KeyOf,
@@ -118,7 +119,7 @@ def join_with_table(
         operator,
         name=step,
         stores=stores,
-        joins_without_key=options.is_left,
+        traits=StepTraits(joins_without_key=options.is_left),
         has_stream_time=grace is not None,
     )
     return type(stream)(builder, node, key, options.value)
@@ -162,6 +163,10 @@ def join_with_global_table(
         table._view, join, is_left_join=options.is_left, key_of=options.key
     )
     node = builder.add_step(
-        kind, stream._node, operator, name=step, joins_without_key=options.is_left
+        kind,
+        stream._node,
+        operator,
+        name=step,
+        traits=StepTraits(joins_without_key=options.is_left, looks_into_global_table=True),
     )
     return type(stream)(builder, node, stream._key, options.value, stream._rekeyed)

@@ -19,6 +19,7 @@ from streams.errors import TopologyError
 from streams.graph.joined_view import JoinKind
 from streams.graph.materialized import Store
 from streams.graph.nodes import Binding, Node, Partitioner, StoreKind, StoreSpec
+from streams.graph.step_traits import StepTraits
 from streams.graph.views import DerivedView, SourceView, TableView
 from streams.operators.table_source import read_table_updates
 from streams.operators.table_values import (
@@ -253,7 +254,11 @@ class Table(DslBase, Generic[K, V]):
         from streams.dsl.stream import Stream  # imported here: it imports this module
 
         node = self._builder.add_step(
-            "KTABLE-TOSTREAM", self._node, forward_as_records, name=name, only_forwards=True
+            "KTABLE-TOSTREAM",
+            self._node,
+            forward_as_records,
+            name=name,
+            traits=StepTraits(only_forwards=True, keeps_latest=True),
         )
         return Stream(self._builder, node, self._key, self._value)
 
@@ -334,6 +339,7 @@ class Table(DslBase, Generic[K, V]):
             name=step,
             stores=[] if spec is None else [spec.name],
             emits_updates=True,
+            traits=StepTraits(computes_rows=True),
         )
         return Table(builder, node, self._key, value if spec is None else spec.value, view)
 
@@ -363,6 +369,7 @@ def create_table(
     value: Serde[Any] | None,
     store: str | Store | None,
     name: str | None,
+    traits: StepTraits,
 ) -> Table[Any, Any]:
     """Add a step that takes the records of `parent` as updates of a table, and return the table.
 
@@ -380,7 +387,9 @@ def create_table(
     def bind_operator(at: Binding) -> Any:
         return read_table_updates(bound[0])(at)
 
-    node = builder.add_step(kind, parent, bind_operator, name=step, emits_updates=True)
+    node = builder.add_step(
+        kind, parent, bind_operator, name=step, emits_updates=True, traits=traits
+    )
     view = SourceView(builder.graph, node, create_spec)
     bound.append(view)
     if store is not None:

@@ -12,6 +12,7 @@ from streams.errors import TopologyError
 from streams.graph.joined_view import JoinedView, JoinKind, ValueJoiner
 from streams.graph.materialized import Store
 from streams.graph.nodes import Node, Operator
+from streams.graph.step_traits import StepTraits
 from streams.operators.table_join import join_updates, merge_join_results, swap_joiner_arguments
 from streams.serdes import Serde
 
@@ -56,6 +57,7 @@ def join_tables(
             name=given,
             stores=other._view.require_readable_stores(),
             emits_updates=True,
+            traits=StepTraits(computes_rows=True, joins_tables=True),
         )
 
     needs_left, needs_right = kind.needs_left, kind.needs_right
@@ -71,6 +73,7 @@ def join_tables(
         name=step,
         stores=[] if spec is None else [spec.name],
         emits_updates=True,
+        traits=StepTraits(computes_rows=True),
     )
     graph.copartitioned.append((left._node, right._node))
     return Table(builder, merged, left._key, value if spec is None else spec.value, view)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from streams.common.names import check_step_name
 from streams.errors import StreamsError, TopologyError
+from streams.graph.step_traits import UNKNOWN_STEP, StepTraits
 from streams.serdes import Serde
 from streams.settings.exception_handlers import Stage
 
@@ -280,17 +281,14 @@ class ProcessorNode(Node):
 
     operator: Operator
     kind: str = ""
-    """Kafka Streams' name of the operation, as KSTREAM-FILTER, whatever the step's name."""
+    """Kafka Streams' name of the operation, as KSTREAM-FILTER, whatever the step's name: for people
+    and generated names, never to conclude from (`traits`)."""
     stores: Sequence[str] = ()
     """The names of its stores; a list until the topology is built (`Graph.attach_store`)."""
     emits_updates: bool = False
     """Whether it forwards updates of a table: its children take a ForwardUpdate each."""
-    forwards_unchanged: bool = False
-    """Whether every record that it forwards is one that it got."""
-    only_forwards: bool = False
-    """Whether it changes no value, keeps none and hands none to user code."""
-    joins_without_key: bool = False
-    """Whether it makes results of records without a key, as left and outer joins do."""
+    traits: StepTraits = UNKNOWN_STEP
+    """What it does to records, for who knows neither its kind nor its operator."""
     has_stream_time: bool = False
     """Whether it has a stream time of its own, which is committed with the offsets
     (`InternalProcessorContext.get_step_stream_time`)."""

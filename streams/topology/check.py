@@ -14,15 +14,6 @@ from streams.common.names import NAME_LENGTH_MAX, explain_illegal_name
 from streams.errors import TopologyError
 from streams.graph.nodes import Graph, Node, ProcessorNode, SinkNode, SourceNode
 
-_KINDS_THAT_DROP_NOTHING = {
-    "KSTREAM-KEY-SELECT",
-    "KSTREAM-MAP",
-    "KSTREAM-MAPVALUES",
-    "KSTREAM-MERGE",
-    "KSTREAM-PEEK",
-}
-"""The kinds of steps that forward a record for each record they get."""
-
 
 def check_topology(graph: Graph, changelog_topic_of: Callable[[str], str]) -> None:
     """Raise TopologyError, naming the step, if the graph is no valid topology.
@@ -146,6 +137,6 @@ def _find_unconditional_upstream(nodes: Iterable[Node]) -> list[Node]:
     """
     upstream = list(dict.fromkeys(nodes))
     for node in upstream:  # the list grows while it is walked
-        if isinstance(node, ProcessorNode) and node.kind in _KINDS_THAT_DROP_NOTHING:
+        if isinstance(node, ProcessorNode) and not node.traits.drops_records:
             upstream += [parent for parent in node.parents if parent not in upstream]
     return upstream

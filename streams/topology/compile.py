@@ -83,7 +83,7 @@ def _only_sinks_follow(node: Node, children: Mapping[Node, Sequence[Node]]) -> b
         isinstance(child, SinkNode)
         or (
             isinstance(child, ProcessorNode)
-            and child.only_forwards
+            and child.traits.only_forwards
             and _only_sinks_follow(child, children)
         )
         for child in children[node]

@@ -19,6 +19,7 @@ from streams.graph.nodes import (
     SourceNode,
     StoreSpec,
 )
+from streams.graph.step_traits import StepTraits
 from streams.operators.filter import drop_records_without_key
 from streams.settings.optimizations import (
     MERGE_REPARTITION_TOPICS,
@@ -145,7 +146,12 @@ def _expand_node(
     parents = node.parents
     if not node.keeps_null_keys and node.name not in steps_needing_null_keys:
         expanded.append(
-            ProcessorNode(name=f"{base}-filter", parents=parents, operator=drop_records_without_key)
+            ProcessorNode(
+                name=f"{base}-filter",
+                parents=parents,
+                operator=drop_records_without_key,
+                traits=StepTraits(is_stateless=True, forwards_unchanged=True),
+            )
         )
         parents = (expanded[-1],)
     expanded.append(

@@ -27,5 +27,5 @@ def _joins_without_key(node: Node) -> bool:
         case StreamJoinNode():
             return node.outer is not None
         case ProcessorNode():
-            return node.joins_without_key
+            return node.traits.joins_without_key
     return False

@@ -19,7 +19,7 @@ def reuse_source_topics(graph: Graph) -> Graph:
     """
     stores = dict(graph.stores)
     for node in graph.nodes:
-        if isinstance(node, ProcessorNode) and node.kind == "KTABLE-SOURCE":
+        if isinstance(node, ProcessorNode) and node.traits.reads_table_topic:
             (source,) = node.parents
             assert isinstance(source, SourceNode)
             for name in node.stores:
@@ -93,7 +93,7 @@ def _find_origin(repartition: RepartitionNode) -> tuple[Node, list[Node]]:
     path: list[Node] = [repartition]
     while True:
         (parent,) = path[0].parents
-        passes = isinstance(parent, ProcessorNode) and parent.forwards_unchanged
+        passes = isinstance(parent, ProcessorNode) and parent.traits.forwards_unchanged
         if not passes or len(parent.parents) != 1:
             return parent, path
         path.insert(0, parent)

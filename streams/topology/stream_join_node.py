@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streams.graph.nodes import Node, Operator, ProcessorNode
+from streams.graph.step_traits import UNKNOWN_STEP, StepTraits
 from streams.operators.lateness import OnLate
 from streams.operators.outer_join import OuterJoinOptions, outer_join_side
 from streams.operators.stream_join import (
@@ -128,7 +129,12 @@ def expand_stream_join(node: StreamJoinNode) -> list[Node]:
         names.other_join, kind, (other_windowed,), other_side, this, *shared, rule=rule
     )
     merge = _create_step(
-        names.merge, "KSTREAM-MERGE", (this_join, other_join), forward_joined, rule=rule
+        names.merge,
+        "KSTREAM-MERGE",
+        (this_join, other_join),
+        forward_joined,
+        rule=rule,
+        traits=StepTraits(is_stateless=True, drops_records=False),
     )
     return [this_windowed, other_windowed, this_join, other_join, merge]
 
@@ -150,8 +156,15 @@ def _create_step(
     operator: Operator,
     *stores: str,
     rule: StreamJoinRule | None = None,
+    traits: StepTraits = UNKNOWN_STEP,
 ) -> Node:
     """Return a processor node with its stores."""
     return ProcessorNode(
-        name=name, kind=kind, parents=parents, operator=operator, stores=stores, rule=rule
+        name=name,
+        kind=kind,
+        parents=parents,
+        operator=operator,
+        stores=stores,
+        rule=rule,
+        traits=traits,
     )

@@ -122,7 +122,7 @@ def list_tables(topology: Topology) -> dict[str, list[str]]:
     stores: dict[str, list[str]] = {}
     for subtopology in topology.subtopologies:
         for node in subtopology.nodes:
-            if isinstance(node, ProcessorNode) and node.kind == "KTABLE-SOURCE":
+            if isinstance(node, ProcessorNode) and node.traits.reads_table_topic:
                 for parent in node.parents:
                     if isinstance(parent, SourceNode) and node.stores:
                         stores.setdefault(parent.topic, []).extend(node.stores)

@@ -163,7 +163,7 @@ def _find_written_table(sink: SinkNode) -> ProcessorNode | None:
         (node,) = node.parents
         if not isinstance(node, ProcessorNode):
             return None
-        if not node.only_forwards:
+        if not node.traits.only_forwards:
             return node if node.emits_updates and len(node.stores) == 1 else None
     return None
 

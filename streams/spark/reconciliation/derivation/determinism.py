@@ -19,31 +19,6 @@ from streams.graph.nodes import Node, ProcessorNode, SinkNode, SourceNode, Store
 from streams.topology.build import Subtopology
 from streams.topology.rules import AggregationRule, StreamJoinRule, SuppressionRule
 
-_STATELESS_KINDS = {
-    f"KSTREAM-{kind}"
-    for kind in (
-        "BRANCH",
-        "BRANCHCHILD",
-        "FILTER",
-        "FLATMAP",
-        "FLATMAPVALUES",
-        "KEY-SELECT",
-        "MAP",
-        "MAPVALUES",
-        "MERGE",
-        "PEEK",
-    )
-}
-_KEY_PRESERVING = {"KSTREAM-MAPVALUES", "KSTREAM-PEEK", "KTABLE-TOSTREAM"}
-"""Each result has the key of its record, and there is one for every record."""
-_TABLE_ROW_STEPS = {"KTABLE-FILTER", "KTABLE-MAPVALUES", "KTABLE-JOINTHIS", "KTABLE-JOINOTHER"}
-_TABLE_LOOKUPS = {"KSTREAM-JOIN", "KSTREAM-LEFTJOIN"}
-_TABLES = {"KTABLE-SOURCE", "KSTREAM-TOTABLE"}
-_MERGED_TABLES = {"KTABLE-MERGE", ""}
-SIDE_EFFECT_KINDS = {"KSTREAM-FOREACH", "KSTREAM-PRINTER"}
-"""Ends of branches that are for what they do beside: they are not done again."""
-
-
 COMPACTED_REASON = (
     "is compacted (cleanup.policy) and read as a stream: which of its records were there is not "
     "known any more, so nothing follows from it"
@@ -82,8 +57,7 @@ def is_stateless(node: Node, known_nodes: Collection[Node] = ()) -> bool:
     if isinstance(node, SourceNode) or node in known_nodes:
         return True
     if isinstance(node, ProcessorNode):
-        plain = node.kind in _STATELESS_KINDS or (node.kind == "" and not node.emits_updates)
-        if not plain or node.stores:
+        if not node.traits.is_stateless:
             return False
     elif not isinstance(node, SinkNode):
         return False
@@ -94,7 +68,7 @@ def reads_every_record(subtopology: Subtopology, topic: str) -> bool:
     """Return whether some step reads all records of a source topic, not the last of each key."""
     source = subtopology.sources[topic]
     readers = [node for node in subtopology.nodes if source in node.parents]
-    return any(not isinstance(n, ProcessorNode) or n.kind not in _TABLES for n in readers)
+    return any(not isinstance(n, ProcessorNode) or not n.traits.takes_latest for n in readers)
 
 
 def find_ancestors(node: Node, stop_nodes: Collection[Node] = ()) -> set[Node]:
@@ -123,11 +97,6 @@ def emits_closed_windows(node: Node) -> bool:
     if isinstance(rule, AggregationRule):
         return rule.on_close
     return isinstance(rule, SuppressionRule) and rule.final_only
-
-
-def looks_into_global_table(node: ProcessorNode) -> bool:
-    """Return whether a step joins records with a global table."""
-    return node.kind in _TABLE_LOOKUPS and not node.stores and node.rule is None
 
 
 def explain_not_compared(spec: StoreSpec) -> str | None:
@@ -217,22 +186,17 @@ class DeterminismAnalysis:
             if node.topic in self._compacted:
                 return StepDeterminism(Determinism.UNKNOWN, node.topic, f"it {COMPACTED_REASON}")
             return _EACH
-        if isinstance(node, ProcessorNode) and node.kind in _TABLES:
+        if isinstance(node, ProcessorNode) and node.traits.takes_latest:
             sources = [each for each in node.parents if isinstance(each, SourceNode)]
             if any(each.topic in self._compacted for each in sources):
                 return _LAST
         incoming = min((self._known[p] for p in node.parents), key=lambda flow: flow.determinism)
         if incoming.determinism is Determinism.UNKNOWN or not isinstance(node, ProcessorNode):
             return incoming
-        is_stateless_kind = node.kind in _STATELESS_KINDS or (
-            node.kind == "" and not node.emits_updates
-        )
         is_each_determined = incoming.determinism is Determinism.EACH
-        if node.kind in SIDE_EFFECT_KINDS | _KEY_PRESERVING or (
-            is_each_determined and is_stateless_kind
-        ):
+        if node.traits.keeps_latest or (is_each_determined and node.traits.is_stateless):
             return incoming
-        if node.kind in _TABLE_ROW_STEPS or (node.kind in _MERGED_TABLES and node.emits_updates):
+        if node.traits.computes_rows:
             return self._determine_table_updates(node, incoming)
         if (by_rule := _determine_by_rule(node)) is not None:
             return by_rule
@@ -241,13 +205,13 @@ class DeterminismAnalysis:
             return StepDeterminism(Determinism.UNKNOWN, node.name, why)
         if lost := self._explain_lost_order(node):
             return StepDeterminism(Determinism.UNKNOWN, node.name, lost)
-        if node.kind in _TABLES or node.emits_updates:
+        if node.traits.takes_latest or node.emits_updates:
             return self._determine_table_updates(node, incoming)
         return _EACH
 
     def _explain_lost_order(self, node: ProcessorNode) -> str | None:
         """Explain why a stateful step gets records in an unknown order, or return None if not."""
-        if looks_into_global_table(node):
+        if node.traits.looks_into_global_table:
             return "what it finds in a global table depends on when it looks there"
         topics = self._find_topics_in_store(node)
         if lost := topics & self._shuffled:
@@ -266,9 +230,8 @@ class DeterminismAnalysis:
         self, node: ProcessorNode, incoming: StepDeterminism
     ) -> StepDeterminism:
         """Return LAST if a table's updates are cached or joined, otherwise `incoming`."""
-        joins = node.kind.startswith("KTABLE-JOIN")
         caches = any(self._specs[name].caching for name in node.stores)
-        if joins or (
+        if node.traits.joins_tables or (
             caches and not (isinstance(node.rule, AggregationRule) and node.rule.on_close)
         ):
             return _LAST
@@ -281,6 +244,6 @@ class DeterminismAnalysis:
             for other in self._nodes
             if isinstance(other, ProcessorNode) and set(other.stores) & set(node.stores)
         ]
-        if node.kind in _TABLES:
+        if node.traits.takes_latest:
             store_users = []  # other steps only read this table's store
         return find_source_topics([node, *store_users])

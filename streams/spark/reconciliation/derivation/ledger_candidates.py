@@ -26,7 +26,6 @@ from streams.spark.reconciliation.derivation.determinism import (
     DeterminismAnalysis,
     StepDeterminism,
     find_ancestors,
-    looks_into_global_table,
 )
 from streams.spark.reconciliation.derivation.executors import pickle_for_executors
 from streams.spark.reconciliation.derivation.ledger_order import (
@@ -40,8 +39,6 @@ from streams.spark.session import to_user_error
 from streams.topology.build import Subtopology, Topology
 from streams.topology.rules import StreamJoinRule
 
-_RESOLVER = "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR"
-"""The kind of a foreign-key join's last step, which asks for its children by their names."""
 KeepFrame = Callable[[DataFrame], DataFrame]
 
 
@@ -207,7 +204,9 @@ class LedgerReplay:
                 child
                 for child in self._subtopology.nodes
                 for parent in child.parents
-                if parent in upstream and getattr(parent, "kind", "") == _RESOLVER
+                if parent in upstream
+                and isinstance(parent, ProcessorNode)
+                and parent.traits.names_children
             }
             if writers | named <= upstream:
                 return extract_steps(self._subtopology, targets)
@@ -223,7 +222,7 @@ def _is_beyond_ledger(node: ProcessorNode) -> bool:
     """Return whether a step depends on what no transaction has: a global table, the wall clock."""
     rule = node.rule
     waits = isinstance(rule, StreamJoinRule) and rule.emit_interval_ms is not None
-    return waits or looks_into_global_table(node)
+    return waits or node.traits.looks_into_global_table
 
 
 def _add_reason(flow: StepDeterminism, reason: str) -> StepDeterminism:

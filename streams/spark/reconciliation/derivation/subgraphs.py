@@ -15,10 +15,13 @@ from streams.graph.nodes import (
     SinkNode,
     SourceNode,
 )
+from streams.graph.step_traits import MERGED_TABLES, StepTraits
 from streams.operators.routing import forward_unchanged
 from streams.serdes import Serde
-from streams.spark.reconciliation.derivation.determinism import SIDE_EFFECT_KINDS, find_ancestors
+from streams.spark.reconciliation.derivation.determinism import find_ancestors
 from streams.topology.build import Subtopology
+
+_FORWARDS_UNCHANGED = StepTraits(is_stateless=True, forwards_unchanged=True)
 
 
 def extract_steps(
@@ -36,24 +39,25 @@ def extract_steps(
     """
     operators_by_node, known_sources = operators_by_node or {}, known_sources or {}
     needed = set().union(*(find_ancestors(target, known_sources) for target in targets))
-    for node in subtopology.nodes:  # a branch names all the streams that it splits into
-        if any(
-            p.kind == "KSTREAM-BRANCH" and p in needed for p in _select_processors(node.parents)
-        ):
-            needed.add(node)
+    for node in subtopology.nodes:  # as a branch names all the streams that it splits into
+        if any(p.traits.names_children and p in needed for p in _select_processors(node.parents)):
+            needed |= find_ancestors(node, known_sources)
     needed |= _find_store_writers(subtopology, needed, operators_by_node)
     copies: dict[Node, Node] = {}
     nodes: list[Node] = []
     for node in subtopology.nodes:
-        has_only_side_effects = isinstance(node, ProcessorNode) and node.kind in SIDE_EFFECT_KINDS
-        if node not in needed or has_only_side_effects:
+        if node not in needed:
             continue
         if node in known_sources:
             sources = tuple(known_sources[node])
             updates = isinstance(node, ProcessorNode) and node.emits_updates
             operator = _forward_table_rows if updates else forward_unchanged
             copies[node] = ProcessorNode(
-                name=node.name, parents=sources, operator=operator, emits_updates=updates
+                name=node.name,
+                parents=sources,
+                operator=operator,
+                emits_updates=updates,
+                traits=MERGED_TABLES if updates else _FORWARDS_UNCHANGED,
             )
             nodes += [*sources, copies[node]]
             continue
@@ -77,7 +81,7 @@ def _find_store_writers(
     others = (
         node
         for node in _select_processors(subtopology.nodes)
-        if node.kind == "KSTREAM-PROCESSOR" and used & set(node.stores)
+        if node.traits.runs_processor and used & set(node.stores)
     )
     return set().union(*map(find_ancestors, others))
 
@@ -88,8 +92,13 @@ def _copy_node(
     """Copy a step onto its parents' copies, with a new operator if given; a peek does nothing."""
     parents = tuple(copies[parent] for parent in node.parents)
     if node in operators_by_node:
-        return ProcessorNode(name=node.name, parents=parents, operator=operators_by_node[node])
-    if isinstance(node, ProcessorNode) and node.kind == "KSTREAM-PEEK":
+        return ProcessorNode(
+            name=node.name,
+            parents=parents,
+            operator=operators_by_node[node],
+            traits=StepTraits(is_stateless=True),
+        )
+    if isinstance(node, ProcessorNode) and node.traits.has_side_effects:
         return replace(node, parents=parents, operator=forward_unchanged)
     return replace(node, parents=parents)
 
