@@ -158,7 +158,7 @@ class StateDirectory:
             return slot
 
     def replace_ids(self, slot: ProcessSlot, known_id: UUID, create_id: Callable[[], UUID]) -> UUID:
-        """Give a slot that this process holds another UUID, and return the directory's.
+        """Replace the UUID of a slot, and if needed of the directory; return the directory's UUID.
 
         The directory gets another one, too, unless a worker in another slot has replaced `known_id`
         before. Raises StateError if they can't be written.

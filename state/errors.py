@@ -40,7 +40,7 @@ class EarlierWriteRefused(StoreSerdeError):
 
 
 def describe_refusal(error: Exception) -> str:
-    """Return what a serde's error says, in other words where they are those of a method of str."""
+    """Return the message of a serde's error, with a hint where it was given no str."""
     text = read_text(error)
     if found := _NOT_TEXT.fullmatch(text):
         return (

@@ -99,7 +99,7 @@ _invocation: ContextVar[Invocation] = ContextVar("invocation", default=_NOTHING)
 
 @contextmanager
 def hold_invocation(**known: Any) -> Iterator[None]:
-    """Note what is known, with what was before, until the block ends."""
+    """Add facts to the current Invocation, such as the App's name, until the block ends."""
     token = _invocation.set(replace(_invocation.get(), **known))
     try:
         yield
@@ -108,7 +108,7 @@ def hold_invocation(**known: Any) -> Iterator[None]:
 
 
 def note_invocation(**known: Any) -> None:
-    """Note what has become known, until the surrounding `hold_invocation` ends.
+    """Add facts to the current Invocation until the surrounding `hold_invocation` ends.
 
     Without one, as in a test that calls a function alone, nothing is noted.
     """
@@ -117,7 +117,7 @@ def note_invocation(**known: Any) -> None:
 
 
 def current_invocation() -> Invocation:
-    """Return what is known of the program that speaks."""
+    """Return how this program was called, by which messages offer commands that can be pasted."""
     return _invocation.get()
 
 
@@ -177,7 +177,7 @@ def find_program() -> str:
 
 
 def _name_application(known: Invocation, command: str) -> str:
-    """Return what names the App for a command."""
+    """Return a command's argument that names the App: a reference, an id, or a placeholder."""
     if known.application:
         return known.application
     return known.application_id if known.application_id and command in _OF_ID else UNKNOWN_APP

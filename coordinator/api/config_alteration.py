@@ -36,7 +36,7 @@ class AlterableResource(Protocol):
 
     @property
     def configs(self) -> Configs:
-        """Return what is set for the resource now."""
+        """Return the settings that the resource overrides now."""
         ...
 
     def setting_type(self, key: str) -> ConfigType | None:

@@ -27,7 +27,7 @@ RETRY_MS = 1_000
 
 
 class DeletedTopicCleanup:
-    """Deletes the offsets of deleted topics, and calls back whoever waits for it."""
+    """Deletes the offsets of deleted topics, and calls the callbacks that wait for that."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class DeletedTopicCleanup:
             self._retry_timer.cancel()
 
     def _finish_sweeps(self, outcome: Exception | None) -> None:
-        """Schedule the retry of refused topics, and call back whoever waits with the outcome."""
+        """Schedule the retry of refused topics, and call the waiting callbacks with the outcome."""
         self._is_running = False
         if self._retry_timer is None and self._offsets.has_refused_topics():
             self._retry_timer = self._scheduler.call_later(RETRY_MS, self._retry_refused_topics)

@@ -143,7 +143,7 @@ class LogFlusher:
     # Directories
 
     def mark_directory_changed(self) -> None:
-        """Note that the directory has a new name in it, which is to be flushed."""
+        """Mark the directory as changed, so that it is flushed with the next files."""
         self._are_directories_flushed = False
 
     def flush_directories(self) -> None:

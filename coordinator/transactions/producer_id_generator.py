@@ -33,7 +33,7 @@ class ProducerIdGenerator:
         self._ids.skip_ids_up_to(max(transaction.producer_id, transaction.next_producer_id))
 
     def mark_loaded(self, shard: TransactionShard) -> None:
-        """Note that a shard has been read: the ids of its transactions were skipped."""
+        """Note that a shard is loaded, whose transactions' producer ids are not given out again."""
         self._unread.discard(shard)
 
     def generate_producer_id(self) -> int:

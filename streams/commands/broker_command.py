@@ -109,7 +109,7 @@ def _resolve_state_dir(state_dir: Path | None) -> Path:
 
 
 def _describe_broker(found: EmbeddedBrokerStatus) -> str:
-    """Return the sentence that says where a broker runs, and for whom."""
+    """Format the sentence that says where a broker runs and for which state directory."""
     where = "at an address that is not known"
     if found.address is not None:
         where = f"at {found.address}, process {found.process_id}"

@@ -119,7 +119,7 @@ class Deliveries:
         return f" (a broker refuses a batch for one record, {first} to {last})"
 
     def explain_progress(self) -> str:
-        """Return what was written up to the first record that was not, and how to go on."""
+        """Explain how many records were written before the first failed one, and how to go on."""
         count = min(self.failures, default=self.sent_count)
         later_count = self.sent_count - count - len(self.failures)
         unknown_count = sum(map(_may_be_written, self.failures.values()))

@@ -86,7 +86,7 @@ def find_serde(name: str, option: str, topic: str, field: Field) -> NamedSerde:
 
 
 def from_serde(serde: Serde[Any]) -> NamedSerde:
-    """Return what reads the bytes of an application's own serde."""
+    """Wrap an application's serde so that commands can print what it reads."""
     return _from_application(serde)
 
 
@@ -104,7 +104,7 @@ def split_windowed(name: str) -> tuple[str, int | None] | None:
 
 
 def _wrap_windowed(inner: NamedSerde, size: str | None) -> NamedSerde:
-    """Return what reads keys in windows of `size` ms, if that is given; `inner` reads the key."""
+    """Wrap a serde of keys to read windowed keys; `size` is that of the windows in ms, if known."""
     key: Serde[Any] = serdes.of(inner.parse, inner.show)
     if size is not None:
         return _read_only(serdes.windowed(key, int(size)), f"windowed({inner.name}, {size})")

@@ -369,7 +369,7 @@ class Restoration:
         return bool(starts) and partition.number >= min(starts)
 
     def _list_known(self, task: TaskInputs) -> Sequence[OffsetMetadata]:
-        """Return what the committed offsets of a task say that the application committed."""
+        """Decode the metadata of a task's committed offsets that the application itself wrote."""
         held = [self._committed[p] for p in task.partitions if p in self._committed]
         return [decode_metadata(h.metadata) for h in held if has_positions(h.metadata)]
 

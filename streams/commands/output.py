@@ -175,7 +175,7 @@ def decode_bytes(data: bytes) -> str:
 
 
 def to_json_value(value: Any) -> Any:
-    """Return what stands in JSON for a value that JSON does not have."""
+    """Return the substitute that `--json` prints for a value that JSON does not have."""
     if isinstance(value, bytes):
         return decode_bytes(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -120,7 +120,7 @@ def _review_task(
     refusals: dict[str, str],
     losses: dict[str, str],
 ) -> None:
-    """Add what a start that has nothing of a task's stores would make of their changelogs."""
+    """Add the refusals and losses of a start that has to restore all stores of a task."""
     specs = {spec.name: spec for spec in task.subtopology.stores}
     logged = {
         name: LoggedStore(

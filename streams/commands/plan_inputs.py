@@ -36,7 +36,7 @@ def review_inputs(
     dead_letter_topics: Iterable[str] = (),
     bootstrap_servers: str | None = None,
 ) -> InputReview:
-    """Return what a start makes of the topics of an application, whose `counts` are known.
+    """Check an application's input topics and their partition counts as its start would.
 
     `bootstrap_servers` are the brokers that have told the counts; without them nothing is said of
     topics that are not among these. Counts are compared once those of all inputs are known.

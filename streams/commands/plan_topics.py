@@ -142,7 +142,7 @@ def review_internal_topics(
     bootstrap_servers: str,
     existing_topics: Collection[str],
 ) -> list[TopicReview]:
-    """Return what a start of an application does with each of its internal topics, the worst first.
+    """Describe what a start would do with each internal topic, the worst first.
 
     Nothing is altered. `bootstrap_servers` are the addresses in the commands.
     """

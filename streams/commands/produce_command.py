@@ -213,7 +213,7 @@ def _parse_fields(
     partition: int | None,
     timestamp: str | None,
 ) -> dict[str, Any]:
-    """Return what all records have, as arguments of the producer. Raises ConfigError."""
+    """Parse the options for all records to arguments of the producer. Raises ConfigError."""
     from streams.commands.record_encoding import parse_record_time
     from streams.commands.typed_headers import parse_header_options
 

@@ -72,7 +72,7 @@ class RecordEncoder:
 
 
 def _split_line(line: InputLine, text: str, separator: str, parts: str) -> tuple[str, str]:
-    """Return what is before and after a separator. Raises ConfigError naming the line."""
+    """Split a line at its separator into key and value. Raises ConfigError naming the line."""
     before, found, after = text.partition(separator)
     if not found:
         raise ConfigError(f"{line.place}: {text!r:.200} has no {separator!r} between {parts}")

@@ -219,7 +219,7 @@ def _plan_reset(
     state_path: Path,
     internal: list[str],
 ) -> ResetPlan:
-    """Find what is to be changed; `internal` are the topics to delete."""
+    """Plan a reset: the offsets to commit and the topics to delete (`internal`)."""
     counts = clients.partition_counts
     committed = _fetch_committed(clients, application_id)
     if app is None:

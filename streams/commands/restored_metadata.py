@@ -83,7 +83,7 @@ class RestoredTask:
         return chosen
 
     def _find_expiry_entries(self) -> dict[str, int]:
-        """Return what has expired of the changelogs, by the latest of the committed offsets."""
+        """Return the entries about expired changelog records from the latest committed offset."""
         entries: dict[str, int] = {}
         for store in self.positions:
             names = name_expiry_entries(store)

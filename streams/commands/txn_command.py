@@ -281,7 +281,7 @@ def _describe_all(
 
 
 class _Owners(NamedTuple):
-    """Holds who has the open transactions of a cluster, as far as this user can see."""
+    """Holds the owners of a cluster's open transactions, as far as this user may see them."""
 
     by_producer: dict[int, str]
     """The transactional id of each producer that a coordinator has a transaction of."""

@@ -21,7 +21,7 @@ _LIST_HELP = (
 
 
 def parse_header_options(pairs: Iterable[str] | None, json_list: str | None) -> list[Header]:
-    """Return the headers of `--header`, as often as it was given, or those of `--headers`.
+    """Parse the headers that the options `--header` (repeated) or `--headers` (a list) give.
 
     Raises ConfigError for what is no header, and where both options are given.
     """
@@ -35,7 +35,7 @@ def parse_header_options(pairs: Iterable[str] | None, json_list: str | None) -> 
 
 
 def _parse_pair(pair: str) -> Header:
-    """Return the header of NAME=VALUE, of which both may be empty. Raises ConfigError."""
+    """Parse a header from `NAME=VALUE`; both may be empty. Raises ConfigError."""
     name, equals, value = pair.partition("=")
     if not equals:
         raise ConfigError(
@@ -71,7 +71,7 @@ def _parse_listed(listed: Any) -> Header:
 
 
 def _check_name(name: str, source: str) -> str:
-    """Return a header's name. Raises ConfigError for one that would be written as another one."""
+    """Return a header's name. Raises ConfigError if it can't be written unchanged."""
     try:
         check_header_name(name)
     except ValueError as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 
 class RepairedMessage:
-    """Presents a message with headers in the place of its own.
+    """Presents a Kafka message with its headers replaced by repaired ones.
 
     `lost_names` is how many names are U+FFFD alone, because nothing of them is known.
     """
@@ -37,7 +37,7 @@ class RepairedMessage:
 
 
 def check_header_name(name: object) -> None:
-    """Raise an error for a header's name that would be written as another one.
+    """Raise an error for a header's name that can't be written unchanged.
 
     Raises: TypeError for a name that is no str, ValueError for one with a lone surrogate or a NUL.
     """

@@ -45,7 +45,7 @@ class CurrentSecurity:
             self._usable_from_version = self.version
 
     def note_client_error(self) -> None:
-        """Note that a client can't use its connection, for whatever reason."""
+        """Note that a client failed to connect, so that the credentials are checked."""
         self.is_in_doubt = True
 
     def note_refusal(self, reason: str) -> None:

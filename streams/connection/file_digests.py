@@ -60,7 +60,7 @@ class FileDigests:
         return {name: known.digest for name, known in self._known.items()}
 
     def _digest_changed(self, paths: list[Path], known: _KnownDigest | None) -> _KnownDigest:
-        """Return what is known of files, which are read unless they are surely the same."""
+        """Return the digests of files, which are read again unless they are surely the same."""
         # Before they are read: what changes meanwhile has another signature at the next call.
         signature = _sign_paths(paths)
         now_s = self._monotonic_s()
@@ -94,7 +94,7 @@ def _list_files(path: Path) -> list[Path]:
 
 
 def _sign_paths(paths: list[Path]) -> _Signature:
-    """Return what changes with each change of the files; a file that isn't there has no part."""
+    """Return paths, times, sizes and inodes of the files that exist, to notice when one changes."""
     found = []
     for path in paths:
         try:

@@ -192,7 +192,7 @@ def override_connection(
 
 
 def _remove_form(name: str) -> str:
-    """Return what a setting is about, be it given as a value, as text, or as a file."""
+    """Return the name of a setting without the suffix for a file, a location or PEM text."""
     name = _ALIASES.get(name, name)
     for suffix in (FILE_SUFFIX, LOCATION_SUFFIX, ".pem"):
         name = name.removesuffix(suffix)

@@ -56,7 +56,7 @@ def explain_arguments(aggregation: F) -> F:
 def _find_hint(
     method: str, signature: inspect.Signature, args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> str:
-    """Return what to write instead of arguments that don't fit; empty if nothing is known."""
+    """Suggest how to write arguments that don't fit; empty if nothing is known."""
     names = list(signature.parameters)
     for name in keywords:
         if name in names:

@@ -35,7 +35,7 @@ _RECONNECT_S = 10.0
 
 
 def create_overdue_check(host: Host) -> IsOverdue:
-    """Create an `IsOverdue` that knows of no outages."""
+    """Create an `IsOverdue` that counts all time since the start, outages included."""
     return lambda since_s, limit_s: host.monotonic_s() - since_s > limit_s
 
 
@@ -83,11 +83,11 @@ class BrokerOutage:
         return 0.0 if since_s is None else self._host.monotonic_s() - since_s
 
     def describe(self) -> str:
-        """Return that no broker answers, and since when, for a person."""
+        """Format the sentence that no broker answers, for how many seconds, and why."""
         return f"no broker answers at {self._servers}, for {self.measure_s():.0f} s: {self.reason}"
 
     def describe_cause(self) -> str:
-        """Return that no broker answers, for what is told later too: without the seconds so far."""
+        """Format the sentence that no broker answers, and why, without the duration so far."""
         return f"no broker answers at {self._servers}: {self.reason}"
 
     def open_connection(self, address: tuple[str, int] | None) -> BrokerConnection:
@@ -113,7 +113,7 @@ class BrokerOutage:
         return False
 
     def ask_if_due(self) -> None:
-        """Ask for the end of the outage, unless somebody has asked within the last second."""
+        """Ask a broker whether the outage is over, at most once a second."""
         if self._host.monotonic_s() >= self._ask_at_s:
             self.ask_broker()
 

@@ -158,7 +158,7 @@ class ClassicProtocolMember(GroupMember):
         return self._current if join is None else join.progress.membership
 
     def mark_progress(self) -> None:
-        """Note that the stream thread is not stuck.
+        """Record that the stream thread is alive, so that its heartbeats go on.
 
         Where this is not called for the rebalance time-out (`max_poll_interval_ms`), heartbeats end
         and the member leaves: others get its tasks, and it reads the signal LOST when it goes on.

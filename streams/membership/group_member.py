@@ -65,12 +65,12 @@ class GroupMember(Protocol):
 
     @abstractmethod
     def mark_progress(self) -> None:
-        """Note that the stream thread is not stuck."""
+        """Record that the stream thread is alive, so that its heartbeats go on."""
         ...
 
     @abstractmethod
     def read_signal(self) -> MembershipSignal:
-        """Return what the stream thread must do about its membership.
+        """Return the signal for the stream thread: join again, revoke tasks, or nothing.
 
         Raises: StreamsError for what no later heartbeat would change.
         """

@@ -77,7 +77,7 @@ class HeartbeatThread:
             self._thread.join()
 
     def read_signal(self) -> MembershipSignal:
-        """Return what heartbeats have signalled for the current membership.
+        """Return the last signal that heartbeats of the current membership were answered with.
 
         Raises: the error that has ended the heartbeats, such as AuthenticationError.
         """
@@ -91,7 +91,7 @@ class HeartbeatThread:
         return signalled[1]
 
     def mark_progress(self) -> None:
-        """Note that the stream thread is not stuck."""
+        """Record that the stream thread is alive, so that its heartbeats go on."""
         self._progressed_at_s = self._host.monotonic_s()
 
     def _run_thread(self) -> None:

@@ -105,7 +105,7 @@ class WorkerCollector:
         yield from by_name.values()
 
     def _describe_threads(self, health: Health) -> Iterator[Metric]:
-        """Yield what the stream threads are doing."""
+        """Yield the metrics of the states and activities of the stream threads."""
         threads = health.threads
         yield _gauge(
             "millrace_thread_stuck",
@@ -135,7 +135,7 @@ class WorkerCollector:
         )
 
     def _describe_processing(self) -> Iterator[Metric]:
-        """Yield what was processed, how long that took, and how far behind it is."""
+        """Yield the metrics of processed records, processing time, lag and latency."""
         from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
         records = CounterMetricFamily(
@@ -173,7 +173,7 @@ class WorkerCollector:
         )
 
     def _describe_stores(self) -> Iterator[Metric]:
-        """Yield how large the stores of the active tasks are."""
+        """Yield the metrics of the sizes of active tasks' stores."""
         sizes = list(self._measure_stores())
         yield _gauge(
             "millrace_store_entries",
@@ -190,7 +190,7 @@ class WorkerCollector:
 
 
 def _describe_restores(health: Health) -> Iterator[Metric]:
-    """Yield how far the stores are that are restored, or follow as standbys."""
+    """Yield the metrics of the progress of restores and standbys."""
     labels = ("thread", "task", "store")
     restoring = [
         ((thread.name, each.task, each.store), each)

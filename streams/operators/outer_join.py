@@ -45,7 +45,7 @@ class OuterJoinOptions:
 
 
 class UnmatchedRecords:
-    """Keeps a task's records that have no match so far, of both sides of one join."""
+    """Keeps the records of both sides of a join that have not been joined yet."""
 
     def __init__(
         self, join: OuterJoinOptions, context: InternalProcessorContext, stream_time_ms: int
@@ -68,7 +68,7 @@ class UnmatchedRecords:
         after that; None: the store was empty."""
 
     def add_record(self, is_left: bool, key: Any, value: Any, timestamp_ms: int) -> None:
-        """Store a record that has no match so far."""
+        """Store a record that has not been joined with another one yet."""
         entry = self.store.entry_for_update(TimestampedKeyAndJoinSide(timestamp_ms, is_left, key))
         mine = LeftOrRightValue(is_left, value)
         waiting = entry.value

@@ -172,7 +172,7 @@ def broker_directory(state_dir: Path) -> Path:
 
 
 def read_announcement(directory: Path, *, warns: bool = True) -> Announcement | None:
-    """Return what the file `process` says; None where it is none of this directory's broker.
+    """Read the file `process` of a broker; None unless it is of this directory's broker.
 
     One without `process.data` beside it is of an earlier release; an empty one is of a power cut.
     """
@@ -235,7 +235,7 @@ def _wait_for_answer(
 
 
 def _explain_lost_address(directory: Path) -> str:
-    """Return the message for a broker that lives at an address which nobody knows."""
+    """Format the message for a broker process that runs, but whose address is not known."""
     data = directory / "data"
     return (
         f"an embedded broker has {str(data)!r} open, and its address is not known: "

@@ -66,7 +66,7 @@ class OwnBroker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Stop the broker if this run has started it, and neither it nor another one uses it."""
+        """Stop the broker if this run has started it, and no worker nor other run uses it."""
         if self._lock is None:
             return
         try:
@@ -78,7 +78,7 @@ class OwnBroker:
             self._lock = None
 
     def note_use(self) -> None:
-        """Note that the broker is not only this run's own, or that a worker has started."""
+        """Note that a worker or another run uses the broker, which is then left running."""
         if self._use >= 0:
             os.pwrite(self._use, b"1", 0)
 

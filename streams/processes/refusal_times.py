@@ -43,5 +43,5 @@ class RefusalTimes:
         return now_s - row.first_s
 
     def forget_refusal(self, address: Address) -> None:
-        """Note that a broker has let in."""
+        """Forget the refusal of a broker, since it has accepted a connection."""
         self._rows.pop(address, None)

@@ -225,7 +225,7 @@ class RunningApp:
         return [task for thread in self._threads for task in thread.current_tasks()]
 
     def _list_assignments(self) -> list[ThreadAssignment]:
-        """Return what the group has assigned to each thread of this worker."""
+        """Return the assignment of each thread of this worker."""
         return [(thread.name, thread.loop.assignment) for thread in self._threads]
 
     def _fetch_partition_counts(self) -> dict[str, int]:

@@ -153,7 +153,7 @@ class SecurityWatch:
             self._current.note_refusal("")
 
     def _ask_other_brokers(self, answering: Address, brokers: Sequence[Address]) -> None:
-        """Warn of brokers that refuse while another one lets in, at most once a minute.
+        """Warn of brokers that refuse the credentials while another accepts them, once a minute.
 
         Raises AuthenticationError if each broker refuses by the address that it advertises.
         """

@@ -255,7 +255,7 @@ def _claim_slot(
 def _create_fencing(
     directory: StateDirectory, directory_id: str, slot: ProcessSlot, host: Host
 ) -> InstanceFencing:
-    """Create what gives the worker other ids where another one has the same."""
+    """Create the check that gives the worker new ids if another worker uses the same ones."""
     ids = WorkerIds(str(slot.id), directory_id)
 
     def renew_identity() -> WorkerIds:
@@ -306,7 +306,7 @@ def _open_ports(
 
 
 def _count_global_failures(worker: WorkerResources) -> dict[str, dict[str, int]]:
-    """Return what the thread of the global tables counts, by its name, if there is one."""
+    """Return the counters of the global tables' thread by its name; empty if there is none."""
     tables = worker.global_tables
     return {} if tables is None else {GLOBAL_THREAD: tables.count_failures()}
 

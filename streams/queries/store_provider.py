@@ -123,7 +123,7 @@ class StateStoreProvider(Generic[S]):
         return by_task
 
     def _list_assignments(self) -> Sequence[ThreadAssignment]:
-        """Return what is assigned to each thread of this worker now."""
+        """Return the current assignment of each thread of this worker."""
         return () if self._locations is None else self._locations.list_assignments()
 
     def _check_no_transition(

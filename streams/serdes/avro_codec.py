@@ -45,7 +45,7 @@ class AvroSchema:
         self.has_empty_elements = holds_empty_elements(self.type)
 
     def write_prepared(self, prepared: Any) -> bytes:
-        """Return the bytes of a message that the function of `create_preparer` has prepared."""
+        """Return the bytes of a message that was prepared for writing."""
         if self.type.kind == "bytes":  # as Java's serialiser: the message is the bytes
             return bytes(prepared)
         out = BytesIO()
@@ -98,7 +98,7 @@ def create_writer(schema: AvroSchema, options: AvroOptions) -> Callable[[Any], b
 def create_reader(
     writer: AvroSchema, reader: AvroSchema, options: AvroOptions
 ) -> Callable[[bytes], Any]:
-    """Return the function that reads messages of a writer's schema as those of the reader's.
+    """Return the function that reads a writer's messages by the reader's schema.
 
     It raises AvroMismatch where one does not fit the other.
     """
@@ -130,7 +130,7 @@ def _is_too_deep(value: Any) -> bool:
 
 
 def _find_surrogate(value: Any, path: str = "") -> AvroMismatch | None:
-    """Return the error of the first text of a value that UTF-8 does not have."""
+    """Return an error for the first text in a value that holds a lone surrogate, or None."""
     if isinstance(value, str):
         try:
             value.encode()

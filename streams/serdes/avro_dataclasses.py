@@ -209,7 +209,7 @@ def _encode_named(named: Mapping[Any, tuple[str, Convert]], *, is_closed: bool) 
 def _encode_elements(
     collection: type[Any], encodes: Sequence[Convert | None], *, repeats: bool
 ) -> Convert:
-    """Return the function for a list, tuple or set; `encodes` has one function if it `repeats`."""
+    """Return the function that converts a list, tuple or set by the functions of its elements."""
 
     def encode_elements(value: Any) -> Any:
         if type(value) is not collection or not (repeats or len(value) == len(encodes)):

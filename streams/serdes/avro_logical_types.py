@@ -65,7 +65,7 @@ def create_logical_reader(schema: AvroType, *, passes_numbers: bool) -> Convert:
 
 
 def create_logical_writer(schema: AvroType, *, passes_numbers: bool) -> Convert:
-    """Return the inverse of the function of `create_logical_reader`.
+    """Return the function that converts a Python value to a logical type's number, bytes or text.
 
     It raises AvroMismatch for a value of another type, and for one that would come back changed.
     """

@@ -54,7 +54,7 @@ def _pass_on(raw: Any) -> Any:
 
 
 class _Resolver:
-    """Composes the conversions of one pair of schemas; None stands for one that passes values on.
+    """Creates the function that converts values of a writer's schema to a reader's.
 
     A record that contains itself finds its own conversion in `_records` before that is complete.
     """

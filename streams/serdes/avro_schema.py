@@ -169,7 +169,7 @@ def name_wire_branch(union: AvroType, index: int) -> str:
 
 
 def name_wire_type(schema: AvroType) -> str:
-    """Return what fastavro calls a type in the wire schema, where a union has it as it is.
+    """Return fastavro's name of a type in a union of the wire schema.
 
     A name without a namespace means the same wherever it stands.
     """

@@ -48,6 +48,6 @@ def _check_branches(union: AvroType, path: str) -> None:
 
 
 def _name_type(schema: AvroType) -> str:
-    """Return what a union may have once: the name of a named type, or the type without it."""
+    """Return the name by which a union has a type only once: its own, or that of its kind."""
     plain = schema.underlying or schema
     return plain.name if plain.kind in NAMED else plain.kind

@@ -23,7 +23,7 @@ def read_number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def skip_long(data: bytes, at: int) -> int:
-    """Return the index after a long. Many are, as those of times, and are not read for it."""
+    """Return the index after a long, without decoding it."""
     last = at + _LONG_BYTES_MAX - 1
     while data[at] > 127:
         at += 1

@@ -117,7 +117,7 @@ def describe_declared_type(type_hint: Any, unknown: Unknown) -> DescribedType:
 
 
 def combine_types(*described: DescribedType | None) -> DescribedType | None:
-    """Describe messages that hold others, each of a type of its own; None if no type is known."""
+    """Describe a message that consists of parts of these types; None if no type is known."""
     if not any(described):
         return None
     items = tuple(each or DescribedType(kind="any") for each in described)
@@ -134,7 +134,7 @@ def hash_type(described: DescribedType | None) -> DescribedType | None:
 
 
 def require_all(*described: DescribedType | None) -> DescribedType | None:
-    """Describe messages that match several types at once; None if no type is known."""
+    """Describe a message that must match several types at once; None if no type is known."""
     known = tuple(each for each in described if each is not None)
     if len(known) < 2:
         return known[0] if known else None

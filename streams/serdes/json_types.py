@@ -50,7 +50,7 @@ def create_encoder(type_hint: Any, unknown: Unknown = "refuse") -> Encode:
 
 
 class _EncoderComposer:
-    """Composes encoders; those of dataclasses are found again, also while they are incomplete."""
+    """Composes the JSON encoders of types, also of dataclasses that refer to themselves."""
 
     def __init__(self, unknown: Unknown) -> None:
         self._encoders: dict[type[Any], Encode] = {}
@@ -175,7 +175,7 @@ def _compile_reads(
 
 
 def _scalar_encoder(kinds: Kinds, type_hint: Any) -> Encode:
-    """Return a function that returns a value of the given classes as it is."""
+    """Return an encoder that passes values of the given classes on unchanged."""
     need = describe_type(type_hint)
 
     def check_scalar(value: Any) -> Any:

@@ -59,7 +59,7 @@ class WriterComparisons:
 
 
 def _get_local_name(descriptor: Any) -> str:
-    """Return the name of a message in its file, as Order.Line; packages are renamed freely."""
+    """Return a message's full name without its package, such as `Order.Line`."""
     package = descriptor.file.package
     return str(descriptor.full_name[len(package) + 1 :] if package else descriptor.full_name)
 

@@ -53,7 +53,7 @@ class WriterSchemas:
 
     @property
     def last(self) -> WrittenMessage:
-        """Return what this thread's last message was written with."""
+        """Return the schema with which this thread's last message was written."""
         found: WrittenMessage = self._last.message
         return found
 

@@ -55,7 +55,7 @@ class InMemoryConsumer:
         self.paused.discard(partition)
 
     def poll_at_first_record(self, records_max: int, timeout_s: float) -> list[Any]:
-        """Return what `poll_records` does, which never waits."""
+        """Poll records as `poll_records` does; neither waits in memory."""
         return self.poll_records(records_max, timeout_s)
 
     def poll_records(self, records_max: int, timeout_s: float) -> list[Any]:

@@ -278,7 +278,7 @@ class TopologyTestDriver:
         return list(self._late_record_collector.late_records)
 
     def metrics(self) -> dict[str, int]:
-        """Return what `RunningApp.metrics` returns, summed over all processes of this driver."""
+        """Return the counters of `RunningApp.metrics`, summed over all processes of this driver."""
         process = self._supervisor.process
         tasks = 0 if process is None else len(process.tasks)
         return {"tasks": tasks, **asdict(self._environment.counters)}

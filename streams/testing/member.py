@@ -36,7 +36,7 @@ class OnlyMember(GroupMember):
         """Do nothing: no watchdog looks at this thread."""
 
     def read_signal(self) -> MembershipSignal:
-        """Return that nothing has changed: there is no other member."""
+        """Return the signal that nothing has changed, since there is no other member."""
         return MembershipSignal.NOTHING
 
     @property

@@ -196,7 +196,7 @@ class SimulatedProcess:
                     if world.cluster.creates_topics
                     else world.cluster.partition_counts.keys
                 ),
-                chosen_topics=ChosenTopics(0, world.host, _wait_for_nobody),
+                chosen_topics=ChosenTopics(0, world.host, _skip_wait),
                 read_topics=world.topology.read_topics,
             ),
         )
@@ -378,8 +378,8 @@ class _AnyTopic(Collection[str]):
         return 0
 
 
-def _wait_for_nobody(seconds: float) -> None:
-    """Return at once: a cluster in memory finds a topic at once, or not at all."""
+def _skip_wait(seconds: float) -> None:
+    """Return without waiting, since nothing in a cluster in memory changes meanwhile."""
 
 
 def _refuse_identity_lookup(transactional_id: str) -> ProducerIdentity:

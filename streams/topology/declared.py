@@ -198,7 +198,7 @@ def _types_to_plain(types: Mapping[str, MessageTypes]) -> dict[str, Any]:
 
 
 def _store_format(store: DescribedStore) -> str:
-    """Return how a store's records are written, as text to compare."""
+    """Format a store's windows and serdes as text that is equal for equal formats."""
     is_join = store.retain_duplicates  # a join finds entries by their time, whatever the size
     size_ms = None if is_join else store.window_size_ms
     windows = "" if size_ms is None else f" in windows of {size_ms} ms"

@@ -164,7 +164,7 @@ _Rule = Callable[[_Reading, _Reading, str], Iterator[TypeDifference]]
 
 
 def _read(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
-    """Yield what a reader makes of the places of a message in which the types differ."""
+    """Compare a written type with the reader's; yield the places that are changed or refused."""
     a, b = written.type, reader.type
     if a == b and written.around == reader.around:
         return
@@ -198,7 +198,7 @@ def _read_map(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDi
 
 
 def _read_hash(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
-    """Yield that hashes of rows differ if their bytes do: responses to a row are not its own then.
+    """Yield a difference if the rows of a foreign-key join have other bytes, and so other hashes.
 
     A foreign-key join keeps the hash of each row of its left table with the row's subscription.
     """
@@ -296,7 +296,7 @@ def _read_elements(written: _Reading, reader: _Reading, path: str) -> Iterator[T
 
 
 def _read_union(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
-    """Yield what becomes of each type that is written, read as the type that fits it best."""
+    """Yield the differences of each type of a written union to the reader's nearest type."""
     writers = written.type.items if written.type.kind == "union" else (written.type,)
     readers = reader.type.items if reader.type.kind == "union" else (reader.type,)
     for member in writers:
@@ -313,7 +313,7 @@ def _read_union(written: _Reading, reader: _Reading, path: str) -> Iterator[Type
 
 
 def _read_all(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
-    """Yield what becomes of a message that matches several types, each read as its counterpart."""
+    """Yield the differences of a message that must match several types at once (allOf)."""
     writers = written.type.items if written.type.kind == "all" else (written.type,)
     readers = reader.type.items if reader.type.kind == "all" else (reader.type,)
     for index, each in enumerate(readers):
@@ -322,7 +322,7 @@ def _read_all(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDi
 
 
 def _list_changes(old: _Reading, new: _Reading, path: str) -> Iterator[str]:
-    """Yield what differs between two types, field by field."""
+    """Yield the differences between two types as sentences, field by field."""
     a, b = old.type, new.type
     if a == b or a.kind == b.kind == "reference":
         return

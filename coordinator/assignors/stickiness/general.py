@@ -187,7 +187,7 @@ class _AssignmentBalancer:
         return member if size > fewest + 1 else None
 
     def _move_partition(self, wanted_partition: TopicPartition, target: str) -> None:
-        """Move a partition to `target`, or one of its topic that came from there; update ranks."""
+        """Move a partition to `target`, or in its place one that came from there; update ranks."""
         partition = self._movements.choose_partition(
             wanted_partition, self.owners[wanted_partition], target
         )

@@ -33,7 +33,7 @@ class PartitionMovements:
     def choose_partition(
         self, partition: TopicPartition, source: str, target: str
     ) -> TopicPartition:
-        """Return the partition to move: this one, or one of its topic that moved the other way."""
+        """Return a partition that was moved from `target` to `source` before, else this one."""
         if partition in self._members_by_partition:
             source = self._members_by_partition[partition][0]
         reverse = self._partitions_by_members.get((partition[0], (target, source)))

@@ -61,7 +61,7 @@ NO_GENERATION = -1
 
 @lru_cache(maxsize=128)
 def intern_protocol_names(names: tuple[str, ...]) -> frozenset[str]:
-    """Return the one set of these names that all members who offer them share.
+    """Return a shared copy of a set of protocol names, to save memory.
 
     Most members of all groups offer the same, and sets of one identity are compared at once.
     """

@@ -65,7 +65,7 @@ class ConsumerHeartbeat(NamedTuple):
 
     @property
     def is_full_request(self) -> bool:
-        """Return whether the request has all fields, as after an error.
+        """Return whether a heartbeat has all fields, as a member sends it first or after an error.
 
         Its answer has the assignment in any case.
         """

@@ -121,7 +121,7 @@ class ConsumerMembership:
     # Requests
 
     def handle_heartbeat(self, command: ConsumerHeartbeat) -> ConsumerHeartbeatAnswer:
-        """Serve a heartbeat: the member joins, goes on or leaves, by its epoch."""
+        """Serve a heartbeat by its epoch: the member joins, stays or leaves the group."""
         shard = self._shards.require_shard(command.group_id)
         if command.epoch < JOINING_EPOCH:
             return self._handle_leave(shard, command)

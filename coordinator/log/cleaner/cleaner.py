@@ -255,7 +255,7 @@ class LogCleaner:
         self._schedule_call(_REST_MS, self._run_slice)
 
     def _resume_steps(self, steps: Steps[bool], error: Exception | None) -> None:
-        """Go on with the steps after the call that they waited for, unless they were dropped."""
+        """Resume the cleaning steps after a background call has ended, unless they were dropped."""
         if steps is self._steps:
             self._schedule_call(0, partial(self._run_slice, error))
 

@@ -206,7 +206,7 @@ def list_topic_operations(acls: Iterable[Acl]) -> dict[str, list[AclOperation]]:
 
 
 def find_topic_choosers(topology: Topology, config: StreamsConfig) -> list[str]:
-    """Return what chooses topics as it runs: steps with such a function, and handlers.
+    """Describe the steps and handlers that choose their topics at run time.
 
     Their topics can't be known from the topology, so ACLs for them are missing.
     """
@@ -225,7 +225,7 @@ def find_topic_choosers(topology: Topology, config: StreamsConfig) -> list[str]:
 
 
 def _describe_producer_owner(config: StreamsConfig) -> str:
-    """Return what each has a producer of its own: a task or a stream thread."""
+    """Return the text `task` or `stream thread`, whichever has a producer of its own."""
     return "task" if config.processing_guarantee == PRODUCER_PER_TASK else "stream thread"
 
 

@@ -71,7 +71,7 @@ def describe_group(
 def describe_application(
     group: GroupInfo, stateful_tasks: Collection[str], end_offset_sums: Mapping[str, int] | None
 ) -> AssignmentInput:
-    """Return what the assignor needs to know.
+    """Create the assignor's input from the group's members, tasks and end offsets.
 
     `end_offset_sums` are where tasks' state is up to date, None if that is not known: then only
     those that run a task have its state for certain.

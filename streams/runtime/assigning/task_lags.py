@@ -102,7 +102,7 @@ def combine_offsets(offsets_of_members: Iterable[Mapping[str, int]]) -> dict[str
 def compute_lags(
     offsets: Mapping[str, int], end_offset_sums: Mapping[str, int], running: Collection[str]
 ) -> dict[str, int]:
-    """Return how many records each task's state in one directory is behind.
+    """Return by how many records the state of each task in one directory lags.
 
     `running` are the tasks that run there in truth: no others are up to date by `RUNNING_OFFSET`,
     since a member may say so of a task that has moved while it was away. State that is beyond the

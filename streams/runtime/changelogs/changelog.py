@@ -247,7 +247,7 @@ def _refuse_if_not_committed_one(
 
 
 def _describe_remade(end_offset: int) -> str:
-    """Return what became of a changelog that has another id, by where it ends now."""
+    """Describe what happened to a changelog that has another id, judged by its end offset."""
     if end_offset > 0:
         return "was deleted and made again"
     # The group's leader makes it before stores are restored: most often nobody else has.
@@ -259,7 +259,7 @@ def _accept_start(
     accepts_loss: bool,
     kept: str = "Start the worker whose state directory still has the store",
 ) -> RestoreStart:
-    """Return where a restore starts; raise PositionRefused for a loss that is not accepted.
+    """Return `restore_start`, or raise PositionRefused if it loses records and that isn't accepted.
 
     `kept` says where there may still be a copy.
     """
@@ -275,7 +275,7 @@ def _accept_start(
 def _accept_unlogged(
     store_name: str, changelog: ChangelogRange, *, accepts_loss: bool
 ) -> RestoreStart:
-    """Return where a store is restored that had no changelog until now.
+    """Return the restore start of a store that was kept without a changelog until now.
 
     Raises: PositionRefused if it may not be emptied for that.
     """
@@ -289,7 +289,7 @@ def _accept_unlogged(
 
 
 def _describe_kept(rebuild_reason: str, *, is_readable: bool) -> str:
-    """Return what a refusal says of a store that can't be used as it is, and of who can use it."""
+    """Format the advice on an unusable store: it is left as it is, and which worker to start."""
     who = "a worker whose state directory has another copy"
     if is_readable:
         who = f"the version of the application that wrote it, which goes on with it, or {who}"

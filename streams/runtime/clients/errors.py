@@ -257,7 +257,7 @@ class LibrdkafkaLogger:
         return again
 
     def _read_topic_line(self, line: str) -> None:
-        """Note what a line about the metadata of a topic says, if it is one."""
+        """Note the missing topic or new topic id that a log line of librdkafka names, if any."""
         if found := _TOPIC_ID_LINE.search(line):
             self._note_topic_id(found[1], found[2])
         elif found := _TOPIC_LINE.search(line):

@@ -42,7 +42,7 @@ def explain_missing_topics(
 
 
 def _explain(kind: InternalKind) -> str:
-    """Return what goes with a deleted internal topic, and how to go on."""
+    """Explain what is lost with a deleted internal topic of this kind, and what to do."""
     reset = format_command("group reset")
     match kind:
         case InternalKind.CHANGELOG:

@@ -63,7 +63,7 @@ _FAILURES_MAX = 3
 
 
 class WritingContext(Protocol):
-    """Tells what is being processed: the part of a task's context that is used."""
+    """Provides the record or callback that is being processed, to attribute a refused write."""
 
     message: Any
 
@@ -133,7 +133,7 @@ class RefusedWrites:
             self._limits.clear()
 
     def note_refusal(self, place: WritePlace, content: int, error: KafkaError) -> None:
-        """Remember a refused write."""
+        """Remember that brokers refused this write, by its origin and content."""
         self._refusals[place.origin, content] = error
         self._has_refusal, self._quiet_since_ms = True, None
 

@@ -72,7 +72,7 @@ class TopicLimits(NamedTuple):
 def find_change_limit(
     topic: str, size: int, limits: TopicLimits | None, producer_bytes_max: int
 ) -> ChangeLimit | None:
-    """Return what a changelog takes of a key with its value, after `size` bytes were too many.
+    """Return the largest key and value that a changelog takes, after `size` bytes were refused.
 
     None if it is not certain what would be refused, as with a producer that compresses.
     """

@@ -139,7 +139,7 @@ class GlobalTables:
             self.stop_copying()
 
     def count_failures(self) -> dict[str, int]:
-        """Return how many records were dropped since the start, and of how many letters exist."""
+        """Count the records dropped and the dead letters written since the start."""
         counters = self._copier.counters
         return {"dropped": counters.dropped, "dead_letters": counters.dead_letters}
 

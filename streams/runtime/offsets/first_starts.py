@@ -73,7 +73,7 @@ class FirstStarts:
             self._by_topic.pop(topic, None)
 
     def classify_beginning(self, partition: Partition, now_ms: int) -> Beginning:
-        """Return how a partition begins without a committed offset.
+        """Classify a partition without a committed offset: new, of a first start, or unknown.
 
         `now_ms` is when first starts were noted that are going on.
         """

@@ -95,7 +95,7 @@ class MissedDeletionCheck:
         ages_ms: Mapping[Partition, int],
         committed: Mapping[Partition, OffsetAndMetadata],
     ) -> None:
-        """Warn of the partitions of a topic that keeps deletions for `kept_ms`, if any."""
+        """Warn if partitions of a table's topic may have dropped deletions that were not read."""
         old = [p for p in partitions if ages_ms[p] >= kept_ms]
         if not old:
             return

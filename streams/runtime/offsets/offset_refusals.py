@@ -37,7 +37,7 @@ class OffsetsLeft:
 def find_offsets_left(
     lost: Collection[Partition], committed: Mapping[Partition, OffsetAndMetadata]
 ) -> OffsetsLeft:
-    """Return what is left of the offsets of a group, by all that are `committed`.
+    """Return for which topics the group still has offsets of its own.
 
     The `lost` are not known to be of topics that were made again: an offset of the same task that
     names the topic's id says that they were not, as does one of another partition of the topic.
@@ -71,7 +71,7 @@ def explain_loss(partition: Partition, offset: int, start_offset: int) -> str:
 
 
 def explain_topic_made_again(partition: Partition, offset: int | None, *, is_internal: bool) -> str:
-    """Return that a topic was made again, and the ways out.
+    """Explain that a topic was deleted and created again, and how to go on.
 
     `offset` is the committed one of the former topic; None where it is gone with that.
     """
@@ -102,7 +102,7 @@ def explain_lost_between_steps(topics: Collection[str]) -> str:
 
 
 def explain_gone(offsets: Mapping[Partition, int], policy: str) -> str:
-    """Return that offsets are gone which were committed while this worker ran, and the ways out.
+    """Explain that offsets committed while this worker ran are gone, and how to go on.
 
     `policy` is `auto_offset_reset`.
     """
@@ -120,7 +120,7 @@ def explain_gone(offsets: Mapping[Partition, int], policy: str) -> str:
 def describe_missing_offsets(
     group: str, partitions: Collection[Partition], left: OffsetsLeft | None = None
 ) -> str:
-    """Return that inputs have no committed offset any more, and what may be the reason.
+    """Explain that inputs have lost their committed offsets, with the likely reasons.
 
     `left` is what the group still has, None where that is not known. The likeliest comes first.
     """
@@ -140,7 +140,7 @@ def describe_missing_offsets(
 
 
 def describe_foreign_offsets(group: str, offsets: Mapping[Partition, int]) -> str:
-    """Return that the application has not committed the offsets of inputs itself."""
+    """Explain that offsets of inputs were set by another program than the application."""
     partitions = sorted(offsets)
     return (
         f"offset {offsets[partitions[0]]} of {', '.join(map(str, partitions))} was not committed "
@@ -182,7 +182,7 @@ def explain_unproven(
     *,
     is_empty: bool = False,
 ) -> str:
-    """Return that nothing proves the offsets of inputs, for a command that commits offsets.
+    """Explain, for a command that commits offsets, that nothing proves those of these inputs.
 
     `kept_topics` are known not to have been made again. `is_empty`: the group has no offset at all,
     so that these have rather expired.

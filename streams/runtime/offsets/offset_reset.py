@@ -106,11 +106,11 @@ class OffsetResetter:
         return [Partition(topic, n) for topic in sorted(counts) for n in range(counts[topic])]
 
     def _list_inputs(self, partitions: Iterable[Partition]) -> list[Partition]:
-        """Return those of the partitions that are not of internal topics."""
+        """Return the given partitions without those of internal topics."""
         return [p for p in partitions if p.topic not in self._internal_topics]
 
     def _count_partitions(self, partitions: Iterable[Partition]) -> dict[str, int]:
-        """Return how many partitions the topics of these have; a known number is not raised.
+        """Return the partition count of each topic of `partitions`; a known count is not raised.
 
         Only a partition beyond it shows that others were added.
         """
@@ -345,7 +345,7 @@ class OffsetResetter:
     def find_offsets_in_new_topics(
         self, former: Mapping[Partition, int | None]
     ) -> dict[Partition, int]:
-        """Return where to go on with partitions of topics that were deleted and made again.
+        """Return the offsets at which to read partitions whose topic was deleted and created again.
 
         `former` are the committed offsets, which belong to the topics before; None where they
         are gone with these. Counts and logs them.

@@ -93,7 +93,7 @@ class _GroupOffsets:
         return 0 in said and 1 not in said
 
     def has_topic(self, topic: str) -> bool:
-        """Return whether there is an offset of a partition of the topic."""
+        """Return whether the group has a committed offset of any partition of the topic."""
         return any(partition.topic == topic for partition in self.by_partition)
 
     def knows_input(self, topic: str) -> bool:

@@ -18,7 +18,7 @@ ENTRIES_PER_STORE = 3
 
 
 class StoreCommits(NamedTuple):
-    """Holds numbers of the commits that wrote a store; 0 for none.
+    """Holds the numbers of the first, the last and the stored commit of a store; 0 for none.
 
     `first` began it when it was empty, `last` is the last that wrote it. `held` is the last that
     was on its disk when the offsets were committed: since Kafka commits first, a crash may leave
@@ -30,7 +30,7 @@ class StoreCommits(NamedTuple):
     held: int = 0
 
     def to_entries(self, store: str) -> dict[str, int]:
-        """Return the entries of the metadata that say so."""
+        """Return the numbers as entries for the metadata of committed offsets."""
         return dict(zip(name_commit_entries(store), self, strict=True))
 
 
@@ -40,7 +40,7 @@ def name_commit_entries(store: str) -> tuple[str, str, str]:
 
 
 def read_store_commits(store: str, committed: Iterable[OffsetMetadata]) -> StoreCommits:
-    """Return what the offsets of a task say of a store: that of the last commit among them."""
+    """Read a store's commit numbers from a task's offsets: those of the offset committed last."""
     names = name_commit_entries(store)
     found = (StoreCommits(*(each.find_entry(n) or 0 for n in names)) for each in committed)
     return max(found, key=lambda each: each.last, default=StoreCommits())

@@ -104,15 +104,15 @@ class RestoreListener:
         """Handle the end of a restore that has read `records` records in all."""
 
     def on_restore_suspended(self, changelog: Partition, store: str, records: int) -> None:
-        """Handle a restore that is given up; the store keeps what it has got, `records` in all."""
+        """Handle a restore that is given up; the store keeps its `records` loaded records."""
 
     def on_update_start(self, changelog: Partition, store: str, begin: int) -> None:
-        """Handle that a standby's store follows its changelog, from offset `begin` on."""
+        """Handle the start of a standby's following: its store reads from offset `begin` on."""
 
     def on_batch_loaded(
         self, changelog: Partition, store: str, task: str, position: int, records: int, end: int
     ) -> None:
-        """Handle a batch of `records` records that a standby's store has got.
+        """Handle a batch of changelog records that a standby has loaded into its store.
 
         The store is at `position` now; `end` was the changelog's end some seconds ago.
         """
@@ -120,7 +120,7 @@ class RestoreListener:
     def on_update_suspended(
         self, changelog: Partition, store: str, position: int, end: int, reason: SuspendReason
     ) -> None:
-        """Handle that a standby's store, at `position`, no longer follows its changelog."""
+        """Handle the end of a standby's following; its store stays at `position`."""
 
 
 def notify_listener(

@@ -231,7 +231,7 @@ class TaskContext:
         self.commit_requested = True
 
     def take_dropped(self) -> tuple[int, int]:
-        """Return how many records were dropped, and how many of these were late, and reset both."""
+        """Return the numbers of dropped and of late records since the last call, and reset them."""
         counted = self.dropped_count, self.late_count
         self.dropped_count = self.late_count = 0
         return counted

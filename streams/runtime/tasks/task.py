@@ -369,7 +369,7 @@ class Task:
             self.early_serialization.stop_when_quiet(now_ms)
 
     def take_expired_records(self) -> list[ExpiredRecords]:
-        """Return what has expired of the stores' changelogs, by the last commit."""
+        """Return the changelog records that have expired by the last commit, by partition."""
         return self.stores.take_expired_records(self.partitions)
 
     def _is_processing_record(self) -> bool:

@@ -65,16 +65,16 @@ class TaskOffsets:
         """The thread that tells of all dormant tasks: the first that joins, until it ends."""
 
     def release_reporter(self, thread: str) -> None:
-        """Note that a thread ends, so that the next one that joins tells of the dormant tasks."""
+        """Let the next thread that joins report the dormant tasks, since this thread ends."""
         if self._reporter == thread:
             self._reporter = None
 
     def note_opened(self, task: Task) -> None:
-        """Note that a thread has opened a task, and tells of it itself from now on."""
+        """Remove a task from the dormant ones, since a thread has opened and reports it."""
         self._dormant.pop(task.name, None)
 
     def note_closing(self, task: Task, thread: str) -> None:
-        """Note how far the stores on disk of a task are that is about to be closed by a thread."""
+        """Record the positions of a task's stores before a thread closes it."""
         on_disk = [s for s in task.stores.logged.values() if not isinstance(s.disk, MemoryDisk)]
         if on_disk:
             try:

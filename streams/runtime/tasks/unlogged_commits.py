@@ -100,7 +100,7 @@ class UnloggedCommits:
     def _compare_store(
         self, group: str, name: str, kept: KeptStore, held: StoreCommits, known: StoreCommits
     ) -> str:
-        """Return what is to be warned of, having set aside a store that was begun elsewhere."""
+        """Compare a store with the commits that offsets name; return a warning if it is empty."""
         about = f"store {name!r} of task {self._task_name}, which has no changelog, in {kept.path}"
         if held.last > known.last:
             raise PositionRefused(
@@ -157,7 +157,7 @@ class UnloggedCommits:
         return StoreCheckpoint(0, "", now_ms, first_commit=first, last_commit=last)
 
     def note_stored(self, name: str) -> None:
-        """Note that a store has what was prepared."""
+        """Note that a store has written the commit numbers that were prepared for it."""
         if (pending := self._pending.pop(name, None)) is None:
             return
         if pending.last != self._committed.get(name, StoreCommits()).last:

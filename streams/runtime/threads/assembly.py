@@ -251,7 +251,7 @@ def _create_assignor(worker: WorkerResources, admin: Admin) -> StreamsPartitionA
 
 
 def _create_identity_check(worker: WorkerResources) -> Callable[[], bool]:
-    """Create what tells whether the worker has other ids than those of this loop."""
+    """Create a function that tells whether the worker's ids were replaced since this loop began."""
     fencing = worker.fencing
     return (lambda: False) if fencing is None else partial(fencing.is_replaced, worker.process_id)
 

@@ -91,7 +91,7 @@ class StreamLoop:
 
     @property
     def measurements(self) -> ThreadMeasurements:
-        """Return what the loop has measured since it began."""
+        """Return the loop's measurements since it began."""
         return self._executor.measurements
 
     @property
@@ -289,7 +289,7 @@ class StreamLoop:
         self._count_resets()
 
     def _note_committed(self, offsets: PartitionOffsets) -> None:
-        """Tell what keeps committed offsets."""
+        """Pass committed offsets on to the offset resetter and to the commit listener."""
         self._dependencies.offset_resetter.note_committed(offsets)
         self._dependencies.on_commit(offsets)
 

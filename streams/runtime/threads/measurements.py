@@ -61,7 +61,7 @@ class ThreadMeasurements:
     def add_slice(
         self, task: str, runs: Sequence[tuple[object, Sequence[Any]]], seconds: float, now_ms: int
     ) -> None:
-        """Add what one slice of a task has done in so many seconds."""
+        """Add the records and the seconds of one slice of a task to the measurements."""
         self.seconds_by_task[task] = self.seconds_by_task.get(task, 0.0) + seconds
         records = self.records_by_topic
         for _, messages in runs:

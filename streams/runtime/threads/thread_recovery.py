@@ -103,7 +103,7 @@ class ThreadRecovery:
         self.run_with_recovery(self._wait_for_broker if is_away else do_next_steps)
 
     def _wait_for_broker(self) -> None:
-        """Wait for a moment, and ask for the end of an outage; give up what is uncommitted."""
+        """Wait a moment and ask for the end of an outage; after long, discard uncommitted work."""
         parts, outage = self._dependencies, self._dependencies.outage
         assert outage is not None
         is_given_up = outage.measure_s() >= outage.give_up_after_s

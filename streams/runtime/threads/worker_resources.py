@@ -49,5 +49,5 @@ class WorkerResources:
 
     @property
     def is_overdue(self) -> IsOverdue:
-        """Return what tells whether a time-out is over, which stands still during an outage."""
+        """Return the check whether a time-out is over; time of an outage does not count."""
         return create_overdue_check(self.host) if self.outage is None else self.outage.is_overdue

@@ -60,7 +60,7 @@ class RefusedRows:
             self.largest_ms = max(self.largest_ms or largest_ms, largest_ms)
 
     def note_failure(self, error: Any, message: Any) -> None:
-        """Take a delivery report."""
+        """Record the row of a failed delivery report as a reason of refusal."""
         if error is not None:
             self.note_refusal(error, message.key(), message.value())
 

@@ -190,7 +190,7 @@ class ComputableSteps:
         return final_rows
 
     def find_window_records(self, nodes: Collection[Node]) -> dict[str, DataFrame]:
-        """Find the records in each window of those windowed tables among `nodes` that are final.
+        """Find the input records of each window of the final windowed tables among `nodes`.
 
         They are returned by the topic that stands for the table in `replay_after_tables`.
         """

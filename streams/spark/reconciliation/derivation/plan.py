@@ -212,7 +212,7 @@ class _AccountPlanner:
         self._add_account(topic, AccountKind.UPSERTS, how, frame, self._find_origins([sink]))
 
     def plan_by_ledger(self) -> None:
-        """Add what follows from the order that the ledger tells, or the refusals of the rest."""
+        """Add the accounts that the ledger's order of records makes computable; refuse the rest."""
         replay = LedgerReplay(
             self._subtopology,
             {
