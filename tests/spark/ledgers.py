@@ -13,7 +13,7 @@ from streams.app import App
 from streams.common.topic_partitions import Partition
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.spark.reconciliation.accounts import Account, AccountKind
-from streams.spark.reconciliation.derivation import DerivedAccounts, derive_accounts
+from streams.spark.reconciliation.derivation.derive import DerivedAccounts, derive_accounts
 from streams.testing import TopologyTestDriver
 
 READ = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp BIGINT"

@@ -12,7 +12,7 @@ from examples import anomalies, dedupe, fraud, page_views, temperature, top_ten,
 from streams import App, Store, serdes
 from streams.operators.aggregate import aggregate_records
 from streams.spark.reconciliation.accounts import AccountKind
-from streams.spark.reconciliation.derivation import derive_accounts
+from streams.spark.reconciliation.derivation.derive import derive_accounts
 from streams.testing import TopologyTestDriver
 from tests.spark.ledgers import Ledgers
 

@@ -28,7 +28,7 @@ from streams.spark.reconciliation.coverage import (
     count_record_offsets,
     measure_coverage,
 )
-from streams.spark.reconciliation.derivation import derive_accounts_at_cut
+from streams.spark.reconciliation.derivation.derive import derive_accounts_at_cut
 from streams.spark.reconciliation.expected_by_user import (
     ExpectedFunction,
     compute_expected_accounts,
