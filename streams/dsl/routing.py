@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from streams.common.names import NAME_LENGTH_MAX, explain_illegal_name
 from streams.dsl.builder import require_serde
@@ -12,10 +12,14 @@ from streams.errors import TopologyError
 from streams.graph.nodes import Partitioner, RepartitionNode, SinkNode, TopicNameExtractor
 from streams.graph.step_traits import StepTraits
 from streams.operators.routing import forward_unchanged, split_records
+from streams.processor.record import Record
 from streams.serdes import Serde
 
 if TYPE_CHECKING:
     from streams.dsl.stream import Stream
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _PARTITIONER_ARGUMENTS = (*KEY_VALUE_ARGUMENTS, "partitions")
 
@@ -29,8 +33,76 @@ def check_topic_name(step: str, topic: object) -> None:
         )
 
 
+class StreamRouting(Generic[K, V]):
+    """Adds `merge`, `split`, `repartition` and `to` to a `Stream[K, V]`."""
+
+    __slots__ = ()
+
+    def merge(
+        self,
+        *others: Stream[K, V],
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        name: str | None = None,
+        co_partitioned: bool = True,
+    ) -> Stream[K, V]:
+        """Merge this stream with others; the records of each stay in order.
+
+        A serde that all have stays. Where a step behind it keeps state by key, the topics of all
+        must have equal partition counts. `co_partitioned=False` says that they need not, since
+        equal keys are in partitions of one number, or need not meet.
+        """
+        return merge_streams((self, *others), key, value, name, co_partitioned=co_partitioned)
+
+    def split(
+        self,
+        branches: Mapping[str, Callable[[K, V], object]],
+        *,
+        default: str | None = None,
+        name: str | None = None,
+    ) -> dict[str, Stream[K, V]]:
+        """Split the records into one stream for each branch, returned by name.
+
+        A record goes to the first branch whose predicate is true of `(key, value)`, else to the one
+        named `default`, else nowhere.
+        """
+        return split_stream(self, branches, default, name)
+
+    def repartition(
+        self,
+        *,
+        partitions: int | None = None,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        partitioner: Callable[[K, V, int], int | None] | None = None,
+        name: str | None = None,
+    ) -> Stream[K, V]:
+        """Send the records through a repartition topic of the application's own.
+
+        It has `partitions` partitions, by default as many as the topics that are read upstream.
+        `partitioner` is as in `to`.
+        """
+        return repartition_stream(self, partitions, key, value, partitioner, name)
+
+    def to(
+        self,
+        topic: str | Callable[[Record[K, V]], str],
+        *,
+        key: Serde[K] | None = None,
+        value: Serde[V] | None = None,
+        partitioner: Callable[[K, V, int], int | None] | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Write the records to a topic, or to the one that a function of the record names.
+
+        The topic must exist. The partition is chosen by the key, as Kafka's own producers do, or by
+        `partitioner(key, value, partitions)`, where None leaves it to the key.
+        """
+        write_stream(self, topic, key, value, partitioner, name)
+
+
 def merge_streams(
-    streams: tuple[Stream[Any, Any], ...],
+    streams: Sequence[Any],
     key: Serde[Any] | None,
     value: Serde[Any] | None,
     name: str | None,
@@ -83,7 +155,7 @@ def check_same_application(step: str, one: Any, other: Any) -> None:
 
 
 def split_stream(
-    stream: Stream[Any, Any],
+    stream: Any,
     branches: Mapping[str, Callable[[Any, Any], object]],
     default: str | None,
     name: str | None,
@@ -131,7 +203,7 @@ def split_stream(
 
 
 def repartition_stream(
-    stream: Stream[Any, Any],
+    stream: Any,
     partitions: int | None,
     key: Serde[Any] | None,
     value: Serde[Any] | None,
@@ -162,7 +234,7 @@ def repartition_stream(
 
 
 def write_stream(
-    stream: Stream[Any, Any],
+    stream: Any,
     topic: str | TopicNameExtractor,
     key: Serde[Any] | None,
     value: Serde[Any] | None,

@@ -8,7 +8,7 @@ step that keeps the key keeps its serde, `map` and `flat_map` keep neither serde
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, VALUE_ARGUMENTS, check_callable
 from streams.dsl.grouped import Grouped
 from streams.dsl.kafka_streams_names import DslBase
-from streams.dsl.routing import merge_streams, repartition_stream, split_stream, write_stream
+from streams.dsl.routing import StreamRouting
 from streams.dsl.stream_joins import StreamJoins
 from streams.dsl.stream_processing import StreamProcessing
 from streams.dsl.table import Table, create_table
@@ -28,7 +28,6 @@ from streams.operators.filter import filter_not_records, filter_records
 from streams.operators.flat_map import flat_map_pairs, flat_map_values
 from streams.operators.map import map_keys, map_pairs, map_values
 from streams.operators.peek import peek_records
-from streams.processor.record import Record
 from streams.serdes import Serde
 
 K = TypeVar("K")
@@ -50,7 +49,7 @@ _PEEK = StepTraits(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
+class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K, V]):
     """Represents a step's output records (Kafka Streams' KStream).
 
     `rekeyed` says that keys may not match partitions any more.
@@ -247,52 +246,6 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
             check_step_name(name, "a group")
         return Grouped(self._builder, self._node, key, value, self._rekeyed, name)
 
-    def merge(
-        self,
-        *others: Stream[K, V],
-        key: Serde[K] | None = None,
-        value: Serde[V] | None = None,
-        name: str | None = None,
-        co_partitioned: bool = True,
-    ) -> Stream[K, V]:
-        """Merge this stream with others; the records of each stay in order.
-
-        A serde that all have stays. Where a step behind it keeps state by key, the topics of all
-        must have equal partition counts. `co_partitioned=False` says that they need not, since
-        equal keys are in partitions of one number, or need not meet.
-        """
-        return merge_streams((self, *others), key, value, name, co_partitioned=co_partitioned)
-
-    def split(
-        self,
-        branches: Mapping[str, Callable[[K, V], object]],
-        *,
-        default: str | None = None,
-        name: str | None = None,
-    ) -> dict[str, Stream[K, V]]:
-        """Split the records into one stream for each branch, returned by name.
-
-        A record goes to the first branch whose predicate is true of `(key, value)`, else to the one
-        named `default`, else nowhere.
-        """
-        return split_stream(self, branches, default, name)
-
-    def repartition(
-        self,
-        *,
-        partitions: int | None = None,
-        key: Serde[K] | None = None,
-        value: Serde[V] | None = None,
-        partitioner: Callable[[K, V, int], int | None] | None = None,
-        name: str | None = None,
-    ) -> Stream[K, V]:
-        """Send the records through a repartition topic of the application's own.
-
-        It has `partitions` partitions, by default as many as the topics that are read upstream.
-        `partitioner` is as in `to`.
-        """
-        return repartition_stream(self, partitions, key, value, partitioner, name)
-
     def print(
         self,
         label: str | None = None,
@@ -312,22 +265,6 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V]):
             argument_names=("line",),
             needs_result=False,
         )
-
-    def to(
-        self,
-        topic: str | Callable[[Record[K, V]], str],
-        *,
-        key: Serde[K] | None = None,
-        value: Serde[V] | None = None,
-        partitioner: Callable[[K, V, int], int | None] | None = None,
-        name: str | None = None,
-    ) -> None:
-        """Write the records to a topic, or to the one that a function of the record names.
-
-        The topic must exist. The partition is chosen by the key, as Kafka's own producers do, or by
-        `partitioner(key, value, partitions)`, where None leaves it to the key.
-        """
-        write_stream(self, topic, key, value, partitioner, name)
 
     def _add_step_keeping_serdes(
         self,

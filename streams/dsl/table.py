@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from streams.dsl.builder import InternalStreamsBuilder, name_default_store
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, VALUE_ARGUMENTS, check_callable
 from streams.dsl.kafka_streams_names import DslBase
 from streams.dsl.suppressed import Suppressed, suppress_table
+from streams.dsl.table_joins import TableJoins
 from streams.errors import TopologyError
-from streams.graph.joined_view import JoinKind
 from streams.graph.materialized import Store
-from streams.graph.nodes import Binding, Node, Partitioner, StoreKind, StoreSpec
+from streams.graph.nodes import Binding, Node, StoreKind, StoreSpec
 from streams.graph.step_traits import StepTraits
 from streams.graph.views import DerivedView, SourceView, TableView
 from streams.operators.table_source import read_table_updates
@@ -48,7 +48,7 @@ TABLE_STORE_KINDS = (StoreKind.KEY_VALUE, StoreKind.VERSIONED)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Table(DslBase, Generic[K, V]):
+class Table(DslBase, TableJoins[K, V]):
     """Represents the latest value of each key (Kafka Streams' KTable)."""
 
     _builder: InternalStreamsBuilder
@@ -92,111 +92,6 @@ class Table(DslBase, Generic[K, V]):
         return self._derive_table(
             "KTABLE-MAPVALUES", mapper, compute_mapped(mapper), value or self._value, store, name
         )
-
-    @overload
-    def join(
-        self,
-        other: Table[K, V2],
-        joiner: Callable[[V, V2], V3],
-        *,
-        foreign_key: None = None,
-        value: Serde[V3] | None = None,
-        store: str | Store | None = None,
-        name: str | None = None,
-    ) -> Table[K, V3]: ...
-    @overload
-    def join(
-        self,
-        other: Table[K2, V2],
-        joiner: Callable[[V, V2], V3],
-        *,
-        foreign_key: Callable[[K, V], K2 | None],
-        other_partitioner: Callable[[K2, None, int], int | None] | None = None,
-        value: Serde[V3] | None = None,
-        store: str | Store | None = None,
-        name: str | None = None,
-    ) -> Table[K, V3]: ...
-    def join(
-        self,
-        other: Table[Any, V2],
-        joiner: Callable[[V, V2], V3],
-        *,
-        foreign_key: Callable[[K, V], Any] | None = None,
-        other_partitioner: Callable[[Any, None, int], int | None] | None = None,
-        value: Serde[V3] | None = None,
-        store: str | Store | None = None,
-        name: str | None = None,
-    ) -> Table[K, V3]:
-        """Join the rows of two tables by key, or by a foreign key of this one.
-
-        The result has a row `joiner(own value, other value)` for each key that both tables have. It
-        changes when either of them does, and has the later of their timestamps. Both topics need
-        the same number of partitions. `value` is the serde of the result, where one is needed.
-
-        With `foreign_key(key, value)` it has a row for each of this table whose foreign key the
-        other one has; the topics may have any number of partitions. A row whose foreign key is None
-        is dropped. `other_partitioner(key, None, partitions)` says where the other topic has a key,
-        if it was not written with the clients' own partitioner.
-        """
-        return self._join_tables(
-            JoinKind.INNER, other, joiner, foreign_key, value, store, name, other_partitioner
-        )
-
-    @overload
-    def left_join(
-        self,
-        other: Table[K, V2],
-        joiner: Callable[[V, V2 | None], V3],
-        *,
-        foreign_key: None = None,
-        value: Serde[V3] | None = None,
-        store: str | Store | None = None,
-        name: str | None = None,
-    ) -> Table[K, V3]: ...
-    @overload
-    def left_join(
-        self,
-        other: Table[K2, V2],
-        joiner: Callable[[V, V2 | None], V3],
-        *,
-        foreign_key: Callable[[K, V], K2 | None],
-        other_partitioner: Callable[[K2, None, int], int | None] | None = None,
-        value: Serde[V3] | None = None,
-        store: str | Store | None = None,
-        name: str | None = None,
-    ) -> Table[K, V3]: ...
-    def left_join(
-        self,
-        other: Table[Any, V2],
-        joiner: Callable[[V, V2 | None], V3],
-        *,
-        foreign_key: Callable[[K, V], Any] | None = None,
-        other_partitioner: Callable[[Any, None, int], int | None] | None = None,
-        value: Serde[V3] | None = None,
-        store: str | Store | None = None,
-        name: str | None = None,
-    ) -> Table[K, V3]:
-        """Join each row of this table with the other's row, or with None where there is none.
-
-        The other value is None too where `foreign_key` returns None. The arguments are those of
-        `join`.
-        """
-        return self._join_tables(
-            JoinKind.LEFT, other, joiner, foreign_key, value, store, name, other_partitioner
-        )
-
-    def outer_join(
-        self,
-        other: Table[K, V2],
-        joiner: Callable[[V | None, V2 | None], V3],
-        *,
-        foreign_key: None = None,
-        value: Serde[V3] | None = None,
-        store: str | Store | None = None,
-        name: str | None = None,
-    ) -> Table[K, V3]:
-        """Join the rows of two tables for each key that either has; at most one value is None."""
-        return self._join_tables(JoinKind.OUTER, other, joiner, foreign_key, value, store, name)
 
     def suppress(self, until: Suppressed, *, name: str | None = None) -> Table[K, V]:
         """Hold updates back, so that only the last one of a key is emitted.
@@ -261,41 +156,6 @@ class Table(DslBase, Generic[K, V]):
             traits=StepTraits(only_forwards=True, keeps_latest=True),
         )
         return Stream(self._builder, node, self._key, self._value)
-
-    def _join_tables(
-        self,
-        kind: JoinKind,
-        other: Table[Any, Any],
-        joiner: Callable[[Any, Any], Any],
-        foreign_key: Callable[[Any, Any], Any] | None,
-        value: Serde[Any] | None,
-        store: str | Store | None,
-        name: str | None,
-        other_partitioner: Partitioner | None = None,
-    ) -> Table[K, Any]:
-        """Join with another table by key, or by foreign key if one is given."""
-        from streams.dsl.foreign_key_joins import join_by_foreign_key  # it imports this module
-        from streams.dsl.table_joins import join_tables
-
-        if foreign_key is not None:
-            return join_by_foreign_key(
-                kind,
-                self,
-                other,
-                joiner,
-                foreign_key,
-                other_partitioner,
-                value=value,
-                store=store,
-                name=name,
-            )
-        if other_partitioner is not None:
-            raise TopologyError(
-                f"step {self._builder.graph.choose_step_name('KTABLE-MERGE', name)!r}: "
-                "other_partitioner= is "
-                "for joins by a foreign_key; others meet where the topics have their keys"
-            )
-        return join_tables(kind, self, other, joiner, value=value, store=store, name=name)
 
     def _filter_rows(
         self,

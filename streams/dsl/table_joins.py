@@ -1,86 +1,168 @@
-"""Join two tables by key."""
+"""Declare the joins of Table, by key and by foreign key, with a type for each."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from streams.dsl.function_checks import check_callable
-from streams.dsl.join_keys import check_join_keys
-from streams.dsl.routing import check_same_application
-from streams.dsl.table import TABLE_STORE_KINDS, Table, refuse_expiring_rows
 from streams.errors import TopologyError
-from streams.graph.joined_view import JoinedView, JoinKind, ValueJoiner
+from streams.graph.joined_view import JoinKind
 from streams.graph.materialized import Store
-from streams.graph.nodes import Node, Operator
-from streams.graph.step_traits import StepTraits
-from streams.operators.table_join import join_updates, merge_join_results, swap_joiner_arguments
+from streams.graph.nodes import Partitioner
 from streams.serdes import Serde
 
+if TYPE_CHECKING:
+    from streams.dsl.table import Table
 
-def join_tables(
+K = TypeVar("K")
+V = TypeVar("V")
+K2 = TypeVar("K2")
+V2 = TypeVar("V2")
+V3 = TypeVar("V3")
+
+
+class TableJoins(Generic[K, V]):
+    """Adds `join`, `left_join` and `outer_join` to a `Table[K, V]`."""
+
+    __slots__ = ()
+
+    @overload
+    def join(
+        self,
+        other: Table[K, V2],
+        joiner: Callable[[V, V2], V3],
+        *,
+        foreign_key: None = None,
+        value: Serde[V3] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V3]: ...
+    @overload
+    def join(
+        self,
+        other: Table[K2, V2],
+        joiner: Callable[[V, V2], V3],
+        *,
+        foreign_key: Callable[[K, V], K2 | None],
+        other_partitioner: Callable[[K2, None, int], int | None] | None = None,
+        value: Serde[V3] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V3]: ...
+    def join(
+        self,
+        other: Table[Any, V2],
+        joiner: Callable[[V, V2], V3],
+        *,
+        foreign_key: Callable[[K, V], Any] | None = None,
+        other_partitioner: Callable[[Any, None, int], int | None] | None = None,
+        value: Serde[V3] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V3]:
+        """Join the rows of two tables by key, or by a foreign key of this one.
+
+        The result has a row `joiner(own value, other value)` for each key that both tables have. It
+        changes when either of them does, and has the later of their timestamps. Both topics need
+        the same number of partitions. `value` is the serde of the result, where one is needed.
+
+        With `foreign_key(key, value)` it has a row for each of this table whose foreign key the
+        other one has; the topics may have any number of partitions. A row whose foreign key is None
+        is dropped. `other_partitioner(key, None, partitions)` says where the other topic has a key,
+        if it was not written with the clients' own partitioner.
+        """
+        return _join_tables(
+            self, JoinKind.INNER, other, joiner, foreign_key, value, store, name, other_partitioner
+        )
+
+    @overload
+    def left_join(
+        self,
+        other: Table[K, V2],
+        joiner: Callable[[V, V2 | None], V3],
+        *,
+        foreign_key: None = None,
+        value: Serde[V3] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V3]: ...
+    @overload
+    def left_join(
+        self,
+        other: Table[K2, V2],
+        joiner: Callable[[V, V2 | None], V3],
+        *,
+        foreign_key: Callable[[K, V], K2 | None],
+        other_partitioner: Callable[[K2, None, int], int | None] | None = None,
+        value: Serde[V3] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V3]: ...
+    def left_join(
+        self,
+        other: Table[Any, V2],
+        joiner: Callable[[V, V2 | None], V3],
+        *,
+        foreign_key: Callable[[K, V], Any] | None = None,
+        other_partitioner: Callable[[Any, None, int], int | None] | None = None,
+        value: Serde[V3] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V3]:
+        """Join each row of this table with the other's row, or with None where there is none.
+
+        The other value is None too where `foreign_key` returns None. The arguments are those of
+        `join`.
+        """
+        return _join_tables(
+            self, JoinKind.LEFT, other, joiner, foreign_key, value, store, name, other_partitioner
+        )
+
+    def outer_join(
+        self,
+        other: Table[K, V2],
+        joiner: Callable[[V | None, V2 | None], V3],
+        *,
+        foreign_key: None = None,
+        value: Serde[V3] | None = None,
+        store: str | Store | None = None,
+        name: str | None = None,
+    ) -> Table[K, V3]:
+        """Join the rows of two tables for each key that either has; at most one value is None."""
+        return _join_tables(self, JoinKind.OUTER, other, joiner, foreign_key, value, store, name)
+
+
+def _join_tables(
+    table: Any,
     kind: JoinKind,
-    left: Table[Any, Any],
-    right: Table[Any, Any],
-    joiner: ValueJoiner,
-    *,
+    other: Table[Any, Any],
+    joiner: Callable[[Any, Any], Any],
+    foreign_key: Callable[[Any, Any], Any] | None,
     value: Serde[Any] | None,
     store: str | Store | None,
     name: str | None,
+    other_partitioner: Partitioner | None = None,
 ) -> Table[Any, Any]:
-    """Return the join of `left` and `right`: a step for the updates of each, and one that merges.
+    """Join with another table by key, or by foreign key if one is given."""
+    from streams.dsl.foreign_key_joins import join_by_foreign_key  # they import Table
+    from streams.dsl.table_table_joins import join_tables
 
-    Both tables are materialized, since each is asked for its values. Raises TopologyError naming
-    the step.
-    """
-    builder, graph = left._builder, left._builder.graph
-    step = graph.choose_step_name("KTABLE-MERGE", name)
-    check_callable(step, joiner, ("value", "other_value"))
-    _check_joinable(step, left, right)
-    check_join_keys(step, left._key, right._key)
-    for table in (left, right):
-        refuse_expiring_rows(step, table, "joined rows")
-    spec = None
-    if store is not None:
-        spec = builder.declare_own_store(store, step, left._key, value, kinds=TABLE_STORE_KINDS)
-    if not kind.needs_right:  # old values tell whether there is a result to delete
-        left._view.enable_sending_old_values()
-    if not kind.needs_left:
-        right._view.enable_sending_old_values()
-    view = JoinedView(kind, left._view, right._view, joiner, spec)
-
-    def add_side(own: Table[Any, Any], other: Table[Any, Any], which: str, bound: Operator) -> Node:
-        given = None if name is None else f"{name}-join-{which}"
-        return builder.add_step(
-            f"KTABLE-JOIN{which.upper()}",
-            own._node,
-            bound,
-            name=given,
-            stores=other._view.require_readable_stores(),
-            emits_updates=True,
-            traits=StepTraits(computes_rows=True, joins_tables=True),
+    if foreign_key is not None:
+        return join_by_foreign_key(
+            kind,
+            table,
+            other,
+            joiner,
+            foreign_key,
+            other_partitioner,
+            value=value,
+            store=store,
+            name=name,
         )
-
-    needs_left, needs_right = kind.needs_left, kind.needs_right
-    of_left = join_updates(view, left._view, right._view, joiner,
-                           needs_own=needs_left, needs_other=needs_right)  # fmt: skip
-    of_right = join_updates(view, right._view, left._view, swap_joiner_arguments(joiner),
-                            needs_own=needs_right, needs_other=needs_left)  # fmt: skip
-    sides = (add_side(left, right, "this", of_left), add_side(right, left, "other", of_right))
-    merged = builder.add_step(
-        "KTABLE-MERGE",
-        sides,
-        merge_join_results(view),
-        name=step,
-        stores=[] if spec is None else [spec.name],
-        emits_updates=True,
-        traits=StepTraits(computes_rows=True),
-    )
-    graph.copartitioned.append((left._node, right._node))
-    return Table(builder, merged, left._key, value if spec is None else spec.value, view)
-
-
-def _check_joinable(step: str, left: Table[Any, Any], right: object) -> None:
-    """Raise TopologyError if `right` is no table of the application of `left`."""
-    if not isinstance(right, Table):
-        raise TopologyError(f"step {step!r} joins a table with another one, not with {right!r}")
-    check_same_application(step, left, right)
+    if other_partitioner is not None:
+        raise TopologyError(
+            f"step {table._builder.graph.choose_step_name('KTABLE-MERGE', name)!r}: "
+            "other_partitioner= is "
+            "for joins by a foreign_key; others meet where the topics have their keys"
+        )
+    return join_tables(kind, table, other, joiner, value=value, store=store, name=name)

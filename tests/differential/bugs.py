@@ -18,7 +18,7 @@ from streams.dsl import (
     stream_table_joins,
     suppressed,
     table,
-    table_joins,
+    table_table_joins,
 )
 from streams.graph import materialized
 from streams.operators import foreign_key, outer_join, table_aggregate
@@ -142,7 +142,7 @@ BUGS: Mapping[str, Bug] = {
     ),
     "the right side of a table's join is taken for the left": Bug(
         "join_tables",
-        _replaced(table_joins, "swap_joiner_arguments", lambda real: lambda joiner: joiner),
+        _replaced(table_table_joins, "swap_joiner_arguments", lambda real: lambda joiner: joiner),
     ),
     "nothing is subtracted": Bug(
         "aggregate_table",

@@ -34,6 +34,7 @@ ALLOWED_CIRCLES: dict[str, list[frozenset[str]]] = {
                 "suppressed",
                 "table",
                 "table_joins",
+                "table_table_joins",
                 "transform_table_values",
                 "windowed",
             )
