@@ -38,7 +38,7 @@ from coordinator.log.cleaner.cleaner import LogCleaner
 from coordinator.log.data_directory import DataDirectory
 from coordinator.log.disk import BrokerDisk, SystemDisk
 from coordinator.log.faulty_disk import FaultyDisk
-from coordinator.log.machine import BrokerMachine
+from coordinator.log.host import BrokerHost
 from coordinator.log.maintenance import LogMaintenance
 from coordinator.log.topics import TopicRegistry
 from coordinator.wire.server import CannotListen, ConnectionLimits, SocketServer
@@ -208,16 +208,16 @@ class Broker:
         config = self.config
         storage = DataDirectory(config.data_dir, config.node_id, self._make_id(), self._disk)
         self._close_stack.callback(storage.close)
-        machine = BrokerMachine(self._disk, self.clock, self.scheduler, self._background)
+        host = BrokerHost(self._disk, self.clock, self.scheduler, self._background)
         try:
             self.dynamic_configs = DynamicConfigs(config, storage, self._apply_dynamic_configs)
             self.dynamic_configs.restore_features(self.features)
             self.config = config = self.dynamic_configs.effective_config()
-            self.topics = TopicRegistry(storage, config, machine, self._make_id)
+            self.topics = TopicRegistry(storage, config, host, self._make_id)
             self._close_stack.callback(self.topics.close)
             self._close_stack.callback(self._background.close)  # before the files are closed
             self.topics.load_topics()
-            upkeep = LogMaintenance(self.topics.all_partitions, machine)
+            upkeep = LogMaintenance(self.topics.all_partitions, host)
             self._close_stack.callback(upkeep.close)
             upkeep.start_timers(
                 config.log_retention_check_interval_ms,
@@ -239,7 +239,7 @@ class Broker:
             self.cleaner = LogCleaner(
                 self.topics,
                 config.data_dir,
-                machine,
+                host,
                 lambda: self.config,
                 lambda: self.coordinators.is_loaded,
             )

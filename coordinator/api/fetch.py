@@ -169,7 +169,7 @@ class _WaitingFetch:
         self.answer: asyncio.Future[FetchResponse] = self._loop.create_future()
         self._timer = context.services.scheduler.call_later(max_wait_ms, self._answer_at_deadline)
         for partition in partitions:
-            partition.watchers.add_callback(self._schedule_retry)
+            partition.change_callbacks.add_callback(self._schedule_retry)
         # Called however it ends, by an answer or by the client closing the connection.
         self.answer.add_done_callback(self._stop_waiting)
 
@@ -201,7 +201,7 @@ class _WaitingFetch:
     def _stop_waiting(self, _: asyncio.Future[FetchResponse]) -> None:
         self._timer.cancel()
         for partition in self._partitions:
-            partition.watchers.remove_callback(self._schedule_retry)
+            partition.change_callbacks.remove_callback(self._schedule_retry)
 
 
 def _read_partitions(

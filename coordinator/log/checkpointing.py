@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from coordinator.log.checkpoint import CheckpointWriter, PartitionCheckpoint
 from coordinator.log.compaction import LogCompaction
-from coordinator.log.machine import BrokerMachine
+from coordinator.log.host import BrokerHost
 from coordinator.log.producer_state import ProducerStateManager
 from coordinator.log.saved_segment import SavedSegment, segment_file_name
 from coordinator.log.segment import LogSegment
@@ -57,12 +57,12 @@ class CheckpointSaver:
         self,
         segments: LogSegments,
         compaction: LogCompaction,
-        machine: BrokerMachine,
+        host: BrokerHost,
         read_state: Callable[[], LogState],
     ) -> None:
         self._segments = segments
         self._compaction = compaction
-        self._machine = machine
+        self._host = host
         self._read_state = read_state
         self._recovery_point = 0
         self._snapshot: Path | None = None
@@ -104,7 +104,7 @@ class CheckpointSaver:
             return
         self._is_saving = True
         captured = self._capture_checkpoint()
-        self._machine.background.run_in_background(
+        self._host.background.run_in_background(
             captured.writer.write_checkpoint, partial(self._finish_save, captured)
         )
 
@@ -146,7 +146,7 @@ class CheckpointSaver:
             segments=[state for _, state in states],
         )
         writer = CheckpointWriter(
-            self._machine.disk,
+            self._host.disk,
             segments.directory,
             [segment.file for segment in segments.all if not segment.is_saved],
             segments.flushing.flush_directories,
@@ -198,6 +198,6 @@ class CheckpointSaver:
         if any(path == segment.path_of("snapshot") for segment in self._segments.all):
             return
         try:
-            self._machine.disk.remove_file(path)
+            self._host.disk.remove_file(path)
         except OSError as error:
             logger.warning("%s stays: %s", path, error)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
-from coordinator.log.machine import BrokerMachine
+from coordinator.log.host import BrokerHost
 from coordinator.log.saved_segment import CLEANED, SavedSegment
 from coordinator.log.segment import LogSegment
 from coordinator.log.segment_replacement import JOURNAL, write_journal
@@ -26,10 +26,10 @@ class LogCompaction:
     """
 
     def __init__(
-        self, segments: LogSegments, machine: BrokerMachine, on_replaced: Callable[[], None]
+        self, segments: LogSegments, host: BrokerHost, on_replaced: Callable[[], None]
     ) -> None:
         self._segments = segments
-        self._machine = machine
+        self._host = host
         self._on_replaced = on_replaced
         self.has_gaps = False  # a compaction has taken offsets away
         self.first_dirty_offset = 0  # the log has been cleaned up to here; 0 if that is unknown
@@ -69,7 +69,7 @@ class LogCompaction:
         """Close and remove a segment of `create_cleaned_segment` that will replace nothing."""
         segment.close()
         try:
-            self._machine.disk.remove_file(segment.path)
+            self._host.disk.remove_file(segment.path)
         except OSError as error:
             logger.warning("%s stays: %s", segment.path, error)
 
@@ -90,7 +90,7 @@ class LogCompaction:
         if self.is_replacing:
             raise ValueError(f"{directory}: another run is being replaced")
         self.is_replacing = True
-        disk = self._machine.disk
+        disk = self._host.disk
         bases = [segment.base_offset for segment in replaced_run]
 
         def write_decision() -> None:
@@ -117,7 +117,7 @@ class LogCompaction:
                 self.discard_cleaned_segment(cleaned_segment)
             on_done(error)
 
-        self._machine.background.run_in_background(write_decision, finish_swap)
+        self._host.background.run_in_background(write_decision, finish_swap)
 
     def _swap_segments(
         self, replaced_run: list[LogSegment], cleaned_segment: LogSegment, first_dirty_offset: int
@@ -152,7 +152,7 @@ class LogCompaction:
         """Remove the journal of a finished replacement; return False if that fails."""
         directory = self._segments.directory
         try:
-            self._machine.disk.remove_file(directory / JOURNAL)
+            self._host.disk.remove_file(directory / JOURNAL)
         except OSError as error:
             logger.warning("%s: the journal stays: %s", directory, error)
             return False

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from coordinator.clock import Timer
 from coordinator.log.batch import iterate_batches
-from coordinator.log.machine import BrokerMachine
+from coordinator.log.host import BrokerHost
 from coordinator.log.segment import CorruptBatch, LogSegment
 from coordinator.log.settings import NEVER, LogSettings
 
@@ -41,12 +41,12 @@ class LogFlusher:
         directory: Path,
         segments: list[LogSegment],
         settings: LogSettings,
-        machine: BrokerMachine,
+        host: BrokerHost,
     ) -> None:
         self.settings = settings
         self._directory = directory
         self._segments = segments
-        self._machine = machine
+        self._host = host
         self._timer: Timer | None = None
         self._flushed_offset = 0
         self._are_directories_flushed = False
@@ -102,7 +102,7 @@ class LogFlusher:
         self._segments[-1].flushed_size += added_bytes
 
     def _schedule_flush(self) -> None:
-        self._timer = self._machine.scheduler.call_later(
+        self._timer = self._host.scheduler.call_later(
             self.settings.flush_ms, self._flush_in_background
         )
 
@@ -125,7 +125,7 @@ class LogFlusher:
             for segment, _, size in segments:
                 segment.flushed_size = max(segment.flushed_size, size)
 
-        self._machine.background.run_in_background(flush_files, mark_flushed)
+        self._host.background.run_in_background(flush_files, mark_flushed)
 
     def _unflushed_segments(self, added_bytes: int = 0) -> list[LogSegment]:
         """Return the segments with unflushed bytes, and the active one if bytes were added."""
@@ -155,7 +155,7 @@ class LogFlusher:
             self._are_directories_flushed = True
             try:
                 for directory in (self._directory, self._directory.parent):
-                    self._machine.disk.flush_directory(directory)
+                    self._host.disk.flush_directory(directory)
             except OSError:
                 self._are_directories_flushed = False
                 raise
@@ -180,7 +180,7 @@ class LogFlusher:
 
         Raises: OSError.
         """
-        now_ms = self._machine.clock.monotonic_ms()
+        now_ms = self._host.clock.monotonic_ms()
         if now_ms < self._heal_from_ms:
             raise FlushFailed(f"not flushed: {self._failure}")
         self._heal_from_ms = now_ms + _HEAL_INTERVAL_MS

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 from coordinator.clock import Timer
-from coordinator.log.machine import BrokerMachine
+from coordinator.log.host import BrokerHost
 from coordinator.log.partition import PartitionLog
 
 logger = logging.getLogger(__name__)
@@ -24,11 +24,9 @@ class LogMaintenance:
     `start_timers` is called once the topics are loaded, `close` before they are closed.
     """
 
-    def __init__(
-        self, list_partitions: Callable[[], list[PartitionLog]], machine: BrokerMachine
-    ) -> None:
+    def __init__(self, list_partitions: Callable[[], list[PartitionLog]], host: BrokerHost) -> None:
         self._partitions = list_partitions
-        self._machine = machine
+        self._host = host
         self._timers: dict[str, Timer] = {}
 
     def start_timers(self, retention_check_interval_ms: int, checkpoint_interval_ms: int) -> None:
@@ -51,7 +49,7 @@ class LogMaintenance:
             continue_round(iter(self._partitions()))
 
         def continue_round(rest: Iterator[PartitionLog]) -> None:
-            clock = self._machine.clock
+            clock = self._host.clock
             until_ms = clock.monotonic_ms() + SLICE_MS
             for partition in rest:
                 try:
@@ -64,7 +62,7 @@ class LogMaintenance:
             schedule_call(interval_ms, start_round)
 
         def schedule_call(delay_ms: int, call: Callable[[], None]) -> None:
-            self._timers[task_name] = self._machine.scheduler.call_later(delay_ms, call)
+            self._timers[task_name] = self._host.scheduler.call_later(delay_ms, call)
 
         schedule_call(interval_ms, start_round)
 

@@ -1,7 +1,7 @@
 """Implements the log of one partition: append-only batches with consecutive offsets.
 
 Every append follows one order: check (reads only), write to the segment, then apply it to the state
-here (end offset, producers, aborted transactions, watchers). A write that fails changes nothing.
+here (end offset, producers, aborted transactions, callbacks). A write that fails changes nothing.
 
 There is one replica, so the high watermark is the end offset. The last stable offset is the first
 offset of the oldest open transaction; `read_committed` consumers see no further.
@@ -21,11 +21,12 @@ from uuid import UUID
 
 from coordinator.errors import Code, Refused
 from coordinator.log.batch import RecordBatch, build_marker, copy_with_offset, parse_header
+from coordinator.log.change_callbacks import ChangeCallbacks
 from coordinator.log.checkpoint import write_start_offset
 from coordinator.log.checkpointing import CheckpointSaver, LogState
 from coordinator.log.compaction import LogCompaction
 from coordinator.log.damage import locate_damaged_batch
-from coordinator.log.machine import BrokerMachine
+from coordinator.log.host import BrokerHost
 from coordinator.log.producer_state import ProducerStateManager
 from coordinator.log.reading import FetchedBatches, collect_aborted, fetch_batches, read_batches
 from coordinator.log.recovery import open_from_checkpoint, recover_log
@@ -37,7 +38,6 @@ from coordinator.log.storage_errors import StorageErrorLog
 from coordinator.log.timestamp_lookup import TimestampLookup
 from coordinator.log.timestamps import check_timestamps
 from coordinator.log.transaction_index import AbortedTransaction
-from coordinator.log.watchers import PartitionWatchers
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class PartitionLog:
         topic_id: UUID,
         directory: Path,
         settings: LogSettings,
-        machine: BrokerMachine,
+        host: BrokerHost,
     ) -> None:
         self.topic = topic
         self.index = index
@@ -69,18 +69,18 @@ class PartitionLog:
         self.end_offset = 0
         self.last_stable_offset = 0
         self.producers = ProducerStateManager()
-        self.watchers = PartitionWatchers()
-        self._machine = machine
-        self._clock = machine.clock
-        self._segments = LogSegments(directory, topic_id, settings, machine)
-        self._storage_errors = StorageErrorLog(directory, machine.clock)
+        self.change_callbacks = ChangeCallbacks()
+        self._host = host
+        self._clock = host.clock
+        self._segments = LogSegments(directory, topic_id, settings, host)
+        self._storage_errors = StorageErrorLog(directory, host.clock)
         self.compaction = LogCompaction(
-            self._segments, machine, lambda: self.checkpoints.save_in_background()
+            self._segments, host, lambda: self.checkpoints.save_in_background()
         )
         self.checkpoints = CheckpointSaver(
             self._segments,
             self.compaction,
-            machine,
+            host,
             lambda: LogState(self.start_offset, self.end_offset, self.producers),
         )
         self.timestamps = TimestampLookup(self._segments, self._storage_errors)
@@ -209,7 +209,7 @@ class PartitionLog:
         self._apply_batch(segment, batch, base_offset, log_append_time_ms)
         if self.checkpoints.is_due:
             self.checkpoints.save_in_background()
-        self.watchers.notify_watchers()
+        self.change_callbacks.call_all()
         return base_offset
 
     def _apply_batch(
@@ -298,7 +298,7 @@ class PartitionLog:
         if offset > self.start_offset:
             segments = self._segments
             try:
-                write_start_offset(self._machine.disk, self.directory, segments.topic_id, offset)
+                write_start_offset(self._host.disk, self.directory, segments.topic_id, offset)
             except OSError as error:
                 raise Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}") from error
             self._advance_start_offset(offset)
@@ -329,7 +329,7 @@ class PartitionLog:
         self._advance_start_offset(max(self.start_offset, segments.all[count].base_offset))
         segments.forget_segments(segments.all[:count])
         self.checkpoints.save_in_background()
-        self.watchers.notify_watchers()
+        self.change_callbacks.call_all()
 
     # Opening and closing
 
@@ -379,7 +379,7 @@ class PartitionLog:
             except Exception:  # whatever it is, the other logs are still to be closed
                 logger.exception("%s: closed without a checkpoint", self.directory)
         self._segments.close()
-        self.watchers.notify_watchers()
+        self.change_callbacks.call_all()
 
     def discard_log(self) -> None:
         """Close the log without writing anything to disk, as its topic is deleted.
@@ -387,7 +387,7 @@ class PartitionLog:
         Answers that are being sent from its files have `file.delete.delay.ms` to be sent.
         """
         self._segments.discard_files()
-        self.watchers.notify_watchers()
+        self.change_callbacks.call_all()
 
     def list_segment_files(self) -> Iterator[tuple[Path, int]]:
         """Yield (file, size in bytes) of each segment, oldest first."""

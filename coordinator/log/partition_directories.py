@@ -21,7 +21,7 @@ from coordinator.log.data_directory import (
     read_partition_metadata,
     uuid_to_base64,
 )
-from coordinator.log.machine import BrokerMachine
+from coordinator.log.host import BrokerHost
 from coordinator.log.partition import PartitionLog
 from coordinator.log.recovery import CorruptLog
 from coordinator.log.segment import CorruptBatch
@@ -36,11 +36,11 @@ class PartitionDirectories:
     """
 
     def __init__(
-        self, storage: DataDirectory, machine: BrokerMachine, new_id: Callable[[], UUID]
+        self, storage: DataDirectory, host: BrokerHost, new_id: Callable[[], UUID]
     ) -> None:
         self.leftovers: list[str] = []
         self._storage = storage
-        self._machine = machine
+        self._host = host
         self._new_id = new_id
 
     def plan_removal(self, name: str, topic_id: UUID, partition_count: int) -> dict[str, str]:
@@ -78,7 +78,7 @@ class PartitionDirectories:
             if error is None:  # else the next start tries again
                 self.leftovers = [name for name in self.leftovers if name not in directories]
 
-        self._machine.background.run_in_background(remove_directories, drop_leftovers)
+        self._host.background.run_in_background(remove_directories, drop_leftovers)
 
     def rename_strays(self, new_directories: Iterable[str]) -> None:
         """Rename directories that are in the way of new partitions' directories.
@@ -107,7 +107,7 @@ class PartitionDirectories:
                 entry.topic_id,
                 self._storage.partition_directory(entry.name, index),
                 settings,
-                self._machine,
+                self._host,
             )
             for index in indexes
         ]
@@ -117,7 +117,7 @@ class PartitionDirectories:
 
         Raises: UnusableDataDirectory if the directory is another topic's.
         """
-        found = read_partition_metadata(self._machine.disk, partition.directory)
+        found = read_partition_metadata(self._host.disk, partition.directory)
         if found not in (None, topic_id):
             raise UnusableDataDirectory(
                 f"{partition.directory} is of topic id {uuid_to_base64(found)}, not "
@@ -149,6 +149,6 @@ class PartitionDirectories:
         self._storage.remove_partition_directory(name)
         original, _, rest = name.rpartition(".")
         directory = self._storage.directory / original
-        found = read_partition_metadata(self._machine.disk, directory)
+        found = read_partition_metadata(self._host.disk, directory)
         if found is not None and rest == f"{uuid_to_base64(found)}-delete":
             self._storage.remove_partition_directory(original)

@@ -2,7 +2,7 @@
 
 A place in the log is the index of a segment in `segments.all`, and a position in its file.
 `upper_offset` is the offset that the reader may not reach. Nothing here copies a batch: a
-`LogSlice` is sent by whoever answers.
+`FileRecords` is sent by whoever answers.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator.log.batch import HEADER_BYTES
+from coordinator.log.file_records import FileRecords
 from coordinator.log.segment import LogSegment
 from coordinator.log.segments import LogSegments
-from coordinator.log.slice import LogSlice
 from coordinator.log.transaction_index import AbortedTransaction
 
 
@@ -22,7 +22,7 @@ class FetchedBatches(NamedTuple):
     `aborted` is None if it was not asked for. Kafka: `FetchDataInfo`.
     """
 
-    records: LogSlice | bytes
+    records: FileRecords | bytes
     aborted: list[AbortedTransaction] | None
     available: int  # bytes that may be seen in this segment, without the limit of the fetch
     is_older_segment: bool  # more may be seen in the next segment
@@ -43,9 +43,9 @@ class _Located(NamedTuple):
     at: int  # the segment's index in `segments.all`
 
     @property
-    def slice(self) -> LogSlice:
-        """Return the bytes of the batches as a slice of the segment's file."""
-        return LogSlice(self.segment.file, self.start, self.stop - self.start)
+    def records(self) -> FileRecords:
+        """Return the bytes of the batches as a range of the segment's file."""
+        return FileRecords(self.segment.file, self.start, self.stop - self.start)
 
 
 def read_batches(segments: LogSegments, end_offset: int, offset: int, max_bytes: int) -> bytes:
@@ -56,7 +56,7 @@ def read_batches(segments: LogSegments, end_offset: int, offset: int, max_bytes:
     if offset >= end_offset:
         return b""
     found = _locate_batches(segments, end_offset, offset, end_offset, max_bytes, True)
-    return bytes(found.slice) if found else b""
+    return bytes(found.records) if found else b""
 
 
 def fetch_batches(
@@ -69,7 +69,7 @@ def fetch_batches(
     committed: bool,
     at_least_one: bool,
 ) -> FetchedBatches:
-    """Return the batches from `offset` on and below `upper_offset`, as a slice that is read later.
+    """Return the batches from `offset` on below `upper_offset`, as a range of a file, read later.
 
     With `committed` also the aborted transactions that touch them. Raises: `CorruptBatch`.
     """
@@ -82,7 +82,7 @@ def fetch_batches(
     aborted = (
         _aborted_touching(segments, end_offset, offset, upper_offset, found) if committed else None
     )
-    return FetchedBatches(found.slice, aborted, found.end - found.start, found.is_older_segment)
+    return FetchedBatches(found.records, aborted, found.end - found.start, found.is_older_segment)
 
 
 def _locate_batches(

@@ -85,7 +85,7 @@ def open_from_checkpoint(segments: LogSegments) -> RestoredLog:
 
     Raises: OSError.
     """
-    disk, directory = segments.machine.disk, segments.directory
+    disk, directory = segments.host.disk, segments.directory
     cleaned_offset = finish_replacement(disk, directory, segments.topic_id)
     names = disk.list_names(directory)
     left = [directory / name for name in names if name.endswith((".deleted", ".tmp"))]
@@ -127,7 +127,7 @@ def _restore_from_checkpoint(
     `base_offsets`: the segments whose files are there. None, and nothing is open, if the checkpoint
     doesn't match the files.
     """
-    disk = segments.machine.disk
+    disk = segments.host.disk
     if not checkpoint.segments:
         return None
     producers = _read_producer_snapshot(checkpoint, segments)
@@ -157,7 +157,7 @@ def _read_producer_snapshot(
     checkpoint: PartitionCheckpoint, segments: LogSegments
 ) -> ProducerStateManager | None:
     """Read the producer snapshot of a checkpoint; None if it isn't the one that was written."""
-    data = segments.machine.disk.read_file(segments.directory / checkpoint.snapshot_name)
+    data = segments.host.disk.read_file(segments.directory / checkpoint.snapshot_name)
     if data is None or crc32c(data) != checkpoint.snapshot_crc:
         return None
     try:
@@ -192,7 +192,7 @@ def recover_log(
     ones begin later, power was lost before the end of the last one with batches was flushed: they
     are removed. A torn tail is cut. Raises: CorruptLog, MissingSegment.
     """
-    disk, directory = segments.machine.disk, segments.directory
+    disk, directory = segments.host.disk, segments.directory
     may_miss = restored.has_gaps or segments.settings.is_compacted
     may_be_apart = restored.is_from_kafka and segments.settings.is_compacted
     end_offset = restored.end_offset

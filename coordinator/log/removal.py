@@ -16,7 +16,7 @@ from weakref import ref
 
 from coordinator.clock import Timer
 from coordinator.log.disk import File
-from coordinator.log.machine import BrokerMachine
+from coordinator.log.host import BrokerHost
 from coordinator.log.saved_segment import SUFFIXES
 from coordinator.log.segment import LogSegment
 
@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 class SegmentFileRemover:
     """Renames, closes and unlinks the files of removed segments of one partition."""
 
-    def __init__(self, machine: BrokerMachine) -> None:
-        self._machine = machine
+    def __init__(self, host: BrokerHost) -> None:
+        self._host = host
         self._timers: set[Timer] = set()
 
     def rename_then_unlink(self, segment: LogSegment, has_successor: bool, delay_ms: int) -> bool:
@@ -41,7 +41,7 @@ class SegmentFileRemover:
             path = segment.path_of(suffix)
             after = path.with_name(f"{path.name}.deleted")
             try:
-                self._machine.disk.rename_path(path, after)
+                self._host.disk.rename_path(path, after)
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -72,13 +72,13 @@ class SegmentFileRemover:
                     file.close()
 
         # This timer isn't cancelled when the partition is closed: the files are to be closed then.
-        self._machine.scheduler.call_later(delay_ms, close_needed)
+        self._host.scheduler.call_later(delay_ms, close_needed)
 
     def unlink_later(self, paths: list[Path], delay_ms: int) -> None:
         """Unlink files after a delay, on another thread."""
         if not paths:
             return
-        disk = self._machine.disk
+        disk = self._host.disk
 
         def unlink_files() -> None:
             for path in paths:
@@ -86,9 +86,9 @@ class SegmentFileRemover:
 
         def start_unlinking() -> None:
             self._timers.discard(timer)
-            self._machine.background.run_in_background(unlink_files, _log_if_failed)
+            self._host.background.run_in_background(unlink_files, _log_if_failed)
 
-        timer = self._machine.scheduler.call_later(delay_ms, start_unlinking)
+        timer = self._host.scheduler.call_later(delay_ms, start_unlinking)
         self._timers.add(timer)
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from coordinator.log.data_directory import write_partition_metadata
 from coordinator.log.flushing import LogFlusher
-from coordinator.log.machine import BrokerMachine
+from coordinator.log.host import BrokerHost
 from coordinator.log.removal import SegmentFileRemover
 from coordinator.log.saved_segment import SUFFIXES, SavedSegment, segment_file_name
 from coordinator.log.segment import LogSegment
@@ -32,15 +32,15 @@ class LogSegments:
     """
 
     def __init__(
-        self, directory: Path, topic_id: UUID, settings: LogSettings, machine: BrokerMachine
+        self, directory: Path, topic_id: UUID, settings: LogSettings, host: BrokerHost
     ) -> None:
         self.directory = directory
         self.topic_id = topic_id
         self.settings = settings
-        self.machine = machine
+        self.host = host
         self.all: list[LogSegment] = []
-        self.flushing = LogFlusher(directory, self.all, settings, machine)
-        self.removal = SegmentFileRemover(machine)
+        self.flushing = LogFlusher(directory, self.all, settings, host)
+        self.removal = SegmentFileRemover(host)
         # The batches and bytes ever appended, or found behind the last checkpoint at the start.
         self.appended_count = 0
         self.appended_bytes = 0
@@ -99,7 +99,7 @@ class LogSegments:
 
         Raises: OSError.
         """
-        disk = self.machine.disk
+        disk = self.host.disk
         if not self.all:
             disk.make_directory(self.directory)
             write_partition_metadata(disk, self.directory, self.topic_id)
@@ -116,7 +116,7 @@ class LogSegments:
         `suffix` follows the name of its `.log` file.
         """
         interval_bytes = self.settings.index_interval_bytes
-        return LogSegment(self.directory, saved, self.machine.disk, interval_bytes, suffix)
+        return LogSegment(self.directory, saved, self.host.disk, interval_bytes, suffix)
 
     def append_batch(
         self, segment: LogSegment, data: bytes | bytearray, last_offset: int, timestamp_ms: int

@@ -21,7 +21,7 @@ from coordinator.log.data_directory import (
     DataDirectory,
     TopicEntry,
 )
-from coordinator.log.machine import BrokerMachine
+from coordinator.log.host import BrokerHost
 from coordinator.log.partition import PartitionLog
 from coordinator.log.partition_directories import PartitionDirectories
 from coordinator.log.topic_names import check_name_collision, check_topic_name
@@ -54,16 +54,16 @@ class TopicRegistry:
         self,
         storage: DataDirectory,
         config: BrokerConfig,
-        machine: BrokerMachine,
+        host: BrokerHost,
         new_id: Callable[[], UUID],
     ) -> None:
         self._storage = storage
         self._config = config
-        self._machine = machine
+        self._host = host
         self._new_id = new_id
         self._by_name: dict[str, BrokerTopic] = {}
         self._by_id: dict[UUID, BrokerTopic] = {}
-        self._directories = PartitionDirectories(storage, machine, new_id)
+        self._directories = PartitionDirectories(storage, host, new_id)
         self.when_deleted: list[Callable[[BrokerTopic], None]] = []
         # Called with the names of deleted topics; calls `release_deleted_name` for each one.
         self.forget_offsets: Callable[[Iterable[str]], None] | None = None
@@ -236,7 +236,7 @@ class TopicRegistry:
         """
         self.forgetting.pop(name, None)
         if self._saving is None:
-            self._saving = self._machine.scheduler.call_later(0, self._write_topic_list_or_warn)
+            self._saving = self._host.scheduler.call_later(0, self._write_topic_list_or_warn)
         for callback in tuple(self.when_forgotten):
             callback(name)
 

@@ -174,7 +174,7 @@ class EncodedResponse(NamedTuple):
 
 
 def encode_for_reuse(response: Any) -> EncodedResponse:
-    """Encode a response that is sent many times; it may hold no slice of a file."""
+    """Encode a response that is sent many times; it may hold no range of a file."""
     frame = encode_response(0, response)
     assert isinstance(frame, bytes)
     return EncodedResponse(frame[_FRAME_HEAD.size :])
@@ -183,7 +183,7 @@ def encode_for_reuse(response: Any) -> EncodedResponse:
 def encode_response(correlation_id: int, response: Any) -> bytes | AnswerPieces:
     """Encode a response as a frame, with its length and header.
 
-    In the place of bytes a response may have a slice of a file (`TransferableRecords`), of which
+    In the place of bytes a response may have a range of a file (`TransferableRecords`), of which
     kio needs only the length. The frame is returned in pieces then.
     """
     if response.__class__ is EncodedResponse:

@@ -1,4 +1,4 @@
-"""Buffers answers that are being sent: bytes, and slices of files that are read piece by piece.
+"""Buffers answers that are being sent: bytes, and ranges of files that are read piece by piece.
 
 However long an answer is, only the piece that is sent next is in memory: the following one is read
 when the transport has room again. Between a file and the socket the bytes are copied once.
@@ -17,7 +17,7 @@ CHUNK_BYTES = 262_144
 
 
 class TransferableRecords(Protocol):
-    """Represents `len()` bytes of records that are read when they are sent; see `log/slice`.
+    """Represents `len()` bytes of records that are read when they are sent; see `log/file_records`.
 
     Kafka's counterpart is TransferableRecords.
     """
@@ -53,7 +53,7 @@ class SendBuffer:
 
     def __init__(self) -> None:
         self._pieces: deque[bytes | TransferableRecords] = deque()
-        self._sent_bytes = 0  # of the first piece, if that is a slice
+        self._sent_bytes = 0  # of the first piece, if that is of a file
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
@@ -62,7 +62,7 @@ class SendBuffer:
         self._pieces.extend(pieces)
 
     def take_chunk(self) -> bytes:
-        """Remove and return the next bytes: at most CHUNK_BYTES of a slice.
+        """Remove and return the next bytes: at most CHUNK_BYTES of a file.
 
         Raises: OSError if they can't be read.
         """

@@ -31,7 +31,7 @@ from coordinator.log.cleaner.offset_checkpoint import (
     write_first_dirty_offsets,
 )
 from coordinator.log.cleaner.steps import AsyncOperation, BackgroundCall, Steps, run_to_completion
-from coordinator.log.machine import BrokerMachine
+from coordinator.log.host import BrokerHost
 from coordinator.log.partition import PartitionLog
 from coordinator.log.topics import BrokerTopic, TopicRegistry
 
@@ -55,7 +55,7 @@ class LogCleaner:
         self,
         topics: TopicRegistry,
         directory: Path,
-        machine: BrokerMachine,
+        host: BrokerHost,
         get_config: Callable[[], BrokerConfig],
         is_loaded: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -66,7 +66,7 @@ class LogCleaner:
         """
         self._topics = topics
         self._directory = directory
-        self._machine = machine
+        self._host = host
         self._config = get_config
         self._is_loaded = is_loaded
         self._uncleanable: set[PartitionLog] = set()
@@ -79,7 +79,7 @@ class LogCleaner:
     def start_cleaning(self) -> None:
         """Write the offsets for other tools if they are outdated, and start the timer."""
         if (
-            read_first_dirty_offsets(self._machine.disk, self._directory)
+            read_first_dirty_offsets(self._host.disk, self._directory)
             != self._first_dirty_offsets()
         ):
             self._write_offset_checkpoint()
@@ -158,7 +158,7 @@ class LogCleaner:
 
     def _find_section(self, partition: PartitionLog) -> CleanableSection:
         """Find the part of a log that can be cleaned now."""
-        return find_cleanable_section(partition, self._machine.clock.now_ms())
+        return find_cleanable_section(partition, self._host.clock.now_ms())
 
     def _clean_partition(self, partition: PartitionLog, section: CleanableSection) -> Steps[bool]:
         """Clean a section of a log, and return whether that went well.
@@ -169,7 +169,7 @@ class LogCleaner:
         map_bytes = self._config().log_cleaner_dedupe_buffer_size
         before = sum(segment.size for segment in section.segments)
         try:
-            now_ms = self._machine.clock.now_ms()
+            now_ms = self._host.clock.now_ms()
             end_offset = yield from clean_log(partition, section, map_bytes, now_ms)
         except (LogCleaningAborted, OSError) as error:
             logger.warning("%s-%d is cleaned another time: %s", *name, error)
@@ -210,8 +210,8 @@ class LogCleaner:
         again.
         """
         content = self._first_dirty_offsets()
-        self._machine.background.run_in_background(
-            lambda: write_first_dirty_offsets(self._machine.disk, self._directory, content),
+        self._host.background.run_in_background(
+            lambda: write_first_dirty_offsets(self._host.disk, self._directory, content),
             _log_if_failed,
         )
 
@@ -230,7 +230,7 @@ class LogCleaner:
         steps = self._steps
         if steps is None:
             return
-        clock = self._machine.clock
+        clock = self._host.clock
         until_ms = clock.monotonic_ms() + SLICE_MS
         try:
             for _ in range(_STEPS_A_SLICE):
@@ -244,7 +244,7 @@ class LogCleaner:
                         start(partial(self._resume_steps, steps))
                         return
                     case BackgroundCall(call):
-                        self._machine.background.run_in_background(
+                        self._host.background.run_in_background(
                             call, partial(self._resume_steps, steps)
                         )
                         return
@@ -269,7 +269,7 @@ class LogCleaner:
         """Schedule a call in place of the one that is scheduled."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._machine.scheduler.call_later(delay_ms, call)
+        self._timer = self._host.scheduler.call_later(delay_ms, call)
 
 
 def _log_if_failed(error: Exception | None) -> None:

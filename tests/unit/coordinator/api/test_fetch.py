@@ -271,7 +271,7 @@ def test_a_client_that_goes_away_leaves_nothing_behind(tmp_path: Path) -> None:
         for _ in range(3):
             await asyncio.sleep(0)
         partition = client.partition("t")
-        assert not partition.watchers
+        assert not partition.change_callbacks
         assert client.scheduler.pending(MAX_WAIT_MS) == []
 
     run(scenario())

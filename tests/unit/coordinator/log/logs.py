@@ -12,7 +12,7 @@ from coordinator.clock import Background, Clock
 from coordinator.log.batch import RecordBatch
 from coordinator.log.batch_validation import parse_single_batch, validate_produced_batch
 from coordinator.log.disk import BrokerDisk, File, SystemDisk
-from coordinator.log.machine import BrokerMachine
+from coordinator.log.host import BrokerHost
 from coordinator.log.partition import PartitionLog
 from coordinator.log.settings import LogSettings
 from tests.own_batches import encode_batch
@@ -97,15 +97,15 @@ def _unreadable(count: int, position: int) -> bytes:
     raise OSError(errno.EIO, "Input/output error")
 
 
-def machine(
+def host(
     disk: BrokerDisk | None = None, clock: Clock | None = None, background: Background | None = None
-) -> BrokerMachine:
-    """Create a machine that does background work at once unless another way is given.
+) -> BrokerHost:
+    """Create a host that does background work at once unless another way is given.
 
     Its timers never fire unless the clock is one that can be moved.
     """
     scheduler = clock if isinstance(clock, FakeClock) else FakeClock()
-    return BrokerMachine(
+    return BrokerHost(
         disk or SystemDisk(), clock or StillClock(), scheduler, background or AtOnce()
     )
 
@@ -129,7 +129,7 @@ def partition(
         **others,
     )
     made = PartitionLog(
-        "t", 0, TOPIC_ID, directory / "t-0", settings, machine(disk, clock, background)
+        "t", 0, TOPIC_ID, directory / "t-0", settings, host(disk, clock, background)
     )
     made.open_log()
     return made

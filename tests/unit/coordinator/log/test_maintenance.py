@@ -10,7 +10,7 @@ from coordinator.log.disk import SystemDisk
 from coordinator.log.maintenance import LogMaintenance
 from tests.unit.coordinator.api.client import Client, batch
 from tests.unit.coordinator.fakes import FakeClock
-from tests.unit.coordinator.log.logs import BadSector, machine, partition, produced
+from tests.unit.coordinator.log.logs import BadSector, host, partition, produced
 
 RETENTION_MS, CHECKPOINT_MS = 500, 700
 SIZE = produced().size
@@ -33,7 +33,7 @@ def test_a_log_that_fails_keeps_no_other_one_from_being_shortened_and_saved(
         for _ in range(2):
             log.append_produced(produced(timestamp_ms=clock.now_ms()))
     bad.checkpoints.save_in_background = refuse  # type: ignore[method-assign]
-    upkeep = LogMaintenance(lambda: made, machine(clock=clock))
+    upkeep = LogMaintenance(lambda: made, host(clock=clock))
     upkeep.start_timers(RETENTION_MS, CHECKPOINT_MS)
     for _ in range(rounds):
         clock.advance(CHECKPOINT_MS)

@@ -6,13 +6,13 @@ import pytest
 
 from coordinator.errors import Code, Refused
 from coordinator.log.batch import iterate_batches
+from coordinator.log.file_records import FileRecords
 from coordinator.log.partition import PartitionLog
-from coordinator.log.slice import LogSlice
 from tests.own_batches import encode_batch
 from tests.unit.coordinator.log.logs import NOW_MS, FullDisk, StillClock, partition, produced
 
 
-def offsets(data: bytes | LogSlice) -> list[int]:
+def offsets(data: bytes | FileRecords) -> list[int]:
     return [batch.base_offset for batch in iterate_batches(bytes(data))]
 
 
@@ -219,10 +219,10 @@ def test_waiters_are_woken_by_data_and_by_markers_until_they_leave(tmp_path: Pat
     def wake() -> None:
         woken.append(log.last_stable_offset)
 
-    log.watchers.add_callback(wake)
+    log.change_callbacks.add_callback(wake)
     run(log, "aX")
     assert woken == [0, 2]
-    log.watchers.remove_callback(wake)
+    log.change_callbacks.remove_callback(wake)
     run(log, "n")
     assert woken == [0, 2]
 

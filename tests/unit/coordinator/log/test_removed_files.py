@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.log.file_records import FileRecords
 from coordinator.log.partition import PartitionLog
-from coordinator.log.slice import LogSlice
 from tests.unit.coordinator.fakes import FakeClock
 from tests.unit.coordinator.log.logs import partition, produced
 
@@ -32,9 +32,9 @@ def filled(directory: Path, clock: FakeClock, count: int = 6) -> PartitionLog:
     return log
 
 
-def found(log: PartitionLog, offset: int) -> LogSlice:
+def found(log: PartitionLog, offset: int) -> FileRecords:
     records = log.fetch_batches(offset, 1 << 20, committed=False, at_least_one=True).records
-    assert isinstance(records, LogSlice)
+    assert isinstance(records, FileRecords)
     assert len(records) == 2 * SIZE
     return records
 

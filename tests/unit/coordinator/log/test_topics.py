@@ -12,7 +12,7 @@ from coordinator.errors import Code, Refused
 from coordinator.log.data_directory import DataDirectory, UnusableDataDirectory, uuid_to_base64
 from coordinator.log.disk import SystemDisk
 from coordinator.log.topics import TopicRegistry
-from tests.unit.coordinator.log.logs import machine, produced
+from tests.unit.coordinator.log.logs import host, produced
 
 Open = Callable[[], TopicRegistry]
 
@@ -28,7 +28,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
             storages.pop().close()
         storages.append(DataDirectory(tmp_path, 1, UUID(int=99), SystemDisk()))
         config = BrokerConfig(data_dir=tmp_path)
-        topics = TopicRegistry(storages[0], config, machine(), lambda: next(ids))
+        topics = TopicRegistry(storages[0], config, host(), lambda: next(ids))
         topics.load_topics()
         return topics
 
@@ -126,7 +126,7 @@ def test_what_could_not_be_removed_of_a_deleted_topic_is_never_another_topics(
     config = BrokerConfig(data_dir=tmp_path)
 
     def loaded() -> TopicRegistry:
-        topics = TopicRegistry(storage, config, machine(disk), lambda: next(ids))
+        topics = TopicRegistry(storage, config, host(disk), lambda: next(ids))
         topics.load_topics()
         return topics
 

@@ -13,7 +13,7 @@ from coordinator.log.batch import iterate_batches, parse_header
 from coordinator.log.cleaner.cleaner import LogCleaner
 from coordinator.log.data_directory import DataDirectory
 from coordinator.log.disk import BrokerDisk
-from coordinator.log.machine import BrokerMachine
+from coordinator.log.host import BrokerHost
 from coordinator.log.partition import PartitionLog
 from coordinator.log.topics import TopicRegistry
 from tests.own_batches import encode_batch
@@ -37,13 +37,13 @@ class World:
     ) -> None:
         self.disk = disk
         self.clock = clock or FakeClock()
-        machine = BrokerMachine(disk, self.clock, self.clock, background or AtOnce())
+        host = BrokerHost(disk, self.clock, self.clock, background or AtOnce())
         self.config = BrokerConfig(data_dir=DATA, **configs)
         storage = DataDirectory(DATA, 1, UUID(int=1), disk)
         ids = iter(range(100, 200))
-        self.topics = TopicRegistry(storage, self.config, machine, lambda: UUID(int=next(ids)))
+        self.topics = TopicRegistry(storage, self.config, host, lambda: UUID(int=next(ids)))
         self.topics.load_topics()
-        self.cleaner = LogCleaner(self.topics, DATA, machine, lambda: self.config)
+        self.cleaner = LogCleaner(self.topics, DATA, host, lambda: self.config)
 
     def create(self, name: str = "t", configs: Mapping[str, str] = {}) -> PartitionLog:
         return self.topics.create_topic(name, 1, {**CONFIGS, **configs}).partitions[0]

@@ -1,11 +1,11 @@
-"""Notifies waiters of changes of a partition, such as a Fetch that has found too little."""
+"""Calls back after changes of a partition, for such as a Fetch that has found too little."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 
-class PartitionWatchers:
+class ChangeCallbacks:
     """Calls its callbacks after each change that a reader of the partition may wait for.
 
     These are every append and every advance of the last stable offset, a later start of the log,
@@ -24,7 +24,7 @@ class PartitionWatchers:
     def remove_callback(self, callback: Callable[[], None]) -> None:
         self._callbacks.pop(callback, None)
 
-    def notify_watchers(self) -> None:
+    def call_all(self) -> None:
         """Call every callback that is registered now."""
         if self._callbacks:
             for callback in tuple(self._callbacks):

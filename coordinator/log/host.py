@@ -1,4 +1,4 @@
-"""Bundles what a log needs of its machine: disk, time, waiting, and a thread for long calls."""
+"""Bundles what logs need of the machine: disk, time, waiting, and a thread for long calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from coordinator.log.disk import BrokerDisk
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerMachine:
+class BrokerHost:
     """Bundles the disk, clock, scheduler and background thread that a log works with."""
 
     disk: BrokerDisk

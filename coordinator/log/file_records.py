@@ -2,7 +2,7 @@
 
 A Fetch may answer with 50 MB, and a client may take its time to read them. The answer only refers
 to a place in a file; `wire/send_buffer` reads a piece when the last one has gone out. Batches never
-change once they are in a log, so it doesn't matter when that is. A slice keeps its file open when
+change once they are in a log, so it doesn't matter when that is. This keeps its file open when
 its segment or its topic is removed, for at most `file.delete.delay.ms` (see `removal`); after that
 reading is an OSError, the connection is closed, and the client asks again.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from coordinator.log.disk import File
 
 
-class LogSlice:
+class FileRecords:
     """Refers to `len()` bytes of a file, which are read on demand."""
 
     __slots__ = ("_file", "_size", "_start")
@@ -26,7 +26,7 @@ class LogSlice:
         return self._size
 
     def read(self, at: int, count: int) -> bytes:
-        """Read `count` bytes from `at` on, counted from the slice's start.
+        """Read `count` bytes from `at` on, counted from the range's start.
 
         Raises: OSError, also if there are fewer.
         """
