@@ -1,4 +1,4 @@
-"""Provides an embedded broker that speaks the Kafka protocol.
+"""Provide an embedded broker that speaks the Kafka protocol.
 
 Start reading at `broker`, which assembles its parts, then `shard` and `coordinators`. It knows
 nothing of streams and stores: any Kafka client is served alike.

@@ -1,5 +1,6 @@
 """Handle requests, in a file for each API of Kafka.
 
-Start reading at `router`, then at a short one such as `heartbeat`. A file decodes nothing and
-decides nothing of groups or transactions: it asks the services of its `context`.
+Start reading at `router`, then at a short one such as `heartbeat`. A file that has an `API_KEY` is
+served, in its `VERSIONS`: a new API is a new file. It decodes nothing and decides nothing of groups
+or transactions: it asks the services of its `context`.
 """

@@ -9,6 +9,7 @@ topic. Both have one function, `assign(members, partitions)`:
 - the result has every member. One whose target stays as it is gets the very mapping that came in
   as `assigned` back, so that the caller may compare with `is`.
 
-The result does not depend on the order of the arguments: members go by id, topics by theirs. (Kafka
-takes both in the order of its hash maps.)
+Start reading at `range`, then `uniform`. No assignor keeps anything between two calls. The result
+does not depend on the order of the arguments: members go by id, topics by theirs. (Kafka takes both
+in the order of its hash maps.)
 """
