@@ -19,7 +19,7 @@ from typing import NoReturn
 
 import coordinator.skip_hypothesis  # noqa: F401 - before all others, see there
 from coordinator.announcement import announce_broker
-from coordinator.broker import run_broker
+from coordinator.broker_process import run_broker
 from coordinator.clock import FileShiftedClock
 from coordinator.config import BrokerConfig, WrongSetting
 from coordinator.faults import WrongFault

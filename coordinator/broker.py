@@ -10,18 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import gc
-import logging
-import signal
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
-
-import uvloop
 
 from coordinator.api.context import BrokerServices
 from coordinator.api.router import APIS, Api, Router, list_api_versions
@@ -29,9 +22,9 @@ from coordinator.clock import Background, Clock, Scheduler, SystemClock, Timer
 from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
 from coordinator.dynamic_config import DynamicConfigs, ResourceType
+from coordinator.event_loop import BackgroundThread, LoopScheduler
 from coordinator.fail_stop import FailStop, GuardedScheduler
-from coordinator.fault_file import read_faults
-from coordinator.faults import Faults, WrongFault
+from coordinator.faults import Faults
 from coordinator.features import Features
 from coordinator.fetching.session_cache import FetchSessionCache
 from coordinator.log.cleaner.cleaner import LogCleaner
@@ -43,56 +36,7 @@ from coordinator.log.maintenance import LogMaintenance
 from coordinator.log.topics import TopicRegistry
 from coordinator.wire.server import CannotListen, ConnectionLimits, SocketServer
 
-log = logging.getLogger(__name__)
-
 _TOPIC_NAMES_FREE_TIMEOUT_S = 60
-
-
-class LoopScheduler:
-    """Schedules calls on the asyncio loop that is running."""
-
-    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
-        loop = asyncio.get_running_loop()
-        if delay_ms <= 0:
-            # A timer of the loop would come after what it reads from sockets next.
-            return loop.call_soon(callback)
-        return loop.call_later(delay_ms / 1_000, callback)
-
-
-class BackgroundThread:
-    """Runs long system calls on one thread beside the event loop, started when it is first used."""
-
-    def __init__(self) -> None:
-        self._executor: Executor | None = None
-
-    def run_in_background(
-        self, work: Callable[[], None], on_done: Callable[[Exception | None], None]
-    ) -> None:
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:  # no loop runs yet, so the call holds nobody up
-            on_done(_call_and_catch(work))
-            return
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, "background")
-        future = loop.run_in_executor(self._executor, _call_and_catch, work)
-        future.add_done_callback(
-            lambda future: None if future.cancelled() else on_done(future.result())
-        )
-
-    def close(self) -> None:
-        if self._executor is not None:
-            self._executor.shutdown(wait=True, cancel_futures=True)
-            self._executor = None
-
-
-def _call_and_catch(work: Callable[[], None]) -> Exception | None:
-    """Call `work` and return the exception that it raised, or None."""
-    try:
-        work()
-    except Exception as error:
-        return error
-    return None
 
 
 def new_uuid() -> UUID:
@@ -341,55 +285,3 @@ class Broker:
         for partition in self.topics.all_partitions():
             partition.producers.forget_idle_producers(now_ms, idle_ms)
         self._schedule_producer_expiry()
-
-
-async def _run_until_stopped(
-    config: BrokerConfig,
-    on_listening: Callable[[str, int], None],
-    faults_file: Path | None,
-    clock: Clock | None,
-) -> None:
-    faults = Faults()
-    broker = Broker(config, clock=clock, faults=faults)
-    loop = asyncio.get_running_loop()
-    if faults_file is not None:
-        faults.replace(read_faults(faults_file))
-        loop.add_signal_handler(signal.SIGHUP, _reload_faults, faults, faults_file)
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, broker.request_stop)
-    await broker.start()
-    # The objects made so far live as long as the broker. A full garbage collection that visits
-    # them holds up requests for 8 ms while a log is compacted, one that doesn't for 2 (measured).
-    gc.freeze()
-    try:
-        on_listening(broker.host, broker.port)
-        await broker.wait_for_stop_request()
-    finally:
-        await broker.stop()
-    if broker.failure is not None:
-        raise broker.failure
-
-
-def _reload_faults(faults: Faults, file: Path) -> None:
-    """Replace the faults by those in the file; keep the present ones if the file is wrong."""
-    try:
-        faults.replace(read_faults(file))
-    except WrongFault as error:
-        log.error("the faults stay as they were: %s", error)
-
-
-def run_broker(
-    config: BrokerConfig,
-    on_listening: Callable[[str, int], None],
-    faults_file: Path | None = None,
-    clock: Clock | None = None,
-) -> None:
-    """Run a broker until SIGTERM or SIGINT.
-
-    `on_listening` is called with the host and port once it listens. The faults of `faults_file` are
-    set before it starts, and read again at each SIGHUP. `clock` replaces the system's.
-
-    Raises: UnusableDataDirectory, CannotListen or WrongFault before it listens; BrokenInvariant if
-    it had to stop to protect its data.
-    """
-    uvloop.run(_run_until_stopped(config, on_listening, faults_file, clock))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from coordinator.broker import LoopScheduler
+from coordinator.event_loop import LoopScheduler
 
 
 async def _order_of_calls() -> list[str]:
