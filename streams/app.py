@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
-from state.shown_values import ShownValues, limit_shown_values
 from streams.common.names import check_application_id, check_step_name
 from streams.common.user_code import describe_import_error
 from streams.common.user_module import import_user_module, refuse_to_run
@@ -18,26 +17,23 @@ from streams.dsl.kafka_streams_names import missing_method_hint
 from streams.dsl.source_serdes import require_source_serdes, resolve_source_serdes
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, create_table
-from streams.errors import ConfigError, NotClosed, TopologyError, UserError
+from streams.errors import ConfigError, TopologyError, UserError
 from streams.graph.materialized import Store
 from streams.graph.nodes import SourceNode
 from streams.graph.step_traits import StepTraits
-from streams.processes import signals
-from streams.processes.broker_wait import StartGivenUp
 from streams.processes.embedded import refuse_application_of_broker_directory
-from streams.processes.error_exit import exit_with_error, report_error
-from streams.processes.invocation import hold_application
+from streams.processes.error_exit import exit_with_error
+from streams.processes.foreground import run_application
+from streams.processes.launch import Launch, start_worker
 from streams.processes.logging_setup import configure_logging
 from streams.processes.own_broker import OwnBroker
 from streams.processes.running import RunningApp
-from streams.processes.start import start_application
 from streams.processes.termination import OPEN_APPLICATIONS
-from streams.processes.workers import SharedErrors, run_workers, watcher_is_gone
 from streams.runtime.restoring.progress import RestoreListener
 from streams.serdes import Serde
 from streams.serdes.registry_client import ApplicationRegistry
 from streams.settings.client_settings import name_alike
-from streams.settings.config import StreamsConfig, check_ports, load_config
+from streams.settings.config import StreamsConfig, load_config
 from streams.settings.exception_handlers import check_dead_letter_topics
 from streams.settings.keywords import StreamsSettings
 from streams.settings.optimizations import parse_optimizations
@@ -247,17 +243,11 @@ class App:
         is_given_up = (lambda: False) if wait_for_broker else None
         refuse_application_of_broker_directory(self.config, self.application_id)
         with OwnBroker(self.config) as broker:
-            running = self._start_worker(restore_listener=restore_listener, is_given_up=is_given_up)
+            running = start_worker(
+                self._create_launch(), restore_listener=restore_listener, is_given_up=is_given_up
+            )
             broker.note_use()
         return OPEN_APPLICATIONS.add_application(running) if handle_signals else running
-
-    def _start_worker(self, **options: Any) -> RunningApp:
-        """Start one worker, whose messages offer commands for this App and its settings."""
-        with (
-            hold_application(self, self.application_id, self.config, self._given_settings),
-            limit_shown_values(ShownValues(self.config.log_values)),
-        ):
-            return start_application(self.topology(), self.config, **options)
 
     def run(self, workers: int = 1) -> None:
         """Run the application until SIGTERM or SIGINT, then commit and leave the group.
@@ -269,76 +259,24 @@ class App:
         while a command imports the module.
         """
         refuse_to_run()  # outside of try, which would end the process: the command reports it
-        status = 0
         try:
             configure_logging(self.config.log_level, self.config.log_format)
             if not isinstance(workers, int) or workers < 1:
                 raise ConfigError(f"workers must be a number, at least 1, not {workers!r}")
             self.schema_registry.check_settings()
-            self.topology()  # an error in it is reported once, before anything starts
-            refuse_application_of_broker_directory(self.config, self.application_id)
-            with OwnBroker(self.config) as broker:
-                if workers == 1:
-                    self._run_in_process(broker)
-                else:
-                    status = self._run_workers(broker, workers)
+            # An error in the topology is reported once, before anything starts.
+            run_application(self._create_launch(), workers)
         except UserError as error:
             exit_with_error(error)
-        if status:
-            sys.exit(status)
 
-    def _run_workers(self, broker: OwnBroker, count: int) -> int:
-        """Run `count` processes of workers, and return the exit status of the application."""
-        check_ports(self.config, count)
-        watcher, errors = os.getpid(), SharedErrors()
-        timeout_s = self.config.shutdown_timeout_ms / 1000
-
-        def run(number: int) -> None:
-            self._run_worker(broker, number, count, watcher, errors)
-
-        return run_workers(count, run, timeout_s=timeout_s)
-
-    def _run_worker(
-        self, broker: OwnBroker, number: int, count: int, watcher: int, errors: SharedErrors
-    ) -> None:
-        """Run worker `number` in this process, which ends when its watcher process is gone."""
-        try:
-            self._run_in_process(
-                broker, number, count, lambda: watcher_is_gone(watcher), is_watched=True
-            )
-        except UserError as error:
-            exit_with_error(error, is_reported=not errors.claim_message(str(error)))
-
-    def _run_in_process(
-        self,
-        broker: OwnBroker,
-        number: int = 0,
-        count: int = 1,
-        is_abandoned: Callable[[], bool] = lambda: False,
-        *,
-        is_watched: bool = False,
-    ) -> None:
-        """Run the application in this process until a signal, an error or `is_abandoned()`."""
-        stop, timeout_s = signals.StopRequest(), self.config.shutdown_timeout_ms / 1000
-        signals.install_stop_handlers(stop.make_request, timeout_s=timeout_s, is_watched=is_watched)
-        wait = {"is_given_up": lambda: stop.is_made or is_abandoned()}
-        try:
-            running = self._start_worker(number=number, worker_count=count, **wait)
-        except StartGivenUp:
-            signals.cancel_shutdown_limit()
-            return
-        if not stop.is_made:
-            broker.note_use()
-        while not stop.wait_until_made(0.2):
-            if running.state == "ERROR" or is_abandoned():
-                break
-        try:
-            running.close()
-        except NotClosed as error:
-            report_error(error)
-            signals.exit_now(1)
-        finally:
-            signals.cancel_shutdown_limit()
+    def _create_launch(self) -> Launch:
+        """Create what workers are started with. Raises what `topology` raises."""
+        return Launch(
+            app=self,
+            topology=self.topology(),
+            config=self.config,
+            given_settings=self._given_settings,
+        )
 
 
 def import_app(reference: str) -> App:

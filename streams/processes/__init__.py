@@ -1,5 +1,5 @@
 """Run a worker, or several processes of them, and the embedded broker; and end them.
 
-Start reading at `start`, then `running` and `workers`. Processes are ended by their pid, and what
-the embedded broker does is none of this package's business.
+Start reading at `foreground`, which is what `App.run` does, then `start` and `running`. Processes
+are ended by their pid, and what the embedded broker does is none of this package's business.
 """

@@ -1,0 +1,54 @@
+"""Start a worker of an App, whose messages offer commands for that App and its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from state.shown_values import ShownValues, limit_shown_values
+from streams.processes.invocation import hold_application
+from streams.processes.running import RunningApp
+from streams.processes.start import start_application
+from streams.runtime.restoring.progress import RestoreListener
+from streams.settings.config import StreamsConfig
+from streams.topology.build import Topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """Holds what workers of an App are started with: its topology and its settings."""
+
+    app: object
+    """The App, by which `streams.processes.invocation` finds its name."""
+    topology: Topology
+    config: StreamsConfig
+    given_settings: Mapping[str, Any]
+    """The settings of the App's own code."""
+
+
+def start_worker(
+    launch: Launch,
+    *,
+    number: int = 0,
+    worker_count: int = 1,
+    restore_listener: RestoreListener | None = None,
+    is_given_up: Callable[[], bool] | None = None,
+) -> RunningApp:
+    """Start worker `number` in the background and return its handle.
+
+    Options and errors are those of `start_application`.
+    """
+    topology, config = launch.topology, launch.config
+    with (
+        hold_application(launch.app, topology.application_id, config, launch.given_settings),
+        limit_shown_values(ShownValues(config.log_values)),
+    ):
+        return start_application(
+            topology,
+            config,
+            number=number,
+            worker_count=worker_count,
+            restore_listener=restore_listener,
+            is_given_up=is_given_up,
+        )
