@@ -22,7 +22,8 @@ from streams.queries.store_locations import (
     parse_partitions,
 )
 from streams.runtime.tasks.stores import AnyStore, open_store
-from streams.runtime.tasks.task import Task, TaskState
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_state import TaskState
 
 S = TypeVar("S", bound=AnyStore)
 R = TypeVar("R")

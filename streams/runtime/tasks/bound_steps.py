@@ -1,31 +1,21 @@
 """Process records in the steps of a sub-topology, bound to one producer.
 
 Steps are bound when a task starts to process, and dropped when it is rolled back or closed, with
-all that they hold: results, punctuations, buffered records, and what user code kept in its
-processors.
+all that they hold: results, punctuations, and what user code kept in its processors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from state.errors import EarlierWriteRefused, StoreCorrupted, StoreSerdeError
 from state.transaction import raise_no_record
-from streams.common.topic_partitions import Partition
 from streams.errors import ValueRefused
 from streams.operators.uncommitted_results import estimate_messages_bytes
-from streams.runtime.clients.interfaces import FlowControl
 from streams.runtime.tasks.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
 from streams.runtime.tasks.early_serialization import EarlySerialization
-from streams.runtime.tasks.partition_group import (
-    PartitionGroup,
-    RecordBuffer,
-    RecordOrderSettings,
-    RecordReceiver,
-    RecordRun,
-    SinglePartitionQueue,
-)
+from streams.runtime.tasks.partition_group import RecordReceiver, RecordRun
 from streams.runtime.tasks.punctuation import PunctuationQueue
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.topology.build import Subtopology
@@ -35,7 +25,7 @@ from streams.topology.compile import compile_subtopology
 class BoundSteps:
     """Processes the records of one task in steps that are bound to `context` and `stores`.
 
-    Kafka Streams' counterpart is ProcessorTopology, with the PartitionGroup of its task.
+    Kafka Streams' counterpart is ProcessorTopology.
     """
 
     def __init__(
@@ -49,39 +39,16 @@ class BoundSteps:
         self._subtopology = subtopology
         self._stores = stores
         self._early_serialization = early_serialization
-        self._buffered_records: RecordBuffer | None = None
         self._previews: list[tuple[RecordReceiver, Callable[[set[bytes]], None]]] = []
         """The receivers of topics whose values a step previews, each with the step's function."""
 
-    @property
-    def buffered_records(self) -> RecordBuffer:
-        """Return the buffer of records that were polled for the task and are not processed yet."""
-        assert self._buffered_records is not None, f"{self.context.task_name}: nothing is bound"
-        return self._buffered_records
-
-    def bind_partitions(
-        self,
-        partitions: list[Partition],
-        partition_times_ms: Mapping[Partition, int],
-        flow_control: FlowControl,
-        order_settings: RecordOrderSettings,
-    ) -> None:
-        """Bind the steps, and create the buffer whose records go to the sources of the partitions.
-
-        `partition_times_ms` are the highest timestamps that were committed.
-        """
+    def bind_sources(self) -> dict[str, RecordReceiver]:
+        """Bind the steps, and return the function of each source that takes a topic's records."""
         with self._translate_store_errors():  # processors may read their stores in `init`
             topics = compile_subtopology(self._subtopology, self.context)
         previews = self.context.value_previews
         self._previews = [(topics[topic], previews[topic]) for topic in topics.keys() & previews]
-        receivers = {p: topics[p.topic] for p in partitions}
-        match partitions:
-            case [only]:
-                self._buffered_records = SinglePartitionQueue(only, receivers[only])
-            case _:
-                self._buffered_records = PartitionGroup(
-                    receivers, partition_times_ms, flow_control, order_settings
-                )
+        return topics
 
     def process_runs(self, runs: list[RecordRun]) -> int:
         """Process runs of records and return how many punctuations were called."""
@@ -177,8 +144,7 @@ class BoundSteps:
                 raise ValueRefused(self.context.task_name, str(error)) from error
 
     def unbind(self) -> None:
-        """Drop the records and what the steps hold, after calling their close callbacks."""
-        self._buffered_records = None
+        """Drop what the steps hold, after calling their close callbacks."""
         self._previews.clear()
         context = self.context
         for close in context.close_callbacks:

@@ -279,6 +279,21 @@ class PartitionGroup:
                 self._flow_control.resume_partition(queue.partition)
 
 
+def create_record_buffer(
+    receivers: Mapping[Partition, RecordReceiver],
+    partition_times_ms: Mapping[Partition, int],
+    flow_control: FlowControl,
+    settings: RecordOrderSettings,
+) -> RecordBuffer:
+    """Create the buffer of a task, whose records go to the receivers of their partitions.
+
+    `partition_times_ms` are the highest timestamps that were committed.
+    """
+    if len(receivers) == 1:
+        return SinglePartitionQueue(*next(iter(receivers.items())))
+    return PartitionGroup(receivers, partition_times_ms, flow_control, settings)
+
+
 def _timestamp_ms(message: Any) -> int:
     time_ms: int = message.timestamp()[1]
     return time_ms

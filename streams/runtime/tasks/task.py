@@ -4,36 +4,17 @@ Theory of operation. A task is what survives a rollback: its directory and its d
 while producers, offsets and everything that was processed but not committed come and go. The steps
 of its sub-topology are bound to a producer and a context when processing starts and are dropped
 when the task is rolled back, with all that they held: results, punctuations, what user code kept in
-its processors.
+its processors. `task_state` has the states and the transitions.
 
-    state      what holds                                                   who touches the stores
-    CREATED    the directory is ours, the databases are open                nobody: see below
-    STANDBY    the stores follow their changelogs, for ever                 the restorer
-    RESTORING  the committed offsets are known; stores are being restored   the restorer
-    RUNNING    steps are bound to a producer; records go through them       the stream thread
-    CLOSED     nothing is ours any more                                     nobody
-
-    from       to         by                  when
-    CREATED    STANDBY    start_following     a standby or warm-up task: another one processes
-    STANDBY    CREATED    stop_following      it is to become active, or to be closed
-    CREATED    RESTORING  start_restoring     the committed offsets were read back, stable
-    RESTORING  RUNNING    start_processing    the stores have reached what was committed
-    RESTORING,
-    RUNNING    CREATED    roll_back           nothing since the last commit counts: starts again
-    all        CLOSED     close               the task is revoked, or the thread ends
-
-The stores of a standby task that is promoted belong to the restorer until its batch is over; what
-it is asked to do with the task afterwards waits for that (`Restorer.promote_tasks`).
-Any other transition is a mistake in the runtime: RuntimeError. Directory and databases stay open
-from one role to the other, so a task that becomes active replays what its changelogs got since, and
-no more. Kafka Streams' counterparts are StreamTask and StandbyTask.
+Directory and databases stay open from one role to the other, so a task that becomes active replays
+what its changelogs got since, and no more. Kafka Streams' counterparts are StreamTask and
+StandbyTask.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
-from enum import Enum, auto
 from functools import partial
 from typing import Any
 
@@ -55,31 +36,15 @@ from streams.runtime.tasks.context import TaskContext
 from streams.runtime.tasks.early_serialization import EarlySerialization
 from streams.runtime.tasks.failures import FAIL_ON_ANY_ERROR, FailureHandler
 from streams.runtime.tasks.offset_proof import UNCHECKED, OffsetProof
-from streams.runtime.tasks.partition_group import RecordOrderSettings
+from streams.runtime.tasks.partition_group import (
+    RecordBuffer,
+    RecordOrderSettings,
+    create_record_buffer,
+)
 from streams.runtime.tasks.slice_size import INITIAL_SLICE_SIZE
+from streams.runtime.tasks.task_state import TaskState, find_next_state
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.topology.build import Subtopology, expiry_time_name
-
-
-class TaskState(Enum):
-    """Names the states of a task, with the transitions in the module's theory of operation."""
-
-    CREATED = auto()
-    STANDBY = auto()
-    RESTORING = auto()
-    RUNNING = auto()
-    CLOSED = auto()
-
-
-_ACTIVE = {TaskState.RESTORING, TaskState.RUNNING}
-_TRANSITIONS: dict[str, tuple[set[TaskState], TaskState]] = {
-    "follow": ({TaskState.CREATED}, TaskState.STANDBY),
-    "unfollow": ({TaskState.STANDBY}, TaskState.CREATED),
-    "restore": ({TaskState.CREATED}, TaskState.RESTORING),
-    "start": ({TaskState.RESTORING}, TaskState.RUNNING),
-    "rollback": (_ACTIVE, TaskState.CREATED),
-    "close": ({TaskState.CREATED, TaskState.STANDBY, *_ACTIVE}, TaskState.CLOSED),
-}
 
 
 class Task:
@@ -139,6 +104,7 @@ class Task:
         self.committed_positions: dict[Partition, int] = {}
         self._subtopology = subtopology
         self._steps: BoundSteps | None = None
+        self._buffered_records: RecordBuffer | None = None
         self._failures = failures
         self._global_views = global_views
         self._observer = observer
@@ -156,6 +122,12 @@ class Task:
         """Return the steps that are bound now."""
         assert self._steps is not None, f"task {self.name} is {self.state.name}: nothing is bound"
         return self._steps
+
+    @property
+    def buffered_records(self) -> RecordBuffer:
+        """Return the buffer of records that were polled for the task and are not processed yet."""
+        assert self._buffered_records is not None, f"task {self.name} is {self.state.name}"
+        return self._buffered_records
 
     @property
     def keyed_topics(self) -> frozenset[str]:
@@ -177,11 +149,11 @@ class Task:
 
     def start_following(self) -> None:
         """Change to STANDBY: from now on the stores belong to the restorer, which follows."""
-        self._change_state("follow")
+        self.state = find_next_state(self.name, self.state, "follow")
 
     def stop_following(self) -> None:
         """Change back to CREATED; the restorer gives the stores back, at its next batch."""
-        self._change_state("unfollow")
+        self.state = find_next_state(self.name, self.state, "unfollow")
 
     def start_restoring(
         self,
@@ -199,7 +171,7 @@ class Task:
 
         `committed_positions` are those of `positions` that are committed.
         """
-        self._change_state("restore")
+        self.state = find_next_state(self.name, self.state, "restore")
         self.committed_positions = dict(committed_positions or {})
         self.must_commit_positions = must_commit_positions
         self.step_times_ms = step_times_ms or {}
@@ -221,7 +193,7 @@ class Task:
 
         `flow_control` pauses partitions with full buffers, `order_settings` order their records.
         """
-        self._change_state("start")
+        self.state = find_next_state(self.name, self.state, "start")
         self._changelog_ids = self.stores.hash_changelog_ids()
         stores = self.stores.all_stores()
         context = TaskContext(
@@ -241,13 +213,17 @@ class Task:
         self._steps = BoundSteps(self._subtopology, context, self.stores, self.early_serialization)
         for expiry, store in self._stores_with_expiry():
             store.advance_stream_time(expiry.ms)
-        self._steps.bind_partitions(
-            self.partitions, self.partition_times_ms, flow_control, order_settings
+        topics = self._steps.bind_sources()
+        self._buffered_records = create_record_buffer(
+            {partition: topics[partition.topic] for partition in self.partitions},
+            self.partition_times_ms,
+            flow_control,
+            order_settings,
         )
 
     def roll_back(self) -> None:
         """Discard all that is not committed; directory and databases stay open."""
-        self._change_state("rollback")
+        self.state = find_next_state(self.name, self.state, "rollback")
         self._unbind_steps()
         self.positions, self.required_changelog_positions = {}, {}
         self.partition_times_ms, self.step_times_ms = {}, {}
@@ -261,7 +237,7 @@ class Task:
 
     def close(self) -> None:
         """Release stores and directory, whatever fails, and discard what was not committed."""
-        self._change_state("close")
+        self.state = find_next_state(self.name, self.state, "close")
         with ExitStack() as steps:  # in reverse order
             steps.callback(self._lock.release)
             for store in self.stores.all_stores().values():
@@ -293,7 +269,7 @@ class Task:
 
     def _find_next_position(self, partition: Partition, positions: Mapping[Partition, int]) -> int:
         """Return the offset that a commit would have of an input partition."""
-        head = self.steps.buffered_records.next_offset(partition)
+        head = self.buffered_records.next_offset(partition)
         return positions.get(partition, self.positions[partition]) if head is None else head
 
     def committable_offsets(self) -> list[tuple[Partition, OffsetAndMetadata]]:
@@ -311,7 +287,7 @@ class Task:
         stores = self.stores.committable_positions()
         for expiry, store in self._stores_with_expiry():
             expiry.ms = store.stream_time_ms
-        times = steps.buffered_records.partition_times_ms(steps.context.stream_time_ms)
+        times = self.buffered_records.partition_times_ms(steps.context.stream_time_ms)
         step_times = {step: time.ms for step, time in steps.context.step_times.items()}
         entries = self.stores.advance_expiry()
         if self.stores.names_expired:
@@ -382,17 +358,9 @@ class Task:
         for name, store in self.stores.list_expiring_stores():
             yield self.steps.context.get_step_stream_time(expiry_time_name(name)), store
 
-    def _change_state(self, transition: str) -> None:
-        """Change the state by the named transition, or raise RuntimeError if it is not possible."""
-        allowed, state = _TRANSITIONS[transition]
-        if self.state not in allowed:
-            raise RuntimeError(
-                f"task {self.name} is {self.state.name}: {transition} is not possible"
-            )
-        self.state = state
-
     def _unbind_steps(self) -> None:
-        """Drop the bound steps and all that they hold."""
+        """Drop the buffered records, and the bound steps with all that they hold."""
+        self._buffered_records = None
         # The steps refer to the producer, which is freed when no task refers to it any more.
         steps, self._steps = self._steps, None
         if steps is not None:

@@ -29,8 +29,9 @@ from state.rocksdb import MemoryBudget, read_stored_checkpoint
 from streams.common.host import Host
 from streams.graph.nodes import StoreSpec
 from streams.membership.protocol import RUNNING_OFFSET
-from streams.runtime.tasks.task import Task, TaskState
+from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_directories import number_directories
+from streams.runtime.tasks.task_state import TaskState
 from streams.topology.build import Topology
 
 log = logging.getLogger(__name__)

@@ -80,7 +80,7 @@ def _take_orders(tasks: Collection[Task]) -> dict[str, str]:
     room = ORDER_BYTES_MAX
     orders: dict[str, str] = {}
     for task in tasks:
-        runs = task.steps.buffered_records.take_order()
+        runs = task.buffered_records.take_order()
         if runs is None:
             continue
         text = encode_order(runs)

@@ -22,7 +22,8 @@ from streams.runtime.restoring.progress import RestoreProgress, StandbyProgress
 from streams.runtime.tasks.context import COMMIT_ORIGIN
 from streams.runtime.tasks.failures import RECOVERY_ERRORS
 from streams.runtime.tasks.recovery import to_recovery_error
-from streams.runtime.tasks.task import Task, TaskState
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.client_renewal import ClientRenewal
 from streams.runtime.threads.commit import PartitionOffsets, TaskCommitter
 from streams.runtime.threads.measurements import ThreadMeasurements

@@ -20,7 +20,8 @@ from collections.abc import Collection
 
 from streams.common.host import Host
 from streams.runtime.clients.interfaces import ConsumerClient
-from streams.runtime.tasks.task import Task, TaskState
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.producers import TaskProducers
 
 _CHECK_INTERVAL_S = 5.0

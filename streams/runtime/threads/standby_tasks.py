@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 
 from streams.common.topic_partitions import Partition
-from streams.runtime.tasks.task import Task, TaskState
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.thread_dependencies import ThreadDependencies
 
 _CREATE_RETRY_S = 1.0

@@ -131,7 +131,7 @@ class TaskExecutor:
         self.current_task = None  # also reset after a slice that failed
         if self._has_records_left:
             return
-        if any(task.steps.buffered_records.has_waiting_records() for task in self._tasks.values()):
+        if any(task.buffered_records.has_waiting_records() for task in self._tasks.values()):
             wait_s = min(wait_s, _WAIT_WITH_RECORDS_S)
         batches: dict[tuple[str, int], list[Any]] = {}
         consumer = self._consumer
@@ -147,7 +147,7 @@ class TaskExecutor:
             if task is not None:  # None if the partition was removed after the fetch
                 self._key_placement.sample_batch(key, messages)
                 partition = next(p for p in task.partitions if p == key)
-                task.steps.buffered_records.add_records(partition, messages)
+                task.buffered_records.add_records(partition, messages)
 
     def process_slices(self, should_continue: Callable[[], bool]) -> None:
         """Process all ready records in slices, until `should_continue()` returns False after one.
@@ -177,7 +177,7 @@ class TaskExecutor:
         steps = task.steps
         # A refused write is committed with what came before it: the next one starts from there.
         size = 1 if self._producers.refused_writes.is_searching else task.slice_size
-        runs = steps.buffered_records.take_next_runs(size, int(began_at_s * 1_000))
+        runs = task.buffered_records.take_next_runs(size, int(began_at_s * 1_000))
         now_ms = self._host.now_ms
         if not runs and not steps.is_punctuation_due(now_ms):
             return None

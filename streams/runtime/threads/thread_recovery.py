@@ -48,7 +48,8 @@ from streams.errors import (
 )
 from streams.membership.broker_outage import create_overdue_check
 from streams.runtime.clients.errors import TopicRefused, WriteNotAllowed
-from streams.runtime.tasks.task import Task, TaskState
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.recovery_log import RecoveryLog
 from streams.runtime.threads.thread_dependencies import ThreadDependencies
 from streams.runtime.threads.thread_state import ThreadState

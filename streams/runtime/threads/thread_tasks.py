@@ -9,7 +9,8 @@ from contextlib import ExitStack
 from streams.common.topic_partitions import Partition
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.tasks.key_placement import KeyPlacementCheck
-from streams.runtime.tasks.task import Task, TaskState
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.standby_tasks import StandbyTasks
 from streams.runtime.threads.task_executor import TaskExecutor
 from streams.runtime.threads.thread_dependencies import ThreadDependencies

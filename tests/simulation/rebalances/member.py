@@ -17,8 +17,8 @@ from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MemberTimeouts
 from streams.membership.group_offsets import commit_offsets
 from streams.runtime.assigning.assignment import StreamsPartitionAssignor
-from streams.runtime.tasks.task import TaskState
 from streams.runtime.tasks.task_offsets import TaskOffsets
+from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.rebalance import ThreadRebalance
 from streams.runtime.threads.thread_dependencies import ThreadDependencies
 from streams.runtime.threads.thread_recovery import ThreadRecovery

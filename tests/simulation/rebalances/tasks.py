@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from streams.common.topic_partitions import Partition
 from streams.membership.connection import ConnectionLost
 from streams.runtime.clients.refused_writes import RefusedWrites
-from streams.runtime.tasks.task import TaskState
+from streams.runtime.tasks.task_state import TaskState
 from tests.simulation.rebalances.topologies import STORES, list_tasks
 
 if TYPE_CHECKING:

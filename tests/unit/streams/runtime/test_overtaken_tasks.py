@@ -8,7 +8,7 @@ import pytest
 
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
-from streams.runtime.tasks.task import TaskState
+from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.thread_state import ThreadState
 from tests.unit.streams.runtime.world import World, build_counting_topology
 

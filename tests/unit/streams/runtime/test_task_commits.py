@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streams.errors import OutcomeUnknown, StreamsError
-from streams.runtime.tasks.task import TaskState
+from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.producer_creation import RequireWanted
 from streams.runtime.threads.thread_state import ThreadState
 from tests.unit.streams.runtime.fakes import FakeProducer

@@ -16,7 +16,11 @@ from streams.runtime.tasks.bound_steps import BoundSteps
 from streams.runtime.tasks.context import TaskContext
 from streams.runtime.tasks.early_serialization import EarlySerialization
 from streams.runtime.tasks.failures import FAIL_ON_ANY_ERROR
-from streams.runtime.tasks.partition_group import NEVER_WAIT, RecordOrderSettings
+from streams.runtime.tasks.partition_group import (
+    NEVER_WAIT,
+    RecordOrderSettings,
+    create_record_buffer,
+)
 from streams.runtime.tasks.stores import open_store
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.serdes.foreign_key_messages import (
@@ -54,19 +58,22 @@ class Made:
         )
         self._early = EarlySerialization(lambda: stores, lambda: False)
         self._steps = BoundSteps(left, context, TaskStores("0_0", {}, stores), self._early)
-        self._steps.bind_partitions(
-            [LEFT, RESPONSES], {}, flow_control, RecordOrderSettings(NEVER_WAIT)
+        topics = self._steps.bind_sources()
+        self._buffered = create_record_buffer(
+            {each: topics[each.topic] for each in (LEFT, RESPONSES)},
+            {},
+            flow_control,
+            RecordOrderSettings(NEVER_WAIT),
         )
 
     def process(self, records: dict[Partition, list[bytes | None]]) -> None:
         """Process one slice: the values of each partition, at the same times in all of them."""
-        buffered = self._steps.buffered_records
         for partition, values in records.items():
-            buffered.add_records(
+            self._buffered.add_records(
                 partition,
                 [Message(partition, i, b"%d" % i, value, i) for i, value in enumerate(values)],
             )
-        self._steps.process_runs(buffered.take_next_runs(1_000, 0))
+        self._steps.process_runs(self._buffered.take_next_runs(1_000, 0))
 
     def produce(self, topic: str, value: Any, key: Any, *rest: Any) -> None:
         self.produced.append(value)

@@ -21,7 +21,8 @@ from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
 from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.tasks.partition_group import RecordOrderSettings
 from streams.runtime.tasks.stores import open_store
-from streams.runtime.tasks.task import Task, TaskState
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.testing.clients import InMemoryProducer
 from streams.testing.simulated_host import SimulatedHost
@@ -75,10 +76,10 @@ class Made:
         self.kafka.load(INPUT, *(("k", value) for value in values))
         task = self.task
         task.commit_needed = True
-        task.steps.buffered_records.add_records(
+        task.buffered_records.add_records(
             INPUT, list(self.kafka.logs[INPUT].read_committed(task.positions[INPUT]))
         )
-        task.steps.process_runs(task.steps.buffered_records.take_next_runs(100, 0))
+        task.steps.process_runs(task.buffered_records.take_next_runs(100, 0))
 
     def _start(self) -> None:
         self.task.start_processing(

@@ -141,11 +141,11 @@ class Thread:
             task = self.tasks[message.partition()]
             self.producers.begin_transaction(task.name)
             task.commit_needed = True
-            task.steps.buffered_records.add_records(
+            task.buffered_records.add_records(
                 Partition(message.topic(), message.partition()), [message]
             )
         for task in self.tasks:
-            task.steps.process_runs(task.steps.buffered_records.take_next_runs(100, 0))
+            task.steps.process_runs(task.buffered_records.take_next_runs(100, 0))
         self.script.calls.clear()
 
     def _identity_of(self, transactional_id: str) -> ProducerIdentity:

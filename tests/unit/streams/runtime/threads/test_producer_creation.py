@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError, TaskMigrated
-from streams.runtime.tasks.task import TaskState
+from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.producer_creation import ProducerCreations, RequireWanted
 from streams.runtime.threads.thread_state import ThreadState
 from tests.unit.streams.runtime.fakes import Clock, FakeProducer, Script

@@ -14,7 +14,8 @@ from streams.common.topic_partitions import Partition
 from streams.errors import AuthorizationError, TaskMigrated
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
-from streams.runtime.tasks.task import Task, TaskState
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.thread_state import ThreadState
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.kafka import Kafka

@@ -10,7 +10,7 @@ import pytest
 from streams.common.topic_partitions import Partition
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.tasks.task import TaskState
+from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.thread_state import ThreadState
 from streams.runtime.threads.thread_tasks import ThreadTasks
 
