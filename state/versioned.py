@@ -25,12 +25,12 @@ from state.disk_layout import read_own_checkpoint
 from state.drained_writes import write_after_drain
 from state.entry import StoreEntry
 from state.errors import store_serde_error
-from state.expiry_sweep import ExpirySweep
 from state.keys import TIME_MAX, VERSION_SUFFIX_BYTES, pack_time, unpack_time
 from state.overlay import SortedOverlayKeys, merge_overlay
 from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
 from state.transaction import raise_no_record
+from state.ttl_sweep import TtlSweep
 from state.version_rewrite import VersionRewrite
 
 V = TypeVar("V")
@@ -89,7 +89,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         self._disk, checkpoint = read_own_checkpoint(disk, _LAYOUT, name)
         self._cache = ObjectCache(0) if cache is None else cache
         self._cached = self._cache.add_store_cache()
-        self._sweep = ExpirySweep(disk)
+        self._sweep = TtlSweep(disk)
         self._swept_last: bytes | None = None
         """The key on disk of the last version that the sweep has seen."""
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs

@@ -8,13 +8,13 @@ from typing import Any
 
 from state.buffer import BufferStore
 from state.cache import ObjectCache
-from state.expiring import ExpiringStore
 from state.key_value import KeyValueStore
 from state.read_back import find_difference
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
 from state.store import StoreDisk
 from state.transaction import raise_no_record
+from state.ttl_store import TtlStore
 from state.versioned import VersionedStore
 from state.window import WindowStore
 from state.window_duplicates import DuplicatesWindowStore
@@ -92,7 +92,7 @@ def open_store(
     match spec.kind:
         case StoreKind.KEY_VALUE:
             if spec.ttl_ms is not None:
-                return ExpiringStore(
+                return TtlStore(
                     spec.name, disk, codecs, ttl_ms=spec.ttl_ms, cache=cache, clock=clock
                 )
             return KeyValueStore(spec.name, disk, codecs, cache=cache, clock=clock)

@@ -18,8 +18,8 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from state.expiring import ExpiringStore
 from state.locks import ProcessFileLock
+from state.ttl_store import TtlStore
 from streams.common.host import Clocks
 from streams.common.topic_partitions import NO_TIME, OffsetAndMetadata, Partition
 from streams.graph.nodes import StepStreamTime, TaskObserver
@@ -44,7 +44,7 @@ from streams.runtime.tasks.partition_group import (
 from streams.runtime.tasks.slice_size import INITIAL_SLICE_SIZE
 from streams.runtime.tasks.task_state import TaskState, find_next_state
 from streams.runtime.tasks.task_stores import TaskStores
-from streams.topology.build import Subtopology, expiry_time_name
+from streams.topology.build import Subtopology, ttl_time_name
 
 
 class Task:
@@ -211,7 +211,7 @@ class Task:
             refused_writes=refused_writes,
         )
         self._steps = BoundSteps(self._subtopology, context, self.stores, self.early_serialization)
-        for expiry, store in self._stores_with_expiry():
+        for expiry, store in self._ttl_stores_with_time():
             store.advance_stream_time(expiry.ms)
         topics = self._steps.bind_sources()
         self._buffered_records = create_record_buffer(
@@ -285,7 +285,7 @@ class Task:
         if (fatal := steps.context.fatal_error) is not None:
             raise fatal
         stores = self.stores.committable_positions()
-        for expiry, store in self._stores_with_expiry():
+        for expiry, store in self._ttl_stores_with_time():
             expiry.ms = store.stream_time_ms
         times = self.buffered_records.partition_times_ms(steps.context.stream_time_ms)
         step_times = {step: time.ms for step, time in steps.context.step_times.items()}
@@ -353,10 +353,10 @@ class Task:
         steps = self._steps
         return steps is not None and steps.context.message is not None
 
-    def _stores_with_expiry(self) -> Iterator[tuple[StepStreamTime, ExpiringStore[Any, Any]]]:
+    def _ttl_stores_with_time(self) -> Iterator[tuple[StepStreamTime, TtlStore[Any, Any]]]:
         """Yield each store whose values expire, with its committed stream time."""
-        for name, store in self.stores.list_expiring_stores():
-            yield self.steps.context.get_step_stream_time(expiry_time_name(name)), store
+        for name, store in self.stores.list_ttl_stores():
+            yield self.steps.context.get_step_stream_time(ttl_time_name(name)), store
 
     def _unbind_steps(self) -> None:
         """Drop the buffered records, and the bound steps with all that they hold."""

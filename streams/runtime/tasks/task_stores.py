@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 from state.errors import StoreCorrupted
-from state.expiring import ExpiringStore
 from state.segmented import SegmentedStore
 from state.store import StateStore
+from state.ttl_store import TtlStore
 from state.versioned import VersionedStore
 from state.write_behind import WriteBehindDisk
 from streams.common.topic_id_hashes import hash_topic_ids
@@ -73,10 +73,10 @@ class TaskStores:
         """Return every store by its name, those without a changelog included."""
         return {name: each.store for name, each in self.logged.items()} | self.unlogged
 
-    def list_expiring_stores(self) -> Iterator[tuple[str, ExpiringStore[Any, Any]]]:
+    def list_ttl_stores(self) -> Iterator[tuple[str, TtlStore[Any, Any]]]:
         """Yield name and store of those whose values expire."""
         for name, store in self.all_stores().items():
-            if isinstance(store, ExpiringStore):
+            if isinstance(store, TtlStore):
                 yield name, store
 
     def find_committed_positions(

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from state.cache import ObjectCache
 from state.errors import StoreSerdeError
-from state.expiring import ExpiringStore
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
 from state.store import StoreCheckpoint
+from state.ttl_store import TtlStore
 from state.window import WindowStore
 from state.windowed import Windowed
 from streams import serdes
@@ -74,7 +74,7 @@ def key_value(disk: Any) -> Any:
 
 KEYS = {
     "key-value": key_value,
-    "with a ttl": lambda disk: ExpiringStore("s", disk, CODECS, cache=cache(), ttl_ms=50),
+    "with a ttl": lambda disk: TtlStore("s", disk, CODECS, cache=cache(), ttl_ms=50),
     "windows": lambda disk: WindowStore("s", disk, CODECS, cache=cache(), **WINDOWS),
     "windows, by time": lambda disk: WindowStore(
         "s", disk, CODECS, cache=cache(), by_time=True, **WINDOWS
@@ -117,7 +117,7 @@ def done(store: Any, kind: str, act: str, place: Any, at_ms: int, value: list[st
             return store.put(place.key, put, place.start_ms, at_ms)
         return store.put(place if sessions else place.key, put, at_ms)
     if act == "update":
-        if isinstance(store, ExpiringStore) and not store.admit_write(at_ms, deletes=False):
+        if isinstance(store, TtlStore) and not store.admit_write(at_ms, deletes=False):
             return None
         entry = (
             store.entry_for_update(place.key, place.start_ms)

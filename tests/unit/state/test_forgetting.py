@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from state.errors import StateError, StoreCorrupted
-from state.expiring import ExpiringStore
 from state.keys import pack_time
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
 from state.store import StoreCheckpoint
+from state.ttl_store import TtlStore
 from state.versioned import VersionedStore
 from state.window import WindowStore
 from state.windowed import Windowed
@@ -105,7 +105,7 @@ def test_sessions_expire_by_their_end() -> None:
 
 def test_a_time_to_live_is_swept_a_little_at_each_commit_with_deletions_in_the_changelog() -> None:
     disk = CountingDisk()
-    store = ExpiringStore[str, str]("t", disk, CODECS, ttl_ms=100)
+    store = TtlStore[str, str]("t", disk, CODECS, ttl_ms=100)
     for number in range(1_000):
         store.put(f"{number:04}", "v", 0)
     commit(store)
@@ -125,7 +125,7 @@ def test_a_time_to_live_is_swept_a_little_at_each_commit_with_deletions_in_the_c
 
 def test_a_sweep_rests_when_time_has_not_moved() -> None:
     disk = CountingDisk()
-    store = ExpiringStore[str, str]("t", disk, CODECS, ttl_ms=100)
+    store = TtlStore[str, str]("t", disk, CODECS, ttl_ms=100)
     for number in range(10):
         store.put(f"{number}", "v", 50)
     commit(store)

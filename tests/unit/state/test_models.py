@@ -17,13 +17,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from state.cache import ObjectCache
-from state.expiring import ExpiringStore
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.ttl_store import TtlStore
 from state.versioned import NOT_PUT, VALID_TO_UNDEFINED, VersionedRecord, VersionedStore
 from state.window import WindowStore
 from state.window_duplicates import DuplicatesWindowStore
@@ -247,7 +247,7 @@ def test_a_store_with_a_time_to_live_is_a_dict_that_forgets(
 ) -> None:
     disk.clear_all_data()
     life = Life(
-        lambda disk, cache: ExpiringStore("s", disk, CODECS, ttl_ms=RETENTION_MS, cache=cache),
+        lambda disk, cache: TtlStore("s", disk, CODECS, ttl_ms=RETENTION_MS, cache=cache),
         disk,
     )
     model = Model()

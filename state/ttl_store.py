@@ -2,7 +2,7 @@
 
 The store's time is the largest timestamp that it was given, as with windows, and never the clock's,
 so that reprocessing finds what was there the first time. A value whose timestamp is `ttl_ms` or
-more behind is not returned. It is removed by a sweep (`state.expiry_sweep`), which writes a
+more behind is not returned. It is removed by a sweep (`state.ttl_sweep`), which writes a
 deletion to the changelog: a restore and other readers of the changelog see the same.
 
 The changelog has the last write of each key, which need not have the largest timestamp of the
@@ -19,18 +19,18 @@ from typing import TypeVar
 from state.cache import ObjectCache
 from state.drained_writes import DrainedWrites, write_after_drain
 from state.entry import StoreEntry
-from state.expiry_sweep import ExpirySweep
 from state.key_value import KeyValueStore
 from state.keys import unpack_time
 from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
 from state.transaction import raise_no_record
+from state.ttl_sweep import TtlSweep
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class ExpiringStore(KeyValueStore[K, V]):
+class TtlStore(KeyValueStore[K, V]):
     """Stores the latest value of each key until it is `ttl_ms` of stream time old.
 
     `put` and `delete` advance stream time; before `entry_for_update` the caller does, by
@@ -50,7 +50,7 @@ class ExpiringStore(KeyValueStore[K, V]):
     ) -> None:
         super().__init__(name, disk, codecs, cache=cache, clock=clock)
         self._ttl_ms = ttl_ms
-        self._sweep = ExpirySweep(disk)
+        self._sweep = TtlSweep(disk)
         self.dropped = 0
         """The number of writes that came too late to be kept."""
 

@@ -2,7 +2,8 @@
 
 A sweep walks round the disk in key order. At each commit it goes on by a few entries, and by two
 more for each that was written, so that expired entries never outnumber the live ones for long, and
-no commit has to read everything. It rests when it went round since time last advanced.
+no commit has to read everything. It rests when it went round since time last advanced. TTL stores
+sweep for values, and versioned stores for versions that have outlived their history.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _ENTRIES_MIN = 64
 _ENTRIES_PER_WRITE = 2
 
 
-class ExpirySweep:
+class TtlSweep:
     """Tracks the position at which the next commit goes on to look for expired entries."""
 
     def __init__(self, disk: StoreDisk) -> None:
