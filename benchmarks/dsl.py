@@ -22,7 +22,7 @@ from benchmarks.dsl_cases import CASES, TOPICS
 from benchmarks.recorded import record
 from state.cache import ObjectCache
 from state.memory import MemoryDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams import App
 from streams.runtime.tasks.context import TaskContext
 from streams.runtime.tasks.failures import FAIL_ON_ANY_ERROR

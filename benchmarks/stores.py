@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.recorded import record
 from state.cache import ObjectCache
 from state.rocksdb import RocksDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams import serdes
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.runtime.tasks.stores import AnyStore, open_store

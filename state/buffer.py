@@ -34,7 +34,8 @@ from state.cache import ObjectCache
 from state.disk_backed import DiskBackedStore
 from state.disk_layout import read_own_checkpoint
 from state.keys import TIME_MAX, pack_time, unpack_time
-from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.store import ChangelogEntry, StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 from state.transaction import raise_no_record
 
 _TIME_BYTES = 8

@@ -9,7 +9,8 @@ from state.buffered_change import Headers
 from state.cache import ObjectCache, StoreCache
 from state.disk_layout import HeldBackDisk
 from state.early_serialization import ChangeLimit, RefusedChange
-from state.store import StoreCheckpoint, StoreDisk
+from state.store import StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 
 
 class DiskBackedStore(ABC):

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from state.errors import StateError, StoreCorrupted
-from state.store import StoreCheckpoint, StoreDisk
+from state.store import StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 
 
 def read_own_checkpoint(

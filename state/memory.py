@@ -10,7 +10,7 @@ import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 
 _PIECE_KEYS_MAX = 1_000
 

@@ -14,7 +14,8 @@ from state.errors import StoreCorrupted
 from state.key_value import KeyValueStore
 from state.keys import pack_time
 from state.state_serdes import StoreCodecs
-from state.store import StoreCheckpoint, StoreDisk
+from state.store import StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 
 log = logging.getLogger(__name__)
 

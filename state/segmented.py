@@ -32,7 +32,8 @@ from state.keys import (
 )
 from state.overlay import SortedOverlayKeys, merge_overlay
 from state.state_serdes import StoreCodecs
-from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.store import ChangelogEntry, StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 from state.transaction import TransactionalStore, raise_no_record
 from state.windowed import Windowed
 

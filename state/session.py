@@ -19,7 +19,8 @@ from state.keys import (
 from state.recent_windows import RecentWindows, RecentWindowsBudget
 from state.session_layout import SessionLayout
 from state.state_serdes import StoreCodecs
-from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.store import ChangelogEntry, StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 from state.transaction import raise_no_record
 from state.windowed import Windowed
 

@@ -3,43 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from state.buffered_change import Headers
 from state.early_serialization import ChangeLimit, RefusedChange
+from state.store_checkpoint import StoreCheckpoint
 
 ChangelogEntry = tuple[bytes, bytes | None, int]
 """One write in a changelog: key, value (None is a deletion) and timestamp in ms. It is a plain
 tuple because one is made for each key that a transaction wrote."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreCheckpoint:
-    """Records how far a store has applied its changelog, and the layout of its disk.
-
-    `position` is the first changelog offset that the store has not applied. `topic_id` tells a
-    changelog that was deleted and created again from the one that the store was written with.
-    `written_ms` is the wall-clock time of the write that brought it; 0 if nobody noted it.
-    `stream_time_ms` is the largest time that a store with expiry has been given; -1 if none.
-    `layout` names the layout of keys on disk (`state.disk_layout`); empty: as in the changelog.
-    `committed_end` is the changelog offset after the last committed record that the store is known
-    to have applied; -1 where an earlier release noted none. Aborted records and markers, which
-    `position` moves over, don't count.
-    `positions` are, for a copy of a whole topic, the offsets of its partitions by number.
-    `first_commit` and `last_commit` are, for a store without a changelog, the numbers of the task's
-    commits that first wrote it since it was empty, and last; 0 where an earlier release noted none.
-    """
-
-    position: int
-    topic_id: str
-    written_ms: int = 0
-    stream_time_ms: int = -1
-    layout: str = ""
-    positions: tuple[int, ...] = ()
-    committed_end: int = -1
-    first_commit: int = 0
-    last_commit: int = 0
 
 
 class StoreDisk(Protocol):

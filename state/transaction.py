@@ -47,7 +47,8 @@ from state.keys import pack_time, unpack_time
 from state.overlay import SortedOverlayKeys, estimate_overlay_bytes, merge_overlay
 from state.read_back import ReadBackSample
 from state.state_serdes import StateSerdes, StoreCodecs
-from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.store import ChangelogEntry, StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 from state.stored_value import TIMESTAMP_BYTES, load_entry
 
 K = TypeVar("K")

@@ -22,7 +22,8 @@ from state.entry import StoreEntry
 from state.key_value import KeyValueStore
 from state.keys import unpack_time
 from state.state_serdes import StoreCodecs
-from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.store import ChangelogEntry, StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 from state.transaction import raise_no_record
 from state.ttl_sweep import TtlSweep
 

@@ -28,7 +28,8 @@ from state.errors import store_serde_error
 from state.keys import TIME_MAX, VERSION_SUFFIX_BYTES, pack_time, unpack_time
 from state.overlay import SortedOverlayKeys, merge_overlay
 from state.state_serdes import StoreCodecs
-from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.store import ChangelogEntry, StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 from state.transaction import raise_no_record
 from state.ttl_sweep import TtlSweep
 from state.version_rewrite import VersionRewrite

@@ -13,7 +13,8 @@ from state.entry import StoreEntry
 from state.keys import SEQUENCE_MAX, TIME_MAX, pack_window
 from state.recent_windows import RecentWindowsBudget
 from state.state_serdes import StateSerdes, StoreCodecs
-from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.store import ChangelogEntry, StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 from state.transaction import raise_no_record
 from state.window import WindowStore
 from state.windowed import Windowed

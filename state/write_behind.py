@@ -26,7 +26,8 @@ from typing import Final
 
 from state.errors import StateError
 from state.overlay import SortedOverlayKeys, merge_overlay
-from state.store import StoreCheckpoint, StoreDisk
+from state.store import StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from rocksdict import WriteBatch
 from state.rocksdb import failures
 from state.rocksdb.checkpoints import add_checkpoint
 from state.rocksdb.stalls import WriteStall
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 
 Change = tuple[bytes, bytes | None]
 """A key with its value; None deletes it."""

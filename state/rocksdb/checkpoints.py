@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 
 _POSITION = b"position"
 _TOPIC_ID = b"topic-id"

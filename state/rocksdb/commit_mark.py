@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 
 from state.errors import StoreCorrupted
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 
 _FILE = "LAST-COMMIT"
 _BYTES = 8

@@ -54,7 +54,7 @@ from state.rocksdb.options import (
     create_offsets_options,
 )
 from state.rocksdb.ranges import ClosedHandle, RangeCursor, iterate_range
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 
 _BULK_FROM_BYTES = 4 << 20
 """The bytes that a restore loads before it bypasses the log."""

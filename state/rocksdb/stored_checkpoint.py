@@ -10,7 +10,7 @@ from rocksdict import AccessType, Rdict
 from state.rocksdb.disk import RocksDisk
 from state.rocksdb.memory import MemoryBudget
 from state.rocksdb.options import TuneOptions
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 
 
 def read_stored_checkpoint(

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams import serdes
 from streams.graph.nodes import StoreSpec
 from streams.runtime.tasks.stores import open_store

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
 from state.rocksdb import RocksDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams import StreamsError
 from streams.commands.cluster_clients import connect_clients, load_command_config
 from streams.commands.root import cli

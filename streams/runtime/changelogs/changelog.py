@@ -39,7 +39,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams.command_lines import format_command
 from streams.common.topic_id_hashes import hash_known_topic_id
 from streams.common.topic_partitions import Partition

@@ -12,7 +12,8 @@ from typing import Any
 
 from state.errors import StoreCorrupted
 from state.shown_values import quote_value
-from state.store import StateStore, StoreCheckpoint, StoreDisk
+from state.store import StateStore, StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 from streams.common.topic_partitions import NO_TIME, Partition
 from streams.runtime.changelogs.changelog import NO_EXPIRY, ChangelogExpiry, ChangelogRange
 from streams.runtime.changelogs.window_expiry import WindowExpiry

@@ -22,7 +22,7 @@ from typing import Any
 
 from state.errors import StoreCorrupted
 from state.replica import TopicReplica
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams.common.host import Event, Host
 from streams.common.topic_id_hashes import hash_topic_ids
 from streams.common.topic_partitions import Partition

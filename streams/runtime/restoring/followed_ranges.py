@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Collection
 from functools import partial
 
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import OutcomeUnknown, PositionRefused

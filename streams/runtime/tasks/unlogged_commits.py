@@ -28,7 +28,8 @@ from pathlib import Path
 
 from state.directory import StateDirectory
 from state.rocksdb import RocksDisk
-from state.store import StateStore, StoreCheckpoint
+from state.store import StateStore
+from state.store_checkpoint import StoreCheckpoint
 from streams.errors import PositionRefused
 from streams.runtime.offsets.offset_metadata import OffsetMetadata
 from streams.runtime.offsets.store_commits import (

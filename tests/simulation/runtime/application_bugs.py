@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from state.replica import CopiedRecord, TopicReplica
-from state.store import ChangelogEntry, StoreCheckpoint
+from state.store import ChangelogEntry
+from state.store_checkpoint import StoreCheckpoint
 from state.versioned import VersionedStore
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.dsl import foreign_key_joins as foreign_key_steps

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from state.directory import StateDirectory
 from state.errors import DirectoryLocked
 from state.locks import ProcessFileLock
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from state.subtopologies import SubtopologyContents, number_directories
 from tests.simulation.runtime.process import Process
 

@@ -18,7 +18,8 @@ from state.buffered_change import (
 from state.keys import TIME_MAX
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
-from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.store import ChangelogEntry, StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 
 HERE = RecordOrigin(5, 7, 0, "in", (("h", b"h5"), ("none", None)))
 

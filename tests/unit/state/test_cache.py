@@ -18,7 +18,7 @@ from state.entry import StoreEntry, is_immutable
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.state_serdes import StoreCodecs
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 
 Store = KeyValueStore[str, Any]
 

@@ -10,7 +10,7 @@ import pytest
 from state.cleanup import delete_unused_tasks
 from state.directory import StateDirectory
 from state.rocksdb import RocksDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from tests.unit.state.holding import hold_in_process
 
 NOW_MS = 2_000_000_000_000

@@ -15,7 +15,7 @@ from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from state.ttl_store import TtlStore
 from state.window import WindowStore
 from state.windowed import Windowed

@@ -13,7 +13,7 @@ from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from state.ttl_store import TtlStore
 from state.versioned import VersionedStore
 from state.window import WindowStore

@@ -17,7 +17,8 @@ from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
-from state.store import StoreCheckpoint, StoreDisk
+from state.store import StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 from state.window import WindowStore
 from state.windowed import Windowed
 from state.write_behind import WriteBehindDisk

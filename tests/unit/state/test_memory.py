@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.memory import MemoryDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from tests.unit.properties import examples
 
 KEYS = st.binary(max_size=2)

@@ -22,7 +22,8 @@ from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
-from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.store import ChangelogEntry, StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 from state.ttl_store import TtlStore
 from state.versioned import NOT_PUT, VALID_TO_UNDEFINED, VersionedRecord, VersionedStore
 from state.window import WindowStore

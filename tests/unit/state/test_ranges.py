@@ -13,7 +13,8 @@ from state.memory import MemoryDisk
 from state.overlay import SortedOverlayKeys
 from state.rocksdb import RocksDisk
 from state.state_serdes import StoreCodecs
-from state.store import StoreCheckpoint, StoreDisk
+from state.store import StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 from state.window import WindowStore
 from state.window_duplicates import DuplicatesWindowStore
 

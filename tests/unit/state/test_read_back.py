@@ -15,7 +15,7 @@ from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.read_back import find_difference
 from state.state_serdes import StoreCodecs
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 
 
 @dataclass

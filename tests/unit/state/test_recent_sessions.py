@@ -17,7 +17,8 @@ from state.memory import MemoryDisk
 from state.recent_windows import RecentWindowsBudget
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
-from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.store import ChangelogEntry, StoreDisk
+from state.store_checkpoint import StoreCheckpoint
 from state.windowed import Windowed
 from state.write_behind import WriteBehindDisk
 

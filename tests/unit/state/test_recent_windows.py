@@ -16,7 +16,8 @@ from state.cache import ObjectCache
 from state.memory import MemoryDisk
 from state.recent_windows import RecentWindows, RecentWindowsBudget
 from state.state_serdes import StoreCodecs
-from state.store import ChangelogEntry, StoreCheckpoint
+from state.store import ChangelogEntry
+from state.store_checkpoint import StoreCheckpoint
 from state.window_duplicates import DuplicatesWindowStore
 from streams import serdes
 from streams.graph.nodes import StoreKind, StoreSpec

@@ -10,7 +10,7 @@ from state.errors import StoreCorrupted
 from state.replica import TopicReplica
 from state.rocksdb import RocksDisk
 from state.state_serdes import StoreCodecs
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from tests.unit.state.rocksdb.databases import DamagedDatabase
 
 TEXT = StoreCodecs(str.encode, bytes.decode, str.encode, bytes.decode)

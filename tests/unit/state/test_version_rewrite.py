@@ -13,7 +13,8 @@ import pytest
 from state import version_rewrite
 from state.memory import MemoryDisk
 from state.state_serdes import StoreCodecs
-from state.store import ChangelogEntry, StoreCheckpoint
+from state.store import ChangelogEntry
+from state.store_checkpoint import StoreCheckpoint
 from state.versioned import VersionedStore
 
 CODECS = StoreCodecs(str.encode, bytes.decode, str.encode, bytes.decode)

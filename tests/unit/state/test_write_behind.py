@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from state.errors import StateError
 from state.memory import MemoryDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from state.write_behind import WAITING_BYTES_MAX, WAITING_S_MAX, WriteBehindDisk
 
 Changes = dict[bytes, bytes | None]

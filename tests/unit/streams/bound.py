@@ -10,7 +10,7 @@ from typing import Any
 
 from state.cache import ObjectCache
 from state.memory import MemoryDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams import App, StreamsError
 from streams.common.topic_partitions import Partition
 from streams.errors import UnknownTopic

@@ -25,7 +25,7 @@ from state.keys import (
     unpack_window,
 )
 from state.memory import MemoryDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams.common.partitioning import partition_for_key
 from streams.errors import StreamsError, UserError
 from streams.graph.nodes import Binding, ForwardRecord, Operator, StoreKind, StoreSpec

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from state.memory import MemoryDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams.graph.nodes import StoreKind
 from streams.runtime.tasks.stores import open_store
 from tests.simulation.network import Request

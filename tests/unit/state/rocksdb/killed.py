@@ -14,7 +14,7 @@ _PRELUDE = """
 import os, signal, sys
 from pathlib import Path
 from state.rocksdb import RocksDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 path = Path(sys.argv[1])
 def die():
     os.kill(os.getpid(), signal.SIGKILL)

@@ -12,7 +12,7 @@ import pytest
 
 from state.errors import DirectoryLocked, StateError
 from state.rocksdb import RocksDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from tests.unit.state.rocksdb.databases import StalledDatabase, WeighingDatabase
 from tests.unit.state.rocksdb.killed import run_until_killed
 

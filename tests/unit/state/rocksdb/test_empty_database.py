@@ -12,7 +12,7 @@ from rocksdict import Rdict
 from state.errors import StoreCorrupted
 from state.rocksdb import RocksDisk
 from state.rocksdb.empty_database import place_empty_database
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 
 CHECKPOINT = StoreCheckpoint(7, "topic", 5)
 

@@ -12,7 +12,7 @@ import pytest
 from state.errors import StateError, StoreCorrupted
 from state.rocksdb import RocksDisk
 from state.rocksdb.failures import is_write_stall, to_state_error
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from tests.processes import HANG_LIMIT_S
 from tests.unit.state.rocksdb.databases import DamagedDatabase
 from tests.unit.state.rocksdb.killed import run_until_killed
@@ -233,7 +233,7 @@ import resource, sys
 from pathlib import Path
 from state.errors import StoreCorrupted, StateError
 from state.rocksdb import RocksDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 disk = RocksDisk(Path(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
 import os

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from state.rocksdb import MemoryBudget, RocksDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from tests.processes import HANG_LIMIT_S
 
 FORTY_STORES = """
 import os, sys
 from pathlib import Path
 from state.rocksdb import MemoryBudget, RocksDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -12,7 +12,7 @@ from rocksdict import BlockBasedOptions, Cache, DBCompactionStyle, Options, Writ
 from state.errors import StateError
 from state.rocksdb import MemoryBudget, RocksDisk
 from state.rocksdb.options import _FORBIDDEN_SETTINGS
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 
 
 def options_file(path: Path) -> str:

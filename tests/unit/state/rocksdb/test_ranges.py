@@ -9,7 +9,7 @@ import pytest
 
 from state.errors import StateError
 from state.rocksdb import RocksDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from state.buffered_change import RecordOrigin
 from state.directory import StateDirectory
 from state.rocksdb import RocksDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from state.windowed import Windowed
 from streams import serdes
 from streams.commands.root import cli

@@ -9,7 +9,7 @@ from typing import Any
 
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams import serdes
 from streams.common.topic_partitions import Partition
 from streams.graph.nodes import StoreSpec

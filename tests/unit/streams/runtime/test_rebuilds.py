@@ -12,7 +12,7 @@ import pytest
 
 from state.errors import StoreCorrupted
 from state.memory import MemoryDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import PositionRefused
 from streams.runtime.changelogs.changelog import (

@@ -10,7 +10,7 @@ import pytest
 
 from state.errors import StateError
 from state.memory import MemoryDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams import StreamsError
 from streams.errors import AuthorizationError
 from tests.processes import wait_until

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from state.memory import MemoryDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from state.versioned import VersionedStore
 from streams import App, Store, TopologyTestDriver, serdes
 from streams.common.topic_partitions import Partition

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from state.rocksdb import RocksDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams import Store
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted

@@ -13,7 +13,7 @@ import pytest
 
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams import Store, serdes
 from streams.common.topic_partitions import Partition
 from streams.errors import PositionRefused, StreamsError

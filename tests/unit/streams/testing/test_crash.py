@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from state.key_value import KeyValueStore
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from state.write_behind import WriteBehindDisk
 from streams import App, Store, StreamsError, TopologyTestDriver, serdes
 from streams.runtime.changelogs.logged_store import LoggedStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams import StreamsError
 from streams.common.topic_id_hashes import hash_topic_id
 from streams.common.topic_partitions import Partition

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from state.memory import MemoryDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from state.versioned import VersionedStore
 from streams import serdes
 from streams.common.topic_partitions import OffsetAndMetadata, Partition

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import pytest
 
 from state.memory import MemoryDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from state.window import WindowStore
 from streams import serdes
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition

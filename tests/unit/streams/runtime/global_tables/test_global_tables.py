@@ -10,7 +10,7 @@ import pytest
 from state.errors import StoreCorrupted
 from state.memory import MemoryDisk
 from state.replica import TopicReplica
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams import StreamsError, serdes
 from streams.common.topic_partitions import Partition
 from streams.connection.current import CurrentSecurity

@@ -15,7 +15,8 @@ import pytest
 
 from state.errors import StoreCorrupted
 from state.memory import MemoryDisk
-from state.store import ChangelogEntry, StoreCheckpoint
+from state.store import ChangelogEntry
+from state.store_checkpoint import StoreCheckpoint
 from streams import StreamsError
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import AuthorizationError, OutcomeUnknown

@@ -12,7 +12,7 @@ import pytest
 
 from state.errors import StoreCorrupted
 from state.memory import MemoryDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams import StreamsError
 from streams.errors import OutcomeUnknown
 from streams.runtime.changelogs.logged_store import LoggedStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from state.memory import MemoryDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import StreamsError
 from streams.runtime.changelogs.logged_store import LoggedStore

@@ -7,7 +7,7 @@ from typing import Any
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.session import SessionStore
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from state.versioned import NOT_PUT, VALID_TO_UNDEFINED, VersionedRecord, VersionedStore
 from state.window import WindowStore
 from state.windowed import Windowed

@@ -9,7 +9,7 @@ import pytest
 
 from state.directory import StateDirectory
 from state.errors import StateError
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from state.write_behind import WriteBehindDisk
 from streams import App, Store, serdes, windows
 from streams.common.topic_partitions import OffsetAndMetadata, Partition

@@ -12,7 +12,7 @@ import pytest
 from state.directory import StateDirectory
 from state.errors import DirectoryLocked
 from state.rocksdb import RocksDisk
-from state.store import StoreCheckpoint
+from state.store_checkpoint import StoreCheckpoint
 from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
 from streams.membership.protocol import RUNNING_OFFSET, AssignmentInfo
