@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from state.cache import ObjectCache
 from state.drained_writes import DrainedWrites
@@ -40,6 +40,17 @@ from state.windowed import Windowed
 V = TypeVar("V")
 
 
+class WindowSettings(NamedTuple):
+    """Holds how long windows or sessions are kept, and how they lie on disk."""
+
+    retention_ms: int
+    window_size_ms: int = 0
+    segment_ms: int | None = None
+    """The length of a segment on disk; None for half of the retention."""
+    by_time: bool = False
+    """Whether entries are indexed by their time, too."""
+
+
 class SegmentedStore(TransactionalStore[Windowed[Any], V]):
     """Stores entries by key and time until they are `retention_ms` behind stream time."""
 
@@ -53,18 +64,16 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         name: str,
         disk: StoreDisk,
         codecs: StoreCodecs,
+        settings: WindowSettings,
         *,
-        retention_ms: int,
-        segment_ms: int | None = None,
-        by_time: bool = False,
         cache: ObjectCache | None = None,
         clock: Callable[[], int] = raise_no_record,
     ) -> None:
-        self._retention_ms = retention_ms
-        self._segment_ms = segment_ms or choose_segment_ms(retention_ms)
-        self._by_time = by_time
+        self._retention_ms = settings.retention_ms
+        self._segment_ms = settings.segment_ms or choose_segment_ms(settings.retention_ms)
+        self._by_time = settings.by_time
         self._layout = f"{self._kind} in segments of {self._segment_ms} ms"
-        if by_time:
+        if settings.by_time:
             self._layout += ", and by time"
         super().__init__(name, disk, codecs, cache=cache, clock=clock)
         self._expired_segments = 0

@@ -17,6 +17,7 @@ from state.keys import (
     unpack_session,
 )
 from state.recent_windows import RecentWindows, RecentWindowsBudget
+from state.segmented import WindowSettings
 from state.session_layout import SessionLayout
 from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry, StoreDisk
@@ -43,16 +44,13 @@ class SessionStore(SessionLayout[V]):
         name: str,
         disk: StoreDisk,
         codecs: StoreCodecs,
+        settings: WindowSettings,
         *,
-        retention_ms: int,
-        by_time: bool = False,
         recent_sessions: RecentWindowsBudget | None = None,
         cache: ObjectCache | None = None,
         clock: Callable[[], int] = raise_no_record,
     ) -> None:
-        super().__init__(
-            name, disk, codecs, retention_ms=retention_ms, by_time=by_time, cache=cache, clock=clock
-        )
+        super().__init__(name, disk, codecs, settings, cache=cache, clock=clock)
         self._recent_budget = recent_sessions
         self._recent: RecentWindows | None = None
         """The bounds of the newest sessions; None until the first search says how far one goes."""

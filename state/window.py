@@ -23,7 +23,7 @@ from state.keys import (
     unpack_time,
     unpack_window,
 )
-from state.segmented import SegmentedStore
+from state.segmented import SegmentedStore, WindowSettings
 from state.state_serdes import StoreCodecs
 from state.store import StoreDisk
 from state.stored_value import entry_timestamp_ms
@@ -39,8 +39,6 @@ class WindowStore(SegmentedStore[V]):
     """Stores values by key and the start of their window (Kafka Streams' TimestampedWindowStore).
 
     All times are in ms, and ranges of them include both ends.
-    `segment_ms` is the length of a segment on disk (`state.segmented`), by default half of the
-    retention.
     """
 
     _kind = "windows"
@@ -50,26 +48,14 @@ class WindowStore(SegmentedStore[V]):
         name: str,
         disk: StoreDisk,
         codecs: StoreCodecs,
+        settings: WindowSettings,
         *,
-        retention_ms: int,
-        window_size_ms: int,
-        segment_ms: int | None = None,
-        by_time: bool = False,
         cache: ObjectCache | None = None,
         clock: Callable[[], int] = raise_no_record,
     ) -> None:
-        super().__init__(
-            name,
-            disk,
-            codecs,
-            retention_ms=retention_ms,
-            segment_ms=segment_ms,
-            by_time=by_time,
-            cache=cache,
-            clock=clock,
-        )
+        super().__init__(name, disk, codecs, settings, cache=cache, clock=clock)
         self._affixes: dict[int, tuple[bytes, bytes]] = {}
-        self._window_size_ms = window_size_ms
+        self._window_size_ms = settings.window_size_ms
 
     def put(
         self, key: Any, value: V | None, window_start_ms: int, timestamp_ms: int | None = None

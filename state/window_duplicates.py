@@ -12,6 +12,7 @@ from state.early_serialization import ChangeLimit
 from state.entry import StoreEntry
 from state.keys import SEQUENCE_MAX, TIME_MAX, pack_window
 from state.recent_windows import RecentWindowsBudget
+from state.segmented import WindowSettings
 from state.state_serdes import StateSerdes, StoreCodecs
 from state.store import ChangelogEntry, StoreDisk
 from state.store_checkpoint import StoreCheckpoint
@@ -40,11 +41,8 @@ class DuplicatesWindowStore(WindowStore[V]):
         name: str,
         disk: StoreDisk,
         codecs: StoreCodecs,
+        settings: WindowSettings,
         *,
-        retention_ms: int,
-        window_size_ms: int,
-        segment_ms: int | None = None,
-        by_time: bool = False,
         recent_windows: RecentWindowsBudget | None = None,
         clock: Callable[[], int] = raise_no_record,
     ) -> None:
@@ -52,10 +50,7 @@ class DuplicatesWindowStore(WindowStore[V]):
             name,
             disk,
             codecs._replace(encode_value=_return_unchanged),
-            retention_ms=retention_ms,
-            window_size_ms=window_size_ms,
-            segment_ms=segment_ms,
-            by_time=by_time,
+            settings,
             clock=clock,
         )
         self._serialize_put = StateSerdes(name, codecs).serialize_value
@@ -64,7 +59,7 @@ class DuplicatesWindowStore(WindowStore[V]):
         if checkpoint is not None:
             self._restore_sequence(checkpoint)
         self._recent_budget = recent_windows or RecentWindowsBudget(0)
-        self._recent = self._recent_budget.add_store(window_size_ms)
+        self._recent = self._recent_budget.add_store(settings.window_size_ms)
         self._keeps_recent = recent_windows is not None
         self._restart_recent()
 

@@ -10,6 +10,7 @@ from state.buffer import BufferStore
 from state.cache import ObjectCache
 from state.key_value import KeyValueStore
 from state.read_back import find_difference
+from state.segmented import WindowSettings
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
 from state.store import StoreDisk
@@ -84,11 +85,6 @@ def open_store(
     returns the time in ms of a write that is given none: that of the record being processed.
     """
     codecs = create_codecs(spec)
-    size_ms = spec.window_size_ms or 0
-    retention_ms = _DEFAULT_RETENTION_MS if spec.retention_ms is None else spec.retention_ms
-    # After a crash in a write, a store without a changelog may have entries on disk that are newer
-    # than its stream time: what is in memory would not be all.
-    recent = cache.recent_windows if cache and spec.logged else None
     match spec.kind:
         case StoreKind.KEY_VALUE:
             if spec.ttl_ms is not None:
@@ -96,47 +92,38 @@ def open_store(
                     spec.name, disk, codecs, ttl_ms=spec.ttl_ms, cache=cache, clock=clock
                 )
             return KeyValueStore(spec.name, disk, codecs, cache=cache, clock=clock)
-        case StoreKind.WINDOW if spec.retain_duplicates:
-            return DuplicatesWindowStore(
-                spec.name,
-                disk,
-                codecs,
-                retention_ms=max(retention_ms, size_ms),
-                window_size_ms=size_ms,
-                segment_ms=spec.segment_ms,
-                by_time=spec.is_ordered_by_time,
-                recent_windows=recent,
-                clock=clock,
-            )
-        case StoreKind.WINDOW:
-            return WindowStore(
-                spec.name,
-                disk,
-                codecs,
-                retention_ms=max(retention_ms, size_ms),
-                window_size_ms=size_ms,
-                segment_ms=spec.segment_ms,
-                by_time=spec.is_ordered_by_time,
-                cache=cache,
-                clock=clock,
-            )
-        case StoreKind.SESSION:
-            return SessionStore(
-                spec.name,
-                disk,
-                codecs,
-                retention_ms=retention_ms,
-                by_time=spec.is_ordered_by_time,
-                recent_sessions=recent,
-                cache=cache,
-                clock=clock,
-            )
+        case StoreKind.WINDOW | StoreKind.SESSION:
+            return _open_window_store(spec, disk, codecs, cache, clock)
         case StoreKind.VERSIONED:
             return _open_versioned_store(spec, disk, codecs, cache, clock)
         case StoreKind.BUFFER:
             return BufferStore(
                 spec.name, disk, time_of=spec.extract_time_ms, cache=cache, clock=clock
             )
+
+
+def _open_window_store(
+    spec: StoreSpec,
+    disk: StoreDisk,
+    codecs: StoreCodecs,
+    cache: ObjectCache | None,
+    clock: Callable[[], int],
+) -> WindowStore[Any] | SessionStore[Any]:
+    """Open a store of windows or sessions, which keeps them for a day where none is declared."""
+    size_ms = spec.window_size_ms or 0
+    retention_ms = _DEFAULT_RETENTION_MS if spec.retention_ms is None else spec.retention_ms
+    settings = WindowSettings(
+        max(retention_ms, size_ms), size_ms, spec.segment_ms, by_time=spec.is_ordered_by_time
+    )
+    # After a crash in a write, a store without a changelog may have entries on disk that are newer
+    # than its stream time: what is in memory would not be all.
+    recent = cache.recent_windows if cache and spec.logged else None
+    store = spec.name, disk, codecs, settings
+    if spec.kind is StoreKind.SESSION:
+        return SessionStore(*store, recent_sessions=recent, cache=cache, clock=clock)
+    if spec.retain_duplicates:
+        return DuplicatesWindowStore(*store, recent_windows=recent, clock=clock)
+    return WindowStore(*store, cache=cache, clock=clock)
 
 
 def _open_versioned_store(

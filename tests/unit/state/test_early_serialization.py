@@ -13,6 +13,7 @@ from state.cache import ObjectCache
 from state.errors import StoreSerdeError
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
+from state.segmented import WindowSettings
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
 from state.store_checkpoint import StoreCheckpoint
@@ -33,7 +34,7 @@ def refusing(value: Any) -> bytes:
 CODECS = StoreCodecs(
     serdes.string.serialize, serdes.string.deserialize, refusing, serdes.json.deserialize
 )
-WINDOWS: dict[str, Any] = {"retention_ms": 1_000, "window_size_ms": 10}
+WINDOWS = WindowSettings(1_000, window_size_ms=10)
 
 
 class Pair:
@@ -75,11 +76,11 @@ def key_value(disk: Any) -> Any:
 KEYS = {
     "key-value": key_value,
     "with a ttl": lambda disk: TtlStore("s", disk, CODECS, cache=cache(), ttl_ms=50),
-    "windows": lambda disk: WindowStore("s", disk, CODECS, cache=cache(), **WINDOWS),
+    "windows": lambda disk: WindowStore("s", disk, CODECS, WINDOWS, cache=cache()),
     "windows, by time": lambda disk: WindowStore(
-        "s", disk, CODECS, cache=cache(), by_time=True, **WINDOWS
+        "s", disk, CODECS, WINDOWS._replace(by_time=True), cache=cache()
     ),
-    "sessions": lambda disk: SessionStore("s", disk, CODECS, cache=cache(), retention_ms=1_000),
+    "sessions": lambda disk: SessionStore("s", disk, CODECS, WindowSettings(1_000), cache=cache()),
 }
 ACTS = ("put", "update", "in place", "delete", "read", "all", "commit", "rollback")
 

@@ -11,6 +11,7 @@ from state.errors import StateError, StoreCorrupted
 from state.keys import pack_time
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
+from state.segmented import WindowSettings
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
 from state.store_checkpoint import StoreCheckpoint
@@ -49,7 +50,7 @@ def commit(store: Any) -> list[Any]:
 
 @pytest.mark.parametrize("write", ["put", "update"])
 def test_a_window_is_kept_up_to_the_retention_behind_and_dropped_from_there_on(write: str) -> None:
-    store = WindowStore[str]("w", MemoryDisk(), CODECS, retention_ms=10, window_size_ms=5)
+    store = WindowStore[str]("w", MemoryDisk(), CODECS, WindowSettings(10, window_size_ms=5))
     store.put("k", "v", 100, 0)
     for start_ms in (91, 90):
         if write == "put":
@@ -62,7 +63,7 @@ def test_a_window_is_kept_up_to_the_retention_behind_and_dropped_from_there_on(w
 def test_windows_go_by_whole_segments_one_range_each_time_one_has_expired() -> None:
     disk = CountingDisk()
     store = WindowStore[str](
-        "w", disk, CODECS, retention_ms=10 * MINUTE_MS, window_size_ms=MINUTE_MS
+        "w", disk, CODECS, WindowSettings(10 * MINUTE_MS, window_size_ms=MINUTE_MS)
     )
     for minute in range(40):
         store.put("k", "v", minute * MINUTE_MS, 0)
@@ -78,12 +79,12 @@ def test_a_window_store_that_is_opened_again_knows_what_has_expired() -> None:
     disk = MemoryDisk()
     for start_ms in (0, 9 * MINUTE_MS, 10 * MINUTE_MS):
         store = WindowStore[str](
-            "w", disk, CODECS, retention_ms=10 * MINUTE_MS, window_size_ms=MINUTE_MS
+            "w", disk, CODECS, WindowSettings(10 * MINUTE_MS, window_size_ms=MINUTE_MS)
         )
         store.put("k", "v", start_ms, 0)
         commit(store)
     store = WindowStore[str](
-        "w", disk, CODECS, retention_ms=10 * MINUTE_MS, window_size_ms=MINUTE_MS
+        "w", disk, CODECS, WindowSettings(10 * MINUTE_MS, window_size_ms=MINUTE_MS)
     )
     assert store.stream_time_ms == 10 * MINUTE_MS
     assert store.fetch("k", 0) is None
@@ -93,7 +94,7 @@ def test_a_window_store_that_is_opened_again_knows_what_has_expired() -> None:
 
 def test_sessions_expire_by_their_end() -> None:
     disk = CountingDisk()
-    store = SessionStore[str]("s", disk, CODECS, retention_ms=10 * MINUTE_MS)
+    store = SessionStore[str]("s", disk, CODECS, WindowSettings(10 * MINUTE_MS))
     long, short = Windowed("k", 0, 9 * MINUTE_MS), Windowed("k", 0, MINUTE_MS)
     store.put(long, "long", 0)
     store.put(short, "short", 0)
@@ -180,7 +181,9 @@ def test_a_store_whose_retention_was_changed_is_left_as_it_is_until_it_is_cleare
 
     def opened(minutes: int) -> WindowStore[str]:
         retention_ms = minutes * MINUTE_MS
-        return WindowStore("w", disk, CODECS, retention_ms=retention_ms, window_size_ms=MINUTE_MS)
+        return WindowStore(
+            "w", disk, CODECS, WindowSettings(retention_ms, window_size_ms=MINUTE_MS)
+        )
 
     store = opened(10)
     store.put("k", "v", 9 * MINUTE_MS, 0)
@@ -212,7 +215,7 @@ def test_a_damaged_store_is_opened_and_left_as_it_is() -> None:
             raise AssertionError("it is cleared, and nobody has asked the changelog")
 
     store = WindowStore[str](
-        "w", Damaged(), CODECS, retention_ms=MINUTE_MS, window_size_ms=MINUTE_MS
+        "w", Damaged(), CODECS, WindowSettings(MINUTE_MS, window_size_ms=MINUTE_MS)
     )
     with pytest.raises(StoreCorrupted, match="bad block"):
         store.read_checkpoint()
@@ -224,10 +227,9 @@ def test_a_store_that_was_caught_up_past_records_of_nobody_is_not_emptied(
 ) -> None:
     """Test that a changelog of only aborted records and markers does not empty the store."""
     disk = MemoryDisk()
-    more = {"window_size_ms": 1} if kind is WindowStore else {}
 
     def opened() -> Any:
-        return kind("w", disk, CODECS, retention_ms=MINUTE_MS, **more)
+        return kind("w", disk, CODECS, WindowSettings(MINUTE_MS, window_size_ms=1))
 
     opened().replay_changelog([], StoreCheckpoint(7, "t"))
     checkpoint = opened().read_checkpoint()

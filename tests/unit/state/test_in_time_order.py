@@ -15,6 +15,7 @@ import pytest
 from state.keys import BY_TIME, TIME_MAX
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
+from state.segmented import WindowSettings
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
 from state.store import StoreDisk
@@ -28,11 +29,13 @@ MINUTE_MS = 60_000
 
 
 def sessions(disk: StoreDisk, retention_ms: int = 100 * MINUTE_MS) -> SessionStore[str]:
-    return SessionStore("s", disk, CODECS, retention_ms=retention_ms, by_time=True)
+    return SessionStore("s", disk, CODECS, WindowSettings(retention_ms, by_time=True))
 
 
 def windows(disk: StoreDisk, retention_ms: int = 100 * MINUTE_MS) -> WindowStore[str]:
-    return WindowStore("w", disk, CODECS, retention_ms=retention_ms, window_size_ms=5, by_time=True)
+    return WindowStore(
+        "w", disk, CODECS, WindowSettings(retention_ms, window_size_ms=5, by_time=True)
+    )
 
 
 def commit(store: Any) -> list[Any]:
@@ -91,7 +94,7 @@ def test_what_has_expired_goes_from_the_order_of_time_as_well() -> None:
 
 def test_a_store_that_was_not_kept_by_time_is_caught_up_from_its_changelog() -> None:
     disk = MemoryDisk()
-    plain = SessionStore[str]("s", disk, CODECS, retention_ms=100 * MINUTE_MS)
+    plain = SessionStore[str]("s", disk, CODECS, WindowSettings(100 * MINUTE_MS))
     plain.put(Windowed("k", 1, 2), "v", 0)
     drained = commit(plain)
     store = sessions(disk)

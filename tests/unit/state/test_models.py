@@ -20,6 +20,7 @@ from state.cache import ObjectCache
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
+from state.segmented import WindowSettings
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry, StoreDisk
@@ -313,7 +314,7 @@ def test_a_window_store_is_a_dict_of_windows_that_forgets(
 
     def opened(disk: StoreDisk, cache: ObjectCache) -> WindowStore[Any]:
         return WindowStore(
-            "w", disk, CODECS, retention_ms=RETENTION_MS, window_size_ms=SIZE_MS, cache=cache
+            "w", disk, CODECS, WindowSettings(RETENTION_MS, window_size_ms=SIZE_MS), cache=cache
         )
 
     life, model = Life(opened, disk), Model()
@@ -403,7 +404,7 @@ def test_a_window_store_with_duplicates_keeps_all_values_of_a_key_and_window(
 
     def opened(disk: StoreDisk, cache: ObjectCache) -> WindowStore[Any]:
         return DuplicatesWindowStore(
-            "w", disk, CODECS, retention_ms=RETENTION_MS, window_size_ms=SIZE_MS
+            "w", disk, CODECS, WindowSettings(RETENTION_MS, window_size_ms=SIZE_MS)
         )
 
     life, model = Life(opened, disk), Model()
@@ -444,7 +445,9 @@ def test_a_session_store_is_a_dict_of_sessions_that_forgets(
 ) -> None:
     disk.clear_all_data()
     life = Life(
-        lambda disk, cache: SessionStore("s", disk, CODECS, retention_ms=RETENTION_MS, cache=cache),
+        lambda disk, cache: SessionStore(
+            "s", disk, CODECS, WindowSettings(RETENTION_MS), cache=cache
+        ),
         disk,
     )
     model = Model()

@@ -12,6 +12,7 @@ from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.overlay import SortedOverlayKeys
 from state.rocksdb import RocksDisk
+from state.segmented import WindowSettings
 from state.state_serdes import StoreCodecs
 from state.store import StoreDisk
 from state.store_checkpoint import StoreCheckpoint
@@ -140,8 +141,7 @@ def window_store(
         "w",
         disk or MemoryDisk(),
         StoreCodecs(bytes, bytes, bytes, bytes),
-        retention_ms=3_600_000,
-        window_size_ms=10,
+        WindowSettings(3_600_000, window_size_ms=10),
         clock=lambda: 1,
     )
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from state.cache import ObjectCache
 from state.memory import MemoryDisk
 from state.recent_windows import RecentWindowsBudget
+from state.segmented import WindowSettings
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry, StoreDisk
@@ -74,12 +75,7 @@ class Twin:
         self, disk: StoreDisk, cache: ObjectCache, budget: RecentWindowsBudget | None
     ) -> Store:
         return SessionStore(
-            "s",
-            disk,
-            CODECS,
-            retention_ms=RETENTION_MS,
-            recent_sessions=budget,
-            cache=cache,
+            "s", disk, CODECS, WindowSettings(RETENTION_MS), recent_sessions=budget, cache=cache
         )
 
     def add_record(self, key: bytes, time_ms: int, value: Any) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from state.cache import ObjectCache
 from state.memory import MemoryDisk
 from state.recent_windows import RecentWindows, RecentWindowsBudget
+from state.segmented import WindowSettings
 from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry
 from state.store_checkpoint import StoreCheckpoint
@@ -72,9 +73,7 @@ class Twin:
             "w",
             disk,
             CODECS,
-            retention_ms=RETENTION_MS,
-            window_size_ms=SIZE_MS,
-            segment_ms=30,
+            WindowSettings(RETENTION_MS, window_size_ms=SIZE_MS, segment_ms=30),
             recent_windows=budget,
         )
 
@@ -240,8 +239,7 @@ def test_the_store_that_takes_most_gives_way_and_reads_its_disk() -> None:
             "w",
             disk,
             CODECS,
-            retention_ms=RETENTION_MS,
-            window_size_ms=SIZE_MS,
+            WindowSettings(RETENTION_MS, window_size_ms=SIZE_MS),
             recent_windows=budget,
         )
         for disk in disks
@@ -265,8 +263,7 @@ def test_the_budget_keeps_nothing_of_a_store_that_is_closed() -> None:
         "w",
         MemoryDisk(),
         CODECS,
-        retention_ms=RETENTION_MS,
-        window_size_ms=SIZE_MS,
+        WindowSettings(RETENTION_MS, window_size_ms=SIZE_MS),
         recent_windows=budget,
     )
     store.put(b"a", 1, 1, 1)
