@@ -81,7 +81,7 @@ def promotions_begin_with_nothing() -> None:
     def promote(original: Any) -> Any:
         def promote_tasks(standby: StandbyTasks, active: Any) -> Any:
             promoted = original(standby, active)
-            standby._dependencies.restorer.run_between_batches(lambda: None)  # it gives them back
+            standby._restorer.run_between_batches(lambda: None)  # it gives them back
             for task in promoted.values():
                 for logged in task.stores.logged.values():
                     logged.clear_store()

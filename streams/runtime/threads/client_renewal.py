@@ -8,8 +8,11 @@ their producer: its successor's epoch follows on its own.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
-from streams.runtime.threads.thread_dependencies import ThreadDependencies
+from streams.connection.current import CurrentSecurity
+from streams.runtime.restoring.restorer import Restorer
+from streams.runtime.tasks.task import Task
 from streams.runtime.threads.thread_state import ThreadState
 from streams.runtime.threads.thread_tasks import ThreadTasks
 
@@ -17,20 +20,38 @@ log = logging.getLogger(__name__)
 
 
 class ClientRenewal:
-    """Renews one thread's clients, or ends the thread where brokers refuse its security."""
+    """Renews one thread's clients, or ends the thread where brokers refuse its security.
 
-    def __init__(self, dependencies: ThreadDependencies, tasks: ThreadTasks) -> None:
-        self._dependencies = dependencies
+    `version` is that of `security` with which the clients were created. `renew_clients` replaces
+    them, but for producers, by others with the present security.
+    """
+
+    def __init__(
+        self,
+        thread_name: str,
+        tasks: ThreadTasks,
+        restorer: Restorer[Task],
+        security: CurrentSecurity,
+        version: int,
+        *,
+        renew_clients: Callable[[], None],
+        on_state_change: Callable[[ThreadState], None],
+    ) -> None:
+        self._thread_name = thread_name
         self._tasks = tasks
-        self._version = dependencies.security_version
+        self._restorer = restorer
+        self._security = security
+        self._version = version
+        self._renew_clients = renew_clients
+        self._on_state_change = on_state_change
 
     def is_due(self) -> bool:
         """Return whether the security was replaced since the clients were created.
 
         Raises: AuthenticationError where brokers refuse the security.
         """
-        self._dependencies.security.require_accepted()
-        return self._dependencies.security.version != self._version
+        self._security.require_accepted()
+        return self._security.version != self._version
 
     def renew_clients(self) -> None:
         """Renew the clients of tasks that are committed.
@@ -38,17 +59,16 @@ class ClientRenewal:
         What that raises on the restorer's thread is raised where tasks are taken, and this is due
         as before.
         """
-        parts, tasks = self._dependencies, self._tasks
-        version = parts.security.version
+        version = self._security.version
 
         def renew_and_note() -> None:
-            parts.renew_clients()
+            self._renew_clients()
             self._version = version
 
-        tasks.discard_uncommitted_work()
-        parts.restorer.run_between_batches(renew_and_note)
+        self._tasks.discard_uncommitted_work()
+        self._restorer.run_between_batches(renew_and_note)
         if self._version != version:
             return
-        log.info("%s goes on with new connections", parts.name)
-        parts.on_state_change(ThreadState.REBALANCING)
-        tasks.report_if_settled()
+        log.info("%s goes on with new connections", self._thread_name)
+        self._on_state_change(ThreadState.REBALANCING)
+        self._tasks.report_if_settled()

@@ -17,22 +17,25 @@ from streams.membership.group_member import MembershipSignal
 from streams.membership.instance_fencing import IdentityReplaced
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.clients import encode_group_metadata
-from streams.runtime.offsets.topic_ids import TopicIdCheck
 from streams.runtime.restoring.progress import RestoreProgress, StandbyProgress
 from streams.runtime.tasks.context import COMMIT_ORIGIN
 from streams.runtime.tasks.failures import RECOVERY_ERRORS
 from streams.runtime.tasks.recovery import to_recovery_error
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_state import TaskState
-from streams.runtime.threads.client_renewal import ClientRenewal
-from streams.runtime.threads.commit import PartitionOffsets, TaskCommitter
+from streams.runtime.threads.commit import PartitionOffsets
+from streams.runtime.threads.loop_collaborators import (
+    create_client_renewal,
+    create_committer,
+    create_rebalance,
+    create_recovery,
+    create_thread_tasks,
+    create_topic_id_check,
+)
 from streams.runtime.threads.measurements import ThreadMeasurements
 from streams.runtime.threads.moved_positions import MovedPositions
 from streams.runtime.threads.producer_creation import ProducerWait
-from streams.runtime.threads.rebalance import ThreadRebalance
 from streams.runtime.threads.thread_dependencies import ThreadDependencies
-from streams.runtime.threads.thread_recovery import ThreadRecovery
-from streams.runtime.threads.thread_tasks import ThreadTasks
 
 _POLL_WAIT_S = 0.05
 _POLLED_WAIT_SHARE, _POLLED_WAIT_S_MAX = 0.25, 0.05
@@ -47,47 +50,42 @@ class StreamLoop:
     """
 
     def __init__(self, dependencies: ThreadDependencies) -> None:
-        self._dependencies = dependencies
+        self._thread_name, self._group = dependencies.name, dependencies.group
+        self._host, self._stop = dependencies.host, dependencies.stop
+        self._member, self._restorer = dependencies.member, dependencies.restorer
+        self._consumer, self._admin = dependencies.consumer, dependencies.admin
+        self._producers = dependencies.producers
+        self._offset_resetter = dependencies.offset_resetter
+        self._task_offsets = dependencies.task_offsets
+        self._poll_records_max = dependencies.poll_records_max
+        self._uncommitted_bytes_max = dependencies.uncommitted_bytes_max
+        self._is_identity_replaced = dependencies.is_identity_replaced
+        self._decide_replacement = dependencies.decide_replacement
+        self._on_commit = dependencies.on_commit
         self.counters = dependencies.counters
-        self._thread_tasks = ThreadTasks(dependencies, restored_wait_s=_POLL_WAIT_S)
+        self._thread_tasks = create_thread_tasks(dependencies, restored_wait_s=_POLL_WAIT_S)
         self.tasks = self._thread_tasks.by_name
         self._executor = self._thread_tasks.executor
-        self._renewal = ClientRenewal(dependencies, self._thread_tasks)
-        self._rebalance = ThreadRebalance(
+        self._renewal = create_client_renewal(dependencies, self._thread_tasks)
+        self._rebalance = create_rebalance(
             dependencies,
             self._thread_tasks,
-            self._commit_before_rebalance,
+            commit_tasks=self._commit_before_rebalance,
             assignment_wait_s=_POLL_WAIT_S,
         )
-        self.recovery = ThreadRecovery(dependencies, self._thread_tasks)
-        self._moved_positions = MovedPositions(
-            dependencies.consumer, dependencies.producers, dependencies.host
-        )
+        self.recovery = create_recovery(dependencies, self._thread_tasks)
+        self._moved_positions = MovedPositions(self._consumer, self._producers, self._host)
         self._polled_wait_s = min(
             dependencies.commit_interval_ms / 1_000 * _POLLED_WAIT_SHARE, _POLLED_WAIT_S_MAX
         )
-        self._topic_id_check = TopicIdCheck(
-            lambda topics: dependencies.offset_resetter.fetch_topic_ids(topics),
-            dependencies.host.monotonic_s,
-            interval_s=dependencies.input_check_interval_ms / 1_000,
-            on_change=lambda topics: dependencies.offset_resetter.note_topics_made_again(topics),
-        )
+        self._topic_id_check = create_topic_id_check(dependencies)
         self._is_to_be_replaced = False
         self._is_stopped_cleanly = False
         self.turn_count = 0
         self.committed_at_ms: int | None = None
         """Wall-clock time of the last commit."""
-        self._committer = TaskCommitter(
-            dependencies.consumer,
-            dependencies.admin,
-            dependencies.producers,
-            ledger=dependencies.ledger,
-            get_group_metadata=self._group_metadata,
-            commit_as_member=dependencies.member.commit_offsets,
-            on_commit=self._note_committed,
-            on_expired=dependencies.on_expired,
-            on_step=dependencies.on_commit_step,
-            now_ms=dependencies.host.now_ms,
+        self._committer = create_committer(
+            dependencies, get_group_metadata=self._group_metadata, on_commit=self._note_committed
         )
 
     @property
@@ -104,7 +102,7 @@ class StreamLoop:
     @property
     def restore_progress(self) -> tuple[RestoreProgress, ...]:
         """Return the progress of each store that is being restored."""
-        return self._dependencies.restorer.reader.progress
+        return self._restorer.reader.progress
 
     @property
     def assignment(self) -> AssignmentInfo | None:
@@ -113,7 +111,7 @@ class StreamLoop:
 
     def fetch_partition_counts(self) -> dict[str, int]:
         """Return the number of partitions of every topic. Raises OutcomeUnknown or StreamsError."""
-        return self._dependencies.admin.fetch_partition_counts()
+        return self._admin.fetch_partition_counts()
 
     @property
     def standby_tasks(self) -> list[Task]:
@@ -123,32 +121,32 @@ class StreamLoop:
     @property
     def standby_progress(self) -> tuple[StandbyProgress, ...]:
         """Return how far each store of a standby or warm-up task has followed its changelog."""
-        return self._dependencies.restorer.follower.progress
+        return self._restorer.follower.progress
 
     @property
     def silent_since_s(self) -> float | None:
         """Return the monotonic time since when no coordinator answers; None if one answers."""
-        return self._dependencies.member.silent_since_s
+        return self._member.silent_since_s
 
     @property
     def producer_waits(self) -> tuple[ProducerWait, ...]:
         """Return the tasks that wait for producers of their own, and since when."""
-        return self._dependencies.producers.creations.waits
+        return self._producers.creations.waits
 
     def run_until_stopped(self) -> None:
         """Run until `stop` is set; then commit, leave the group and close. Raises StreamsError."""
         try:
-            while not self._dependencies.stop.is_set():
+            while not self._stop.is_set():
                 self.run_once()
             self.commit_now()
             self._is_stopped_cleanly = True
         except IdentityReplaced:
             raise
         except Exception as error:
-            self._is_to_be_replaced = self._dependencies.decide_replacement(error)
+            self._is_to_be_replaced = self._decide_replacement(error)
             if isinstance(error, AuthenticationError):
                 # Closed in order, each would wait for a broker that does not let it in.
-                self._dependencies.producers.discard_producers()
+                self._producers.discard_producers()
             raise
         finally:
             self.close()
@@ -164,21 +162,20 @@ class StreamLoop:
         While the member joins this is tried under every guarantee: nothing else comes after it. It
         does nothing once the group has left the member's generation.
         """
-        if not self._dependencies.member.is_generation_over:
+        if not self._member.is_generation_over:
             self.recovery.run_with_recovery(lambda: self._commit_at_once(commit_positions=True))
 
     def _mark_progress(self) -> None:
         """Count a turn of the loop, and tell the group membership that the thread is not stuck."""
         self.turn_count += 1
-        self._dependencies.member.mark_progress()
+        self._member.mark_progress()
 
     def _do_next_steps(self) -> None:
         """Keep the membership, start tasks, process polled records, and commit if it is time.
 
         Raises: IdentityReplaced where another loop is to go on with the worker's other ids.
         """
-        parts = self._dependencies
-        if parts.is_identity_replaced() and (not self.tasks or self._commit_tasks()):
+        if self._is_identity_replaced() and (not self.tasks or self._commit_tasks()):
             raise IdentityReplaced
         if self._renewal.is_due() and self._commit_tasks():
             self._renewal.renew_clients()
@@ -186,44 +183,44 @@ class StreamLoop:
         if self._thread_tasks.assignment is None:
             return
         # A task that starts makes a producer, for which the group may refuse an old generation.
-        if not self._thread_tasks.is_settled() and not parts.member.is_generation_over:
+        if not self._thread_tasks.is_settled() and not self._member.is_generation_over:
             self._thread_tasks.start_assigned_tasks()
             self._count_resets()
         may_create = self._thread_tasks.is_settled()  # active tasks come first
         self._thread_tasks.standby.follow_assigned_tasks(may_create=may_create)
         # Also what was read for tasks that are promoted or gone.
-        parts.counters.restored_records = parts.restorer.reader.restored_records
-        parts.counters.standby_records = parts.restorer.follower.followed_records
+        self.counters.restored_records = self._restorer.reader.restored_records
+        self.counters.standby_records = self._restorer.follower.followed_records
         if not self._executor:
             self.recovery.clear_failure_if_idle()
             if not (
-                parts.member.is_joining
-                or parts.producers.creations.is_waiting
+                self._member.is_joining
+                or self._producers.creations.is_waiting
                 or self._thread_tasks.in_state(TaskState.RESTORING)
             ):
-                parts.stop.wait(_POLL_WAIT_S)
+                self._stop.wait(_POLL_WAIT_S)
             return
         if self._is_uncommitted_memory_full() and not self._rebalance.can_commit:
-            parts.stop.wait(_POLL_WAIT_S)
+            self._stop.wait(_POLL_WAIT_S)
             return
         if self._must_commit_positions() and not self._commit_tasks():
-            parts.stop.wait(_POLL_WAIT_S)
+            self._stop.wait(_POLL_WAIT_S)
             return
         self._executor.measure_lags_if_due()
         is_commit_needed = any(task.commit_needed for task in self.tasks.values())
         self._executor.poll_records(
-            parts.poll_records_max,
+            self._poll_records_max,
             self._poll_wait_s(is_commit_needed),
             # The first record after a commit opens the next transaction, and the time until that
             # is to end is enough to collect others.
             at_first_record=not is_commit_needed,
         )
         if strayed := self._topic_id_check.check_polled(
-            parts.consumer, lambda: [task.topic_ids for task in self.tasks.values()]
+            self._consumer, lambda: [task.topic_ids for task in self.tasks.values()]
         ):
             self._reset_out_of_range(strayed)
         self._executor.process_slices(self._continue_after_slice)
-        parts.producers.poll_delivery_reports()
+        self._producers.poll_delivery_reports()
         if self._is_commit_due(overdue_s=0.0):
             self._commit_tasks()
 
@@ -231,13 +228,13 @@ class StreamLoop:
         """Return for how many seconds to wait for records: at most until the next commit is due."""
         if not is_commit_needed or not self._rebalance.can_commit:
             return _POLL_WAIT_S
-        left_s = self._thread_tasks.commit_deadline_s - self._dependencies.host.monotonic_s()
+        left_s = self._thread_tasks.commit_deadline_s - self._host.monotonic_s()
         return min(_POLL_WAIT_S, max(left_s, 0.0))
 
     def _is_commit_due(self, overdue_s: float) -> bool:
         """Return whether the deadline of the next commit passed so many seconds ago."""
         deadline_s = self._thread_tasks.commit_deadline_s + overdue_s
-        return self._dependencies.host.monotonic_s() >= deadline_s
+        return self._host.monotonic_s() >= deadline_s
 
     def _continue_after_slice(self) -> bool:
         """Commit between two slices if it is time, and return whether to process the next slice.
@@ -263,7 +260,7 @@ class StreamLoop:
 
     def _is_uncommitted_memory_full(self) -> bool:
         """Return whether uncommitted writes take more memory than the setting allows."""
-        return 0 <= self._dependencies.uncommitted_bytes_max < self._executor.uncommitted_bytes
+        return 0 <= self._uncommitted_bytes_max < self._executor.uncommitted_bytes
 
     def _reset_out_of_range(self, out_of_range: Mapping[Partition, int]) -> None:
         """Go on with partitions out of range at the offsets that the reset policy selects.
@@ -273,16 +270,16 @@ class StreamLoop:
         coordinator answers.
         """
         try:
-            committed = self._dependencies.member.fetch_committed_offsets(out_of_range)
+            committed = self._member.fetch_committed_offsets(out_of_range)
         except ConnectionLost as error:
             raise OutcomeUnknown(f"read the committed offsets: {error}") from error
         for partition, position in out_of_range.items():
             held = committed.offsets.get(partition)
             if partition in committed.pending or (held is not None and held.offset > position):
                 raise TaskMigrated(f"{partition} has been read beyond {position} by another member")
-        positions = self._dependencies.offset_resetter.find_reset_offsets(out_of_range)
-        self._dependencies.consumer.remove_partitions(positions)
-        self._dependencies.consumer.add_partitions(positions)
+        positions = self._offset_resetter.find_reset_offsets(out_of_range)
+        self._consumer.remove_partitions(positions)
+        self._consumer.add_partitions(positions)
         for partition, position in positions.items():
             task = self._executor.task_of_partition(partition)
             task.positions[partition] = position
@@ -291,13 +288,13 @@ class StreamLoop:
 
     def _note_committed(self, offsets: PartitionOffsets) -> None:
         """Pass committed offsets on to the offset resetter and to the commit listener."""
-        self._dependencies.offset_resetter.note_committed(offsets)
-        self._dependencies.on_commit(offsets)
+        self._offset_resetter.note_committed(offsets)
+        self._on_commit(offsets)
 
     def _count_resets(self) -> None:
         """Take over how many offsets were out of range, also when tasks were started."""
-        self.counters.offsets_out_of_range = self._dependencies.offset_resetter.offsets_out_of_range
-        self.counters.records_out_of_range = self._dependencies.offset_resetter.records_out_of_range
+        self.counters.offsets_out_of_range = self._offset_resetter.offsets_out_of_range
+        self.counters.records_out_of_range = self._offset_resetter.records_out_of_range
 
     def _commit_tasks(self) -> bool:
         """Commit all tasks; return False, and do nothing, while a join allows no commit."""
@@ -324,7 +321,7 @@ class StreamLoop:
                     self.tasks.values(),
                     at_once=commit_positions is True,
                     # The next generation may have given an idle task away already.
-                    is_joining=self._dependencies.member.is_joining,
+                    is_joining=self._member.is_joining,
                 )
             self._commit_dirty_tasks()
             for task in self.tasks.values():
@@ -350,7 +347,7 @@ class StreamLoop:
         self._executor.reset_after_commit()
         if committed:
             self.counters.commits += 1
-            self.committed_at_ms = self._dependencies.host.now_ms()
+            self.committed_at_ms = self._host.now_ms()
             self.recovery.note_commit(committed)
         else:
             self.recovery.clear_failure_if_idle()
@@ -362,8 +359,8 @@ class StreamLoop:
         the memory of uncommitted writes is full.
         """
         return (
-            self._dependencies.stop.is_set()
-            or self._dependencies.member.read_signal() is not MembershipSignal.NOTHING
+            self._stop.is_set()
+            or self._member.read_signal() is not MembershipSignal.NOTHING
             or (self._is_uncommitted_memory_full() and not self._rebalance.can_commit)
         )
 
@@ -374,24 +371,22 @@ class StreamLoop:
         the stores are closed. What a failed thread did is rolled back before. A thread that is to
         be replaced hands its membership over instead of leaving.
         """
-        member = self._dependencies.member
+        member = self._member
         leave = member.hand_over_membership if self._is_to_be_replaced else member.leave_group
-        self._dependencies.task_offsets.release_reporter(self._dependencies.name)
+        self._task_offsets.release_reporter(self._thread_name)
         with ExitStack() as steps:  # in reverse order, each whatever the others raise
-            steps.callback(self._dependencies.restorer.close)
-            steps.callback(self._dependencies.consumer.close)
+            steps.callback(self._restorer.close)
+            steps.callback(self._consumer.close)
             if not self._is_stopped_cleanly:
                 steps.callback(leave)
-            steps.callback(self._dependencies.producers.close_producers)
+            steps.callback(self._producers.close_producers)
             steps.callback(self._thread_tasks.standby.close_all_tasks)
             steps.callback(self._thread_tasks.close_all_tasks)
             if self._is_stopped_cleanly:
                 steps.callback(leave)
-            steps.callback(self._dependencies.producers.stop_creating)
+            steps.callback(self._producers.stop_creating)
 
     def _group_metadata(self) -> bytes:
         """Return the consumer group metadata of the present generation, for a transaction."""
         generation, member_id = self._rebalance.find_commit_membership()
-        return encode_group_metadata(
-            self._dependencies.group, generation, member_id, self._dependencies.member.instance_id
-        )
+        return encode_group_metadata(self._group, generation, member_id, self._member.instance_id)

@@ -23,13 +23,14 @@ any, of an earlier generation         rolled back, since another member may have
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from streams.common.host import Host
 from streams.errors import ApplicationShutdown, OutcomeUnknown, TaskMigrated
-from streams.membership.group_member import Membership, MembershipSignal
+from streams.membership.group_member import GroupMember, Membership, MembershipSignal
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.runtime.counters import ThreadCounters
 from streams.runtime.threads.probing import ProbingRebalance
-from streams.runtime.threads.thread_dependencies import ThreadDependencies
 from streams.runtime.threads.thread_state import ThreadState
 from streams.runtime.threads.thread_tasks import ThreadTasks
 
@@ -48,29 +49,52 @@ class ThreadRebalance:
 
     `commit_tasks` commits all tasks, in the generation that the member has entered last, and if its
     argument is true those too of which only a position has moved.
+    `are_inputs_changed` is asked by the group's leader, every `input_check_interval_ms`, whether
+    inputs have other partitions; `adopt_assignment` takes over what the leader has assigned.
+    `directory_id`, `process_id` and `client_tags` tell the leader where the member runs.
     `assignment_wait_s` is how long to wait for an assignment while no task runs. Kafka Streams'
     counterpart is StreamsRebalanceListener.
     """
 
     def __init__(
         self,
-        dependencies: ThreadDependencies,
+        thread_name: str,
+        host: Host,
+        member: GroupMember,
         tasks: ThreadTasks,
-        commit_tasks: Callable[[bool], object],
+        counters: ThreadCounters,
         *,
+        commit_tasks: Callable[[bool], object],
+        are_inputs_changed: Callable[[], bool],
+        adopt_assignment: Callable[[AssignmentInfo], AssignmentInfo],
+        on_state_change: Callable[[ThreadState], None],
+        input_check_interval_ms: int,
         assignment_wait_s: float,
+        directory_id: str,
+        process_id: str,
+        client_tags: Mapping[str, str],
     ) -> None:
-        self._dependencies = dependencies
+        self._thread_name = thread_name
+        self._host = host
+        self._member = member
         self._tasks = tasks
+        self._counters = counters
         self._commit_tasks = commit_tasks
+        self._are_inputs_changed = are_inputs_changed
+        self._adopt_assignment = adopt_assignment
+        self._on_state_change = on_state_change
+        self._input_check_interval_ms = input_check_interval_ms
         self._assignment_wait_s = assignment_wait_s
+        self._directory_id = directory_id
+        self._process_id = process_id
+        self._client_tags = client_tags
         self._previous_tasks: tuple[str, ...] = ()
         """The tasks that were assigned last, kept while the membership is lost."""
         self._owned_tasks: tuple[str, ...] = ()
         """The tasks that the member owns, in its assignment of `_owned_generation`."""
         self._owned_generation = _NO_GENERATION
         self._must_join = True
-        self._probing = ProbingRebalance(dependencies.host)
+        self._probing = ProbingRebalance(host)
         self._input_check_at_s = 0.0
 
     @property
@@ -81,7 +105,7 @@ class ThreadRebalance:
         next is not known. Without transactions it can't during a whole join: if the group refused
         the offsets then, the changelogs would have what the next owner does again.
         """
-        member = self._dependencies.member
+        member = self._member
         if member.is_generation_over:
             return False
         return self._tasks.is_transactional or not member.is_joining
@@ -94,7 +118,7 @@ class ThreadRebalance:
         given it up, whether it is assigned again or revoked; not so with a leader that gives tasks
         away at once, or if the member has missed a generation.
         """
-        member = self._dependencies.member
+        member = self._member
         if member.is_joining and member.is_generation_over:
             answered = member.peek_assignment(_ASSIGNMENT_WAIT_MAX_S)
             if answered is not None and self._is_owner_in(*answered):
@@ -116,21 +140,19 @@ class ThreadRebalance:
         Raises: TaskMigrated where the coordinator does not know this member any more;
         ApplicationShutdown if a member asks all of them to end.
         """
-        member = self._dependencies.member
+        member = self._member
         match member.read_signal():
             case MembershipSignal.LOST if self._tasks.assignment is not None:
                 raise TaskMigrated("the coordinator does not know this member any more")
             case MembershipSignal.REBALANCE:
                 self._must_join = True
             case _ if self._probing.take_due():
-                log.info(
-                    "%s: joins again, to move tasks that have warmed up", self._dependencies.name
-                )
+                log.info("%s: joins again, to move tasks that have warmed up", self._thread_name)
                 self._must_join = True
             case _ if self._check_inputs_changed():
                 log.info(
                     "%s: inputs have other partitions: tasks are assigned anew",
-                    self._dependencies.name,
+                    self._thread_name,
                 )
                 self._must_join = True
         if (self._must_join or self._tasks.assignment is None) and not member.is_joining:
@@ -147,22 +169,21 @@ class ThreadRebalance:
 
     def _check_inputs_changed(self) -> bool:
         """Return whether input partitions have changed; only the group's leader checks."""
-        parts = self._dependencies
-        if self._tasks.assignment is None or not parts.member.is_leader or parts.member.is_joining:
+        if self._tasks.assignment is None or not self._member.is_leader or self._member.is_joining:
             return False
-        if parts.host.monotonic_s() < self._input_check_at_s:
+        if self._host.monotonic_s() < self._input_check_at_s:
             return False
         self._schedule_input_check()
         try:
-            return parts.are_inputs_changed()
+            return self._are_inputs_changed()
         except OutcomeUnknown as error:
-            log.info("%s: inputs are looked at another time: %s", parts.name, error)
+            log.info("%s: inputs are looked at another time: %s", self._thread_name, error)
             return False
 
     def _schedule_input_check(self) -> None:
         """Set the time of the next check of the inputs to one interval from now."""
-        interval_s = self._dependencies.input_check_interval_ms / 1000
-        self._input_check_at_s = self._dependencies.host.monotonic_s() + interval_s
+        interval_s = self._input_check_interval_ms / 1000
+        self._input_check_at_s = self._host.monotonic_s() + interval_s
 
     def _start_joining(self) -> None:
         """Start to join the group, and tell its leader which tasks the member owns.
@@ -171,26 +192,26 @@ class ThreadRebalance:
         them a commit that the next generation overtakes has to be repeated, and the next one is due
         only after an interval in which most joins are answered.
         """
-        parts, tasks = self._dependencies, self._tasks
+        tasks = self._tasks
         if tasks.assignment is None and not tasks.by_name:  # closed by a recovery
             self._owned_tasks, self._owned_generation = (), _NO_GENERATION
         if self.can_commit:
             self._commit_tasks(True)
         if tasks.assignment is None:
-            parts.on_state_change(ThreadState.REBALANCING)
-        parts.counters.rebalances += 1
+            self._on_state_change(ThreadState.REBALANCING)
+        self._counters.rebalances += 1
         former = () if self._owned_tasks else self._previous_tasks
         self._must_join = False
-        parts.member.start_joining(
+        self._member.start_joining(
             SubscriptionInfo(
                 self._owned_tasks,
                 former=former,
                 generation=self._owned_generation,
-                directory=parts.directory_id,
+                directory=self._directory_id,
                 offsets=tasks.sum_offsets(),
                 standby=tuple(tasks.standby.by_name),
-                process=parts.process_id,
-                tags=parts.client_tags,
+                process=self._process_id,
+                tags=self._client_tags,
             )
         )
 
@@ -199,15 +220,15 @@ class ThreadRebalance:
 
         Raises: ApplicationShutdown if a member asks all of them to end.
         """
-        parts, tasks = self._dependencies, self._tasks
+        tasks = self._tasks
         if tasks.assignment is not None:  # else it was reported before
-            parts.on_state_change(ThreadState.REBALANCING)
+            self._on_state_change(ThreadState.REBALANCING)
         # Until the assignment is adopted, no task may start or commit by the one before.
         tasks.assignment = None
         if assigned.shutdown:
             raise ApplicationShutdown(assigned.shutdown)
-        adopted = parts.adopt_assignment(assigned)
-        generation = parts.member.current_membership.generation
+        adopted = self._adopt_assignment(assigned)
+        generation = self._member.current_membership.generation
         is_next = generation == self._owned_generation + 1
         self._previous_tasks = self._owned_tasks = adopted.tasks
         self._owned_generation = generation

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 
+from streams.common.host import Host
 from streams.common.topic_partitions import Partition
+from streams.runtime.restoring.restorer import Restorer
 from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_creator import TaskCreator
+from streams.runtime.tasks.task_offsets import TaskOffsets
 from streams.runtime.tasks.task_state import TaskState
-from streams.runtime.threads.thread_dependencies import ThreadDependencies
 
 _CREATE_RETRY_S = 1.0
 """The seconds between two attempts to lock directories of standbys that another process has."""
@@ -25,8 +28,19 @@ class StandbyTasks:
     Kafka Streams' counterparts are StandbyTaskCreator and the standby part of TaskManager.
     """
 
-    def __init__(self, dependencies: ThreadDependencies) -> None:
-        self._dependencies = dependencies
+    def __init__(
+        self,
+        thread_name: str,
+        host: Host,
+        restorer: Restorer[Task],
+        task_creator: TaskCreator,
+        task_offsets: TaskOffsets,
+    ) -> None:
+        self._thread_name = thread_name
+        self._host = host
+        self._restorer = restorer
+        self._task_creator = task_creator
+        self._task_offsets = task_offsets
         self.by_name: dict[str, Task] = {}
         self._assigned: Mapping[str, set[Partition]] = {}
         self._create_at_s = 0.0
@@ -37,7 +51,7 @@ class StandbyTasks:
         Those that are followed and not assigned any more are closed. A task without a logged store
         has nothing to follow, and is left out.
         """
-        has_logged_stores = self._dependencies.task_creator.has_logged_stores
+        has_logged_stores = self._task_creator.has_logged_stores
         self._assigned = {n: mine for n, mine in assigned.items() if has_logged_stores(n)}
         self._create_at_s = 0.0
         self._close_tasks(
@@ -55,7 +69,7 @@ class StandbyTasks:
         """
         promoted = [n for n, t in self.by_name.items() if active.get(n) == set(t.partitions)]
         if followed := self._end_following(promoted):
-            self._dependencies.restorer.promote_tasks(followed)
+            self._restorer.promote_tasks(followed)
         return {name: self.by_name.pop(name) for name in promoted}
 
     def add_task(self, task: Task) -> None:
@@ -78,28 +92,26 @@ class StandbyTasks:
         for.
         Raises: what went wrong while changelogs were followed.
         """
-        parts = self._dependencies
         missing = self._assigned.keys() - self.by_name.keys()
-        if may_create and missing and parts.host.monotonic_s() >= self._create_at_s:
+        if may_create and missing and self._host.monotonic_s() >= self._create_at_s:
             self._create_first_unlocked(sorted(missing))
         if not self.by_name:
             return
         fresh = [task for task in self.by_name.values() if task.state is TaskState.CREATED]
         for task in fresh:
             task.start_following()
-        parts.restorer.follow_tasks(fresh)
-        parts.restorer.continue_following()
+        self._restorer.follow_tasks(fresh)
+        self._restorer.continue_following()
 
     def _create_first_unlocked(self, names: Iterable[str]) -> None:
         """Create the first task whose directory is free, or wait before the next attempt."""
-        parts = self._dependencies
         for name in names:
-            task = parts.task_creator.create_task(name, sorted(self._assigned[name]))
+            task = self._task_creator.create_task(name, sorted(self._assigned[name]))
             if task is not None:
                 self.by_name[name] = task
-                parts.task_offsets.note_opened(task)
+                self._task_offsets.note_opened(task)
                 return
-        self._create_at_s = parts.host.monotonic_s() + _CREATE_RETRY_S
+        self._create_at_s = self._host.monotonic_s() + _CREATE_RETRY_S
 
     def close_all_tasks(self) -> None:
         """Close every task, and wait for no other."""
@@ -117,13 +129,13 @@ class StandbyTasks:
             for name in names:
                 steps.callback(self._close_task, self.by_name.pop(name))
             if followed:
-                self._dependencies.restorer.stop_following(followed)
+                self._restorer.stop_following(followed)
 
     def _close_task(self, task: Task) -> None:
         """Close a task, also where its offset can't be read: else its directory stays locked."""
         with ExitStack() as steps:
             steps.callback(task.close)
-            self._dependencies.task_offsets.note_closing(task, self._dependencies.name)
+            self._task_offsets.note_closing(task, self._thread_name)
 
     def _end_following(self, names: Iterable[str]) -> list[str]:
         """Change the named tasks to CREATED, and return those that the restorer has."""

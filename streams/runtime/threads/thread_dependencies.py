@@ -1,4 +1,7 @@
-"""Declare the dependencies of a stream thread, which tests can replace one by one."""
+"""Declare the dependencies of a stream thread, which tests can replace one by one.
+
+`loop_collaborators` gives each class of the thread those that it names.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +56,9 @@ class ThreadDependencies:
     on_commit_step: Callable[[CommitStep], None]
     ledger: LedgerWriter | None = None
     on_commit: Callable[[PartitionOffsets], None] = lambda offsets: None
-    on_expired: Callable[[list[ExpiredRecords]], None] = lambda expired: None
     """Is called with the offsets of each commit."""
+    on_expired: Callable[[list[ExpiredRecords]], None] = lambda expired: None
+    """Is called after a commit with what has expired of changelogs."""
     directory_id: str = ""
     """The id of the state directory, which workers of one machine may share."""
     task_offsets: TaskOffsets = field(default_factory=TaskOffsets)

@@ -34,6 +34,7 @@ from collections.abc import Callable, Collection
 from weakref import WeakKeyDictionary
 
 from state.errors import StateError
+from streams.common.host import Event, Host
 from streams.errors import (
     BrokerUnavailable,
     GenerationOver,
@@ -46,12 +47,15 @@ from streams.errors import (
     ValueRefused,
     WriteRefused,
 )
-from streams.membership.broker_outage import create_overdue_check
+from streams.membership.broker_outage import BrokerOutage, create_overdue_check
+from streams.membership.group_member import GroupMember
 from streams.runtime.clients.errors import TopicRefused, WriteNotAllowed
+from streams.runtime.counters import ThreadCounters
 from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_creator import TaskCreator
 from streams.runtime.tasks.task_state import TaskState
+from streams.runtime.threads.producers import TaskProducers
 from streams.runtime.threads.recovery_log import RecoveryLog
-from streams.runtime.threads.thread_dependencies import ThreadDependencies
 from streams.runtime.threads.thread_state import ThreadState
 from streams.runtime.threads.thread_tasks import ThreadTasks
 
@@ -73,21 +77,52 @@ _IDLE_RECOVERY_S = 5.0
 class ThreadRecovery:
     """Recovers one thread from errors that allow it, and ends it if it never commits again.
 
+    `outage` knows whether any broker answers, None where one always does. `check_rights` raises
+    AuthorizationError if a right to a topic is missing, and OutcomeUnknown if no broker answers
+    soon; `check_internal_topics` raises StreamsError if an internal topic that the tasks need is
+    gone, or has other partitions. `on_state_change` is called with REBALANCING. A thread ends where
+    tasks fail to commit for `task_timeout_ms` while brokers answer.
+
     Kafka Streams' counterparts are StreamThread.runLoop, which catches the errors, and TaskManager
     (`handleCorruption`, `handleLostAll`).
     """
 
-    def __init__(self, dependencies: ThreadDependencies, tasks: ThreadTasks) -> None:
-        self._dependencies = dependencies
+    def __init__(
+        self,
+        thread_name: str,
+        host: Host,
+        stop: Event,
+        member: GroupMember,
+        tasks: ThreadTasks,
+        task_creator: TaskCreator,
+        producers: TaskProducers,
+        counters: ThreadCounters,
+        *,
+        outage: BrokerOutage | None,
+        check_rights: Callable[[], None],
+        check_internal_topics: Callable[[], None],
+        on_state_change: Callable[[ThreadState], None],
+        task_timeout_ms: int,
+    ) -> None:
+        self._thread_name = thread_name
+        self._host = host
+        self._stop = stop
+        self._member = member
         self._tasks = tasks
+        self._task_creator = task_creator
+        self._producers = producers
+        self._counters = counters
+        self._outage = outage
+        self._look_at_rights = check_rights
+        self._look_at_internal_topics = check_internal_topics
+        self._on_state_change = on_state_change
+        self._task_timeout_ms = task_timeout_ms
         self.failing_since_s: float | None = None
         """The monotonic time of the first failure since the last commit; None if there was none."""
         self.last_failure = ""
         """The reason of the last recovery since the last commit; empty if there was none."""
-        self._recovery_log = RecoveryLog(dependencies.name, dependencies.host.monotonic_s)
-        self._is_overdue = create_overdue_check(dependencies.host)
-        if dependencies.outage is not None:
-            self._is_overdue = dependencies.outage.is_overdue
+        self._recovery_log = RecoveryLog(thread_name, host.monotonic_s)
+        self._is_overdue = create_overdue_check(host) if outage is None else outage.is_overdue
         self._rights_check_at_s = 0.0
         self._unknown_count = 0
         """The number of unknown outcomes since the last commit."""
@@ -99,29 +134,29 @@ class ThreadRecovery:
 
         Raises StreamsError for errors that allow no recovery.
         """
-        outage = self._dependencies.outage
+        outage = self._outage
         is_away = outage is not None and outage.is_on
         self.run_with_recovery(self._wait_for_broker if is_away else do_next_steps)
 
     def _wait_for_broker(self) -> None:
         """Wait a moment and ask for the end of an outage; after long, discard uncommitted work."""
-        parts, outage = self._dependencies, self._dependencies.outage
+        outage = self._outage
         assert outage is not None
         is_given_up = outage.measure_s() >= outage.give_up_after_s
         if is_given_up and any(task.commit_needed for task in self._tasks.by_name.values()):
             # A transaction would end by its own time-out, and fence its producer.
             raise OutcomeUnknown("what is not committed is given up")
-        parts.stop.wait(_OUTAGE_TURN_S)
-        if not parts.stop.is_set():
+        self._stop.wait(_OUTAGE_TURN_S)
+        if not self._stop.is_set():
             outage.ask_if_due()
 
     def _is_broker_away(self, error: Exception) -> bool:
         """Return whether an error is that no broker answers, which is asked of them."""
-        outage = self._dependencies.outage
+        outage = self._outage
         return (
             outage is not None
             and isinstance(error, OutcomeUnknown)
-            and not self._dependencies.stop.is_set()
+            and not self._stop.is_set()
             and not outage.ask_broker()
         )
 
@@ -142,7 +177,7 @@ class ThreadRecovery:
             except PositionRefused as refusal:
                 self._recover_if_overtaken(refusal)
             except GenerationOver as error:
-                if self._dependencies.member.is_joining:
+                if self._member.is_joining:
                     self._go_on_until_assigned(error)
                 else:
                     self._recover_from(error)
@@ -186,16 +221,16 @@ class ThreadRecovery:
 
     def clear_failure_if_idle(self) -> None:
         """Clear the last failure if all tasks have run for some seconds with nothing to commit."""
-        now_s = self._dependencies.host.monotonic_s()
+        now_s = self._host.monotonic_s()
         if self._tasks.is_settled() and now_s - self._tasks.settled_at_s >= _IDLE_RECOVERY_S:
             self.clear_failure()
 
     def _check_rights(self) -> None:
         """Raise AuthorizationError if a right to a topic is missing, as far as can be known now."""
         try:
-            self._dependencies.check_rights()
+            self._look_at_rights()
         except OutcomeUnknown as error:
-            log.info("%s: rights are not known: %s", self._dependencies.name, error)
+            log.info("%s: rights are not known: %s", self._thread_name, error)
 
     def _check_rights_if_due(self) -> None:
         """Check the rights after a failure, but not after the first, and rarely.
@@ -204,8 +239,8 @@ class ThreadRecovery:
         commit in between says nothing of the one that may not write. A broker that is away makes
         many failures, and each look may delay the recovery.
         """
-        now_s = self._dependencies.host.monotonic_s()
-        if self._dependencies.counters.recoveries > 1 and now_s >= self._rights_check_at_s:
+        now_s = self._host.monotonic_s()
+        if self._counters.recoveries > 1 and now_s >= self._rights_check_at_s:
             self._rights_check_at_s = now_s + _RIGHTS_CHECK_INTERVAL_S
             self._check_rights()
 
@@ -215,19 +250,18 @@ class ThreadRecovery:
         A thread without tasks may run a version whose topics are not created yet.
         """
         if self._tasks.by_name:
-            self._dependencies.check_internal_topics()
+            self._look_at_internal_topics()
 
     def _go_on_until_assigned(self, error: GenerationOver) -> None:
         """Roll the tasks back, and keep them: the join that is under way tells whose they are.
 
         The group began the next generation while the tasks were committed in the one before.
         """
-        parts = self._dependencies
-        log.info("%s repeats what it did since its last commit: %s", parts.name, error)
-        parts.counters.count_recovery(error)
-        parts.member.mark_generation_over()
+        log.info("%s repeats what it did since its last commit: %s", self._thread_name, error)
+        self._counters.count_recovery(error)
+        self._member.mark_generation_over()
         self._tasks.abort_uncommitted_work()
-        parts.on_state_change(ThreadState.REBALANCING)
+        self._on_state_change(ThreadState.REBALANCING)
         self._tasks.report_if_settled()
 
     def _recover_task(self, error: TaskOutcomeUnknown) -> None:
@@ -239,8 +273,8 @@ class ThreadRecovery:
         Raises: StreamsError if it has not committed for `task_timeout_ms`, and what `_recover_from`
         raises.
         """
-        parts, tasks = self._dependencies, self._tasks
-        task, now_s, failing_s = tasks.by_name.get(error.task), parts.host.monotonic_s(), 0.0
+        tasks = self._tasks
+        task, now_s, failing_s = tasks.by_name.get(error.task), self._host.monotonic_s(), 0.0
         if task is not None:  # else it was closed in the rebalance for which it was committed
             failing_s = now_s - self._failing_since_s.setdefault(task, now_s)
         if self._is_broker_away(error):
@@ -251,15 +285,15 @@ class ThreadRecovery:
             self._recover_from(error)
         else:
             self._recovery_log.log_recovery("one task", str(error))
-            parts.counters.count_recovery(error)
+            self._counters.count_recovery(error)
             self._check_rights_if_due()
             self._check_internal_topics()
-            if self._is_overdue(now_s - failing_s, parts.task_timeout_ms / 1000):
+            if self._is_overdue(now_s - failing_s, self._task_timeout_ms / 1000):
                 self._check_rights()
                 raise BrokerUnavailable(
-                    f"no commit for {parts.task_timeout_ms} ms (task_timeout_ms): {error}"
+                    f"no commit for {self._task_timeout_ms} ms (task_timeout_ms): {error}"
                 ) from error
-            parts.on_state_change(ThreadState.REBALANCING)
+            self._on_state_change(ThreadState.REBALANCING)
         wait_s = min(max(failing_s, _TASK_WAIT_MIN_S), _TASK_WAIT_MAX_S)
         tasks.restart_task(error.task, wait_s, str(error))
         tasks.report_if_settled()
@@ -275,7 +309,7 @@ class ThreadRecovery:
             *self._tasks.in_state(TaskState.RUNNING),
         ]
         try:
-            overtaken = self._dependencies.task_creator.find_overtaken_tasks(active)
+            overtaken = self._task_creator.find_overtaken_tasks(active)
         except OutcomeUnknown as error:
             self._recover_from(error)
             return
@@ -289,7 +323,7 @@ class ThreadRecovery:
 
         Raises: StreamsError if a broker refuses something that is no record of a step.
         """
-        refused_writes = self._dependencies.producers.refused_writes
+        refused_writes = self._producers.refused_writes
         if isinstance(error, WriteRefused):
             if refused_writes.is_searching and not error.is_found:
                 raise StreamsError(f"{error}; no step has written it") from error
@@ -306,15 +340,15 @@ class ThreadRecovery:
         topic is gone; AuthorizationError if a right is missing, as found at such an end or by
         `_check_rights_if_due`.
         """
-        parts, tasks = self._dependencies, self._tasks
+        tasks = self._tasks
         is_away = self._is_broker_away(error)
         reason = str(error)
-        if is_away and parts.outage is not None:
-            reason = f"{parts.outage.describe_cause()} ({error})"
+        if is_away and self._outage is not None:
+            reason = f"{self._outage.describe_cause()} ({error})"
         self._recovery_log.log_recovery("", reason)
-        parts.counters.count_recovery(error)
+        self._counters.count_recovery(error)
         self.last_failure = reason
-        now_s = parts.host.monotonic_s()
+        now_s = self._host.monotonic_s()
         if self.failing_since_s is None:
             self.failing_since_s = now_s
         if isinstance(error, OutcomeUnknown) and not is_away:
@@ -322,13 +356,13 @@ class ThreadRecovery:
             self._check_internal_topics()
         if not is_away:
             self._search_refused_write(error)
-        if not is_away and self._is_overdue(self.failing_since_s, parts.task_timeout_ms / 1000):
+        if not is_away and self._is_overdue(self.failing_since_s, self._task_timeout_ms / 1000):
             self._check_rights()
             raise BrokerUnavailable(
-                f"no commit for {parts.task_timeout_ms} ms (task_timeout_ms): {error}"
+                f"no commit for {self._task_timeout_ms} ms (task_timeout_ms): {error}"
             ) from error
         if isinstance(error, TaskMigrated):
-            parts.producers.discard_producers()
+            self._producers.discard_producers()
             tasks.close_all_tasks()
             tasks.assignment = None
         else:
@@ -337,8 +371,8 @@ class ThreadRecovery:
             tasks.by_name[error.task].distrust_stores(error.stores, error.reason)
         if isinstance(error, ValueRefused) and error.task in tasks.by_name:
             tasks.by_name[error.task].early_serialization.start_serializing_early(error.limits)
-        parts.on_state_change(ThreadState.REBALANCING)
+        self._on_state_change(ThreadState.REBALANCING)
         if not (isinstance(error, WriteRefused) and error.is_found):
-            parts.stop.wait(_BACK_OFF_S)
+            self._stop.wait(_BACK_OFF_S)
         # Without tasks nothing is left to start that would report RUNNING again.
         tasks.report_if_settled()

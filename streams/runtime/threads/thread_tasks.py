@@ -6,14 +6,19 @@ import logging
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 
+from streams.common.host import Host
 from streams.common.topic_partitions import Partition
 from streams.membership.protocol import AssignmentInfo
-from streams.runtime.tasks.key_placement import KeyPlacementCheck
+from streams.runtime.clients.interfaces import ConsumerClient
+from streams.runtime.restoring.restorer import Restorer
+from streams.runtime.tasks.partition_group import RecordOrderSettings
 from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_creator import TaskCreator
+from streams.runtime.tasks.task_offsets import TaskOffsets
 from streams.runtime.tasks.task_state import TaskState
+from streams.runtime.threads.producers import TaskProducers
 from streams.runtime.threads.standby_tasks import StandbyTasks
 from streams.runtime.threads.task_executor import TaskExecutor
-from streams.runtime.threads.thread_dependencies import ThreadDependencies
 from streams.runtime.threads.thread_state import ThreadState
 
 log = logging.getLogger(__name__)
@@ -25,28 +30,42 @@ _MAYBE_IN_RESTORER = {TaskState.CREATED, TaskState.RESTORING}
 class ThreadTasks:
     """Holds the tasks of one thread, and brings them to what the group has assigned.
 
-    `restored_wait_s` is how long to wait for a restored task while none runs. Kafka Streams'
-    counterpart is TaskManager.
+    `on_state_change` is called with RUNNING. `restored_wait_s` is how long to wait for a restored
+    task while none runs. Kafka Streams' counterpart is TaskManager.
     """
 
-    def __init__(self, dependencies: ThreadDependencies, *, restored_wait_s: float) -> None:
-        self._dependencies = dependencies
+    def __init__(
+        self,
+        thread_name: str,
+        host: Host,
+        consumer: ConsumerClient,
+        producers: TaskProducers,
+        restorer: Restorer[Task],
+        task_creator: TaskCreator,
+        task_offsets: TaskOffsets,
+        executor: TaskExecutor,
+        standby: StandbyTasks,
+        *,
+        order_settings: RecordOrderSettings,
+        commit_interval_ms: int,
+        on_state_change: Callable[[ThreadState], None],
+        restored_wait_s: float,
+    ) -> None:
+        self._thread_name = thread_name
+        self._host = host
+        self._consumer = consumer
+        self._producers = producers
+        self._restorer = restorer
+        self._task_creator = task_creator
+        self._task_offsets = task_offsets
+        self.executor = executor
+        self.standby = standby
+        self._order_settings = order_settings
+        self._commit_interval_ms = commit_interval_ms
+        self._on_state_change = on_state_change
         self._restored_wait_s = restored_wait_s
         self.by_name: dict[str, Task] = {}
         """The active tasks."""
-        self.standby = StandbyTasks(dependencies)
-        self.executor = TaskExecutor(
-            dependencies.consumer,
-            dependencies.producers,
-            dependencies.host,
-            dependencies.counters,
-            KeyPlacementCheck(
-                dependencies.group,
-                # Not before there are samples: a thread without such inputs needs no admin client.
-                lambda: dependencies.admin.fetch_partition_counts(),
-                dependencies.counters,
-            ),
-        )
         self.assignment: AssignmentInfo | None = None
         """What the group has assigned; None while that is not known."""
         self.commit_deadline_s = 0.0
@@ -58,7 +77,7 @@ class ThreadTasks:
     @property
     def is_transactional(self) -> bool:
         """Return whether the tasks are committed in transactions."""
-        return self._dependencies.producers.is_transactional
+        return self._producers.is_transactional
 
     def in_state(self, state: TaskState) -> list[Task]:
         """Return the tasks that are in a state."""
@@ -78,19 +97,19 @@ class ThreadTasks:
             if self._has_unlogged_starts:
                 self._has_unlogged_starts = False
                 names = ", ".join(sorted(self.by_name))
-                log.info("%s runs tasks %s", self._dependencies.name, names)
-            self.settled_at_s = self._dependencies.host.monotonic_s()
-            self._dependencies.on_state_change(ThreadState.RUNNING)
+                log.info("%s runs tasks %s", self._thread_name, names)
+            self.settled_at_s = self._host.monotonic_s()
+            self._on_state_change(ThreadState.RUNNING)
 
     def sum_offsets(self) -> dict[str, int]:
         """Return how far the state of each task in the state directory is, for the leader."""
         tasks = (*self.by_name.values(), *self.standby.by_name.values())
-        return self._dependencies.task_offsets.sum_offsets(tasks, self._dependencies.name)
+        return self._task_offsets.sum_offsets(tasks, self._thread_name)
 
     def schedule_commit(self) -> None:
         """Set the deadline of the next commit to one commit interval from now."""
-        interval_s = self._dependencies.commit_interval_ms / 1000
-        self.commit_deadline_s = self._dependencies.host.monotonic_s() + interval_s
+        interval_s = self._commit_interval_ms / 1000
+        self.commit_deadline_s = self._host.monotonic_s() + interval_s
 
     def take_assignment(self, assigned: AssignmentInfo) -> None:
         """Take an assignment over: promote, demote, and close tasks that it does not have.
@@ -104,7 +123,7 @@ class ThreadTasks:
         leaving = self.find_leaving_tasks(assigned)
         if leaving:
             names = ", ".join(sorted(task.name for task in leaving))
-            log.info("%s gives up tasks %s", self._dependencies.name, names)
+            log.info("%s gives up tasks %s", self._thread_name, names)
         demoted = [task for task in leaving if self.standby.is_assigned(task)]
         self._remove_tasks([task.name for task in demoted], self.standby.add_task)
         self.close_tasks([task.name for task in leaving if task not in demoted])
@@ -120,16 +139,15 @@ class ThreadTasks:
 
     def start_assigned_tasks(self) -> None:
         """Bring each assigned task towards RUNNING; what can't be done yet is retried next turn."""
-        parts = self._dependencies
-        opener, producers, restorer = parts.task_creator, parts.producers, parts.restorer
+        creator, producers, restorer = self._task_creator, self._producers, self._restorer
         for name, partitions in self._assigned_but_not_created().items():
-            if (created := opener.create_task(name, partitions)) is not None:
+            if (created := creator.create_task(name, partitions)) is not None:
                 self.by_name[name] = created
-                parts.task_offsets.note_opened(created)
+                self._task_offsets.note_opened(created)
         # A task's producer fences its predecessor before offsets are read.
         waiting = self.in_state(TaskState.CREATED)
         waiting = [task for task in waiting if producers.prepare_producer(task.name)]
-        restorer.add_tasks(opener.start_restoring_from_committed(waiting))
+        restorer.add_tasks(creator.start_restoring_from_committed(waiting))
         # While no task runs there is nothing else to do than to wait for one that can.
         wait_s = 0.0 if self.executor else self._restored_wait_s
         if wait_s and producers.creations.is_waiting and not self.in_state(TaskState.RESTORING):
@@ -142,9 +160,9 @@ class ThreadTasks:
             producer = producers.get_producer(task.name)
             task.start_processing(
                 producer,
-                parts.consumer,
-                parts.order_settings,
-                parts.host,
+                self._consumer,
+                self._order_settings,
+                self._host,
                 producers.refused_writes,
             )
         if ready:
@@ -166,13 +184,13 @@ class ThreadTasks:
         For a thread whose producers work, and are nobody else's; if it `has_missed_generation`,
         those that may be are discarded.
         """
-        self._dependencies.producers.abort_transactions(has_missed_generation=has_missed_generation)
+        self._producers.abort_transactions(has_missed_generation=has_missed_generation)
         self.roll_back_tasks()
 
     def discard_uncommitted_work(self) -> None:
         """Discard the producers with their transactions, and roll every task back."""
         # Producers are discarded first: one that is closed in order would end its transaction.
-        self._dependencies.producers.discard_producers()
+        self._producers.discard_producers()
         self.roll_back_tasks()
 
     def restart_task(self, name: str, delay_s: float, reason: str) -> None:
@@ -181,7 +199,7 @@ class ThreadTasks:
         It starts again after a delay of seconds, and the other tasks go on.
         """
         if (task := self.by_name.get(name)) is not None:
-            self._dependencies.producers.replace_producer(name, delay_s, reason)
+            self._producers.replace_producer(name, delay_s, reason)
             self.executor.remove_tasks([task])
             if task.state is not TaskState.CREATED:
                 task.roll_back()
@@ -203,7 +221,7 @@ class ThreadTasks:
         with ExitStack() as steps:  # in reverse order
             removed = [self.by_name[name] for name in names]
             for task in removed:
-                steps.callback(self._dependencies.producers.release_producer, task.name)
+                steps.callback(self._producers.release_producer, task.name)
                 steps.callback(end, task)
                 steps.callback(self.by_name.pop, task.name)
             steps.callback(self.executor.remove_tasks, removed)
@@ -213,7 +231,7 @@ class ThreadTasks:
         """Close a task, also where its offset can't be read: else its directory stays locked."""
         with ExitStack() as steps:
             steps.callback(task.close)
-            self._dependencies.task_offsets.note_closing(task, self._dependencies.name)
+            self._task_offsets.note_closing(task, self._thread_name)
 
     def _assigned_but_not_created(self) -> dict[str, list[Partition]]:
         """Return the tasks that are assigned and not created yet, with their partitions."""
@@ -235,7 +253,7 @@ class ThreadTasks:
         """Return the named tasks with those of the partitions that each of them reads."""
         by_task: dict[str, set[Partition]] = {name: set() for name in names}
         for topic, number in partitions:
-            name = self._dependencies.task_creator.task_name_of_partition(topic, number)
+            name = self._task_creator.task_name_of_partition(topic, number)
             if name in by_task:
                 by_task[name].add(Partition(topic, number))
         return by_task
@@ -245,4 +263,4 @@ class ThreadTasks:
         # The restorer may have to stop following one that was promoted a moment ago: CREATED.
         held = [n for n in names if self.by_name[n].state in _MAYBE_IN_RESTORER]
         if held:
-            self._dependencies.restorer.withdraw_tasks(held)
+            self._restorer.withdraw_tasks(held)

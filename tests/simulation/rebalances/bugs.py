@@ -52,7 +52,7 @@ def places_given_up_at_a_restart(world: World) -> AbstractContextManager[None]:
     def make(original: Any) -> Any:
         def start(self: ThreadRebalance) -> None:
             if self._owned_generation < 0:
-                self._dependencies.member._send_leave_group("", "it starts")  # type: ignore[attr-defined]
+                self._member._send_leave_group("", "it starts")  # type: ignore[attr-defined]
             original(self)
 
         return start

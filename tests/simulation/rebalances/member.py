@@ -19,9 +19,13 @@ from streams.membership.group_offsets import commit_offsets
 from streams.runtime.assigning.assignment import StreamsPartitionAssignor
 from streams.runtime.tasks.task_offsets import TaskOffsets
 from streams.runtime.tasks.task_state import TaskState
+from streams.runtime.threads.loop_collaborators import (
+    create_rebalance,
+    create_recovery,
+    create_thread_tasks,
+)
 from streams.runtime.threads.rebalance import ThreadRebalance
 from streams.runtime.threads.thread_dependencies import ThreadDependencies
-from streams.runtime.threads.thread_recovery import ThreadRecovery
 from streams.runtime.threads.thread_tasks import ThreadTasks
 from tests.simulation.rebalances.admin import create_admin
 from tests.simulation.rebalances.directory import LightDirectory
@@ -170,7 +174,7 @@ class LightMember:
 
     def _create(self) -> None:
         world, slot = self.world, self.slot
-        host = WorkerHost(self.process, self._reached)
+        host = self._host = WorkerHost(self.process, self._reached)
         timeouts = world.rebalances
         self._lock = host.create_lock
         assignor = StreamsPartitionAssignor(self.topology, world.config, create_admin(self.process))
@@ -192,7 +196,7 @@ class LightMember:
         )
         self._restorer = LightRestorer(self)
         dormant = slot.directory.find_dormant_tasks(STORES[self.version])
-        parts: Any = {
+        given: Any = {
             "name": self.process.name,
             "group": APPLICATION,
             "member": self.membership,
@@ -217,14 +221,17 @@ class LightMember:
             "are_inputs_changed": assignor.are_inputs_changed,
             "adopt_assignment": assignor.adopt_assignment,
         }
-        dependencies = self._dependencies = ThreadDependencies(**parts)
-        self.tasks = ThreadTasks(dependencies, restored_wait_s=TURN_S)
+        dependencies = ThreadDependencies(**given)
+        self.tasks = create_thread_tasks(dependencies, restored_wait_s=TURN_S)
         self._executor = cast(Any, LightExecutor())
         self.tasks.executor = self._executor
-        self.rebalance = ThreadRebalance(
-            dependencies, self.tasks, lambda _: self._commit(), assignment_wait_s=TURN_S
+        self.rebalance = create_rebalance(
+            dependencies,
+            self.tasks,
+            commit_tasks=lambda _: self._commit(),
+            assignment_wait_s=TURN_S,
         )
-        self._recovery = ThreadRecovery(dependencies, self.tasks)
+        self._recovery = create_recovery(dependencies, self.tasks)
 
     def _open(self) -> SimConnection:
         return SimConnection(self.process, self._lock(), DIAL_TIMEOUT_S)
@@ -246,7 +253,7 @@ class LightMember:
         self.tasks.standby.follow_assigned_tasks(may_create=self.tasks.is_settled())
         self.stop.wait(TURN_S)
         self._executor.process()
-        is_due = self._dependencies.host.monotonic_s() >= self.tasks.commit_deadline_s
+        is_due = self._host.monotonic_s() >= self.tasks.commit_deadline_s
         if is_due and self.rebalance.can_commit:
             self._commit()
 

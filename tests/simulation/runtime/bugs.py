@@ -262,7 +262,7 @@ def missed_generation_not_noticed(world: World) -> AbstractContextManager[None]:
     def make(original: Any) -> Any:
         def take_over(self: ThreadRebalance, assigned: AssignmentInfo) -> None:
             if self._owned_generation >= 0:
-                entered = self._dependencies.member.current_membership.generation
+                entered = self._member.current_membership.generation
                 self._owned_generation = entered - 1
             original(self, assigned)
 

@@ -46,7 +46,7 @@ def promotions_that_begin_with_nothing(world: World) -> AbstractContextManager[N
     def make(original: Any) -> Any:
         def promote(self: StandbyTasks, active: Any) -> Any:
             promoted = original(self, active)
-            self._dependencies.restorer.run_between_batches(lambda: None)  # it gives them back
+            self._restorer.run_between_batches(lambda: None)  # it gives them back
             for task in promoted.values():
                 for logged in task.stores.logged.values():
                     logged.clear_store()

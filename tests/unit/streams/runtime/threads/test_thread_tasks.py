@@ -11,8 +11,8 @@ from streams.common.topic_partitions import Partition
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.tasks.task_state import TaskState
+from streams.runtime.threads.loop_collaborators import create_thread_tasks
 from streams.runtime.threads.thread_state import ThreadState
-from streams.runtime.threads.thread_tasks import ThreadTasks
 
 
 class StartingTask:
@@ -96,7 +96,7 @@ def test_tasks_that_start_one_after_the_other_are_logged_once_when_all_run(
         commit_interval_ms=100,
         on_state_change=states.append,
     )
-    tasks = ThreadTasks(dependencies, restored_wait_s=0.0)
+    tasks = create_thread_tasks(dependencies, restored_wait_s=0.0)
     tasks.take_assignment(AssignmentInfo(("0_0", "1_0"), (("0", 0), ("1", 0))))
     restorer.restored = ["0_0"]
     tasks.start_assigned_tasks()

@@ -1,0 +1,144 @@
+"""Create the classes to which a stream loop delegates, each with what it needs of the thread's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streams.runtime.offsets.topic_ids import TopicIdCheck
+from streams.runtime.tasks.key_placement import KeyPlacementCheck
+from streams.runtime.threads.client_renewal import ClientRenewal
+from streams.runtime.threads.commit import PartitionOffsets, TaskCommitter
+from streams.runtime.threads.rebalance import ThreadRebalance
+from streams.runtime.threads.standby_tasks import StandbyTasks
+from streams.runtime.threads.task_executor import TaskExecutor
+from streams.runtime.threads.thread_dependencies import ThreadDependencies
+from streams.runtime.threads.thread_recovery import ThreadRecovery
+from streams.runtime.threads.thread_tasks import ThreadTasks
+
+
+def create_thread_tasks(dependencies: ThreadDependencies, *, restored_wait_s: float) -> ThreadTasks:
+    """Create what holds the tasks of the thread, with their executor and its standby tasks."""
+    executor = TaskExecutor(
+        dependencies.consumer,
+        dependencies.producers,
+        dependencies.host,
+        dependencies.counters,
+        KeyPlacementCheck(
+            dependencies.group,
+            # Not before there are samples: a thread without such inputs needs no admin client.
+            lambda: dependencies.admin.fetch_partition_counts(),
+            dependencies.counters,
+        ),
+    )
+    standby = StandbyTasks(
+        dependencies.name,
+        dependencies.host,
+        dependencies.restorer,
+        dependencies.task_creator,
+        dependencies.task_offsets,
+    )
+    return ThreadTasks(
+        dependencies.name,
+        dependencies.host,
+        dependencies.consumer,
+        dependencies.producers,
+        dependencies.restorer,
+        dependencies.task_creator,
+        dependencies.task_offsets,
+        executor,
+        standby,
+        order_settings=dependencies.order_settings,
+        commit_interval_ms=dependencies.commit_interval_ms,
+        on_state_change=dependencies.on_state_change,
+        restored_wait_s=restored_wait_s,
+    )
+
+
+def create_client_renewal(dependencies: ThreadDependencies, tasks: ThreadTasks) -> ClientRenewal:
+    """Create what renews the thread's clients."""
+    return ClientRenewal(
+        dependencies.name,
+        tasks,
+        dependencies.restorer,
+        dependencies.security,
+        dependencies.security_version,
+        renew_clients=dependencies.renew_clients,
+        on_state_change=dependencies.on_state_change,
+    )
+
+
+def create_rebalance(
+    dependencies: ThreadDependencies,
+    tasks: ThreadTasks,
+    *,
+    commit_tasks: Callable[[bool], object],
+    assignment_wait_s: float,
+) -> ThreadRebalance:
+    """Create what keeps the thread's membership of its group."""
+    return ThreadRebalance(
+        dependencies.name,
+        dependencies.host,
+        dependencies.member,
+        tasks,
+        dependencies.counters,
+        commit_tasks=commit_tasks,
+        are_inputs_changed=dependencies.are_inputs_changed,
+        adopt_assignment=dependencies.adopt_assignment,
+        on_state_change=dependencies.on_state_change,
+        input_check_interval_ms=dependencies.input_check_interval_ms,
+        assignment_wait_s=assignment_wait_s,
+        directory_id=dependencies.directory_id,
+        process_id=dependencies.process_id,
+        client_tags=dependencies.client_tags,
+    )
+
+
+def create_recovery(dependencies: ThreadDependencies, tasks: ThreadTasks) -> ThreadRecovery:
+    """Create what recovers the thread from errors."""
+    return ThreadRecovery(
+        dependencies.name,
+        dependencies.host,
+        dependencies.stop,
+        dependencies.member,
+        tasks,
+        dependencies.task_creator,
+        dependencies.producers,
+        dependencies.counters,
+        outage=dependencies.outage,
+        check_rights=dependencies.check_rights,
+        check_internal_topics=dependencies.check_internal_topics,
+        on_state_change=dependencies.on_state_change,
+        task_timeout_ms=dependencies.task_timeout_ms,
+    )
+
+
+def create_committer(
+    dependencies: ThreadDependencies,
+    *,
+    get_group_metadata: Callable[[], bytes],
+    on_commit: Callable[[PartitionOffsets], None],
+) -> TaskCommitter:
+    """Create what commits the thread's tasks."""
+    return TaskCommitter(
+        dependencies.consumer,
+        dependencies.admin,
+        dependencies.producers,
+        ledger=dependencies.ledger,
+        get_group_metadata=get_group_metadata,
+        commit_as_member=dependencies.member.commit_offsets,
+        on_commit=on_commit,
+        on_expired=dependencies.on_expired,
+        on_step=dependencies.on_commit_step,
+        now_ms=dependencies.host.now_ms,
+    )
+
+
+def create_topic_id_check(dependencies: ThreadDependencies) -> TopicIdCheck:
+    """Create what finds inputs that were deleted and created again."""
+    resetter = dependencies.offset_resetter
+    return TopicIdCheck(
+        lambda topics: resetter.fetch_topic_ids(topics),
+        dependencies.host.monotonic_s,
+        interval_s=dependencies.input_check_interval_ms / 1_000,
+        on_change=lambda topics: resetter.note_topics_made_again(topics),
+    )
