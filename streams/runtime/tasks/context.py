@@ -24,8 +24,9 @@ from streams.runtime.clients.errors import RecordRefused
 from streams.runtime.clients.interfaces import ProducerClient
 from streams.runtime.clients.refused_writes import RefusedWrites
 from streams.runtime.tasks.early_serialization import EarlySerialization
-from streams.runtime.tasks.failures import RECOVERY_ERRORS, FailureHandler
+from streams.runtime.tasks.failures import FailureHandler
 from streams.runtime.tasks.punctuation import TaskPunctuations
+from streams.runtime.tasks.recovery_errors import RECOVERY_ERRORS
 from streams.settings.exception_handlers import Stage
 
 COMMIT_ORIGIN = "the results of a commit"

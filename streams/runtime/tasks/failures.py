@@ -17,14 +17,8 @@ from state.shown_values import hide_values, read_repr, read_text
 from streams.common.user_code import describe_error
 from streams.errors import (
     AuthorizationError,
-    OutcomeUnknown,
     SerdeError,
     StreamsError,
-    TaskCorrupted,
-    TaskMigrated,
-    UserError,
-    ValueRefused,
-    WriteRefused,
 )
 from streams.processor.record import MessageWithHeaders
 from streams.runtime.clients import translate_produce_error
@@ -32,6 +26,7 @@ from streams.runtime.clients.errors import RecordRefused, is_client_error
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.tasks.chosen_topics import ChosenTopics
 from streams.runtime.tasks.dead_letters import create_dead_letter
+from streams.runtime.tasks.recovery_errors import RECOVERY_ERRORS
 from streams.runtime.tasks.repartition_counts import RepartitionCounts
 from streams.settings.exception_handlers import (
     DeadLetter,
@@ -46,17 +41,6 @@ from streams.settings.exception_handlers import (
 log = logging.getLogger(__name__)
 
 _LOG_EVERY_S = 10.0
-
-RECOVERY_ERRORS = (
-    UserError,
-    TaskMigrated,
-    TaskCorrupted,
-    OutcomeUnknown,
-    ValueRefused,
-    WriteRefused,
-    MemoryError,
-)
-"""Errors that select the recovery themselves: no handler is called for them."""
 
 
 class FailureContext(Protocol):

@@ -19,8 +19,7 @@ from streams.membership.protocol import AssignmentInfo
 from streams.runtime.clients import encode_group_metadata
 from streams.runtime.restoring.progress import RestoreProgress, StandbyProgress
 from streams.runtime.tasks.context import COMMIT_ORIGIN
-from streams.runtime.tasks.failures import RECOVERY_ERRORS
-from streams.runtime.tasks.recovery import to_recovery_error
+from streams.runtime.tasks.recovery_errors import RECOVERY_ERRORS, to_recovery_error
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.commit import PartitionOffsets

@@ -16,9 +16,8 @@ from streams.common.host import Host
 from streams.common.topic_partitions import Partition
 from streams.runtime.clients.interfaces import ConsumerClient
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.tasks.failures import RECOVERY_ERRORS
 from streams.runtime.tasks.key_placement import KeyPlacementCheck
-from streams.runtime.tasks.recovery import to_recovery_error
+from streams.runtime.tasks.recovery_errors import RECOVERY_ERRORS, to_recovery_error
 from streams.runtime.tasks.slice_size import adapt_slice_size
 from streams.runtime.tasks.task import Task
 from streams.runtime.threads.measurements import ThreadMeasurements

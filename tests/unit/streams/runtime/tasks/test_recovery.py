@@ -18,7 +18,7 @@ from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.tasks.context import COMMIT_ORIGIN
-from streams.runtime.tasks.recovery import to_recovery_error
+from streams.runtime.tasks.recovery_errors import to_recovery_error
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_state import TaskState
 from streams.topology.build import Topology

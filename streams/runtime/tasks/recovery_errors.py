@@ -1,15 +1,33 @@
-"""Translate exceptions of user code and stores into the errors that select the recovery.
+"""Name the errors that select the recovery, and translate others into them.
 
-What a client of the runtime raises is translated where the client is called; so a Kafka error that
-arrives here comes from a client of the user's own.
+Others are those of user code and stores. What a client of the runtime raises is translated where
+the client is called; so a Kafka error that arrives here comes from a client of the user's own.
 """
 
 from __future__ import annotations
 
 from state.errors import StateError, StoreSerdeError
 from streams.common.user_code import describe_error
-from streams.errors import StreamsError
-from streams.runtime.tasks.failures import RECOVERY_ERRORS
+from streams.errors import (
+    OutcomeUnknown,
+    StreamsError,
+    TaskCorrupted,
+    TaskMigrated,
+    UserError,
+    ValueRefused,
+    WriteRefused,
+)
+
+RECOVERY_ERRORS = (
+    UserError,
+    TaskMigrated,
+    TaskCorrupted,
+    OutcomeUnknown,
+    ValueRefused,
+    WriteRefused,
+    MemoryError,
+)
+"""Errors that select the recovery themselves: no handler is called for them."""
 
 
 def to_recovery_error(error: Exception, processed: str) -> Exception:
