@@ -41,10 +41,13 @@ from streams.runtime.tasks.partition_group import (
     RecordOrderSettings,
     create_record_buffer,
 )
-from streams.runtime.tasks.slice_size import INITIAL_SLICE_SIZE
 from streams.runtime.tasks.task_state import TaskState, find_next_state
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.topology.build import Subtopology, ttl_time_name
+
+_INITIAL_SLICE_SIZE, _SLICE_SIZE_MAX = 16, 256
+_SLICE_TARGET_S = 0.005
+"""The time in seconds that a slice should take."""
 
 
 class Task:
@@ -99,7 +102,7 @@ class Task:
         self.must_commit_positions = False
         """Whether positions that a reset policy has chosen are to be committed before a record is
         polled: another time it might choose others."""
-        self.slice_size = INITIAL_SLICE_SIZE
+        self.slice_size = _INITIAL_SLICE_SIZE
         """How many records to process before the thread does something else."""
         self.committed_positions: dict[Partition, int] = {}
         self._subtopology = subtopology
@@ -220,6 +223,17 @@ class Task:
             flow_control,
             order_settings,
         )
+
+    def adapt_slice_size(self, record_count: int, elapsed_s: float) -> None:
+        """Adapt the number of records of the next slice, so that it takes about 5 ms.
+
+        `record_count` records were processed in `elapsed_s` seconds. After a slice that took longer
+        it is shortened in proportion; otherwise it doubles, up to a maximum.
+        """
+        if elapsed_s > _SLICE_TARGET_S and record_count:
+            self.slice_size = max(int(record_count * _SLICE_TARGET_S / elapsed_s), 1)
+        else:
+            self.slice_size = max(self.slice_size, min(self.slice_size * 2, _SLICE_SIZE_MAX))
 
     def roll_back(self) -> None:
         """Discard all that is not committed; directory and databases stay open."""

@@ -18,7 +18,6 @@ from streams.runtime.clients.interfaces import ConsumerClient
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.tasks.key_placement import KeyPlacementCheck
 from streams.runtime.tasks.recovery_errors import RECOVERY_ERRORS, to_recovery_error
-from streams.runtime.tasks.slice_size import adapt_slice_size
 from streams.runtime.tasks.task import Task
 from streams.runtime.threads.measurements import ThreadMeasurements
 from streams.runtime.threads.producers import TaskProducers
@@ -212,7 +211,7 @@ class TaskExecutor:
         self.commit_requested = self.commit_requested or steps.context.commit_requested
         elapsed_s = self._host.monotonic_s() - began_at_s
         self.measurements.add_slice(task.name, runs, elapsed_s, now_ms())
-        task.slice_size = adapt_slice_size(task.slice_size, records, elapsed_s)
+        task.adapt_slice_size(records, elapsed_s)
         return records
 
     def _log_late_records(self, task: Task, late_count: int) -> None:
