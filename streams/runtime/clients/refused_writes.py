@@ -53,7 +53,7 @@ from streams.runtime.clients.topic_limits import (
     FetchTopicLimits,
     TopicLimits,
     find_change_limit,
-    has_no_known_limits,
+    find_no_limits,
 )
 
 QUIET_MS = 10_000
@@ -98,7 +98,7 @@ class RefusedWrites:
 
     def __init__(
         self,
-        fetch_limits: FetchTopicLimits = has_no_known_limits,
+        fetch_limits: FetchTopicLimits = find_no_limits,
         producer_bytes_max: int = MESSAGE_BYTES_MAX_DEFAULT,
     ) -> None:
         self._fetch_limits = fetch_limits

@@ -90,7 +90,7 @@ FetchTopicLimits = Callable[[str], TopicLimits | None]
 """Returns the limits of a topic; None if they are not known."""
 
 
-def has_no_known_limits(topic: str) -> TopicLimits | None:
+def find_no_limits(topic: str) -> TopicLimits | None:
     """Return None: nothing is known of the limits of a topic."""
 
 

@@ -59,7 +59,7 @@ class TopicRecordReader:
             messages = repair_messages(self._consumer.consume(_RECORDS_MAX, _WAIT_S))
             for message in messages:
                 partition = Partition(message.topic(), message.partition())
-                is_record = self._check_record(message, positions[partition])
+                is_record = self._is_record(message, positions[partition])
                 if ends is None:
                     if is_record:
                         yield message
@@ -84,7 +84,7 @@ class TopicRecordReader:
     def close(self) -> None:
         self._consumer.close()
 
-    def _check_record(self, message: Message, first_offset: int) -> bool:
+    def _is_record(self, message: Message, first_offset: int) -> bool:
         """Return whether a message is a record; False for an end and for what passes by itself.
 
         Raises: ConfigError, AuthorizationError, StreamsError.

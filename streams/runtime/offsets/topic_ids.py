@@ -75,21 +75,21 @@ class TopicIdCheck:
         """Since when the consumer sees that brokers do not have an input."""
         self._warned: set[str] = set()
 
-    def check_polled(
+    def find_positions_out_of_range(
         self, consumer: ConsumerClient, list_task_topic_ids: Callable[[], list[Mapping[str, int]]]
     ) -> dict[Partition, int]:
-        """Check what the consumer has seen of its topics with a poll, and the ids if they are due.
+        """Return the partitions whose position is out of range, of topics that are still the same.
 
-        Returns the partitions whose position is out of range, of topics that are still the same.
+        Checks what the consumer has seen of its topics with a poll, and the ids if they are due.
         Warns of a topic that is gone. Raises OutcomeUnknown as `check_now` does.
         """
         self.check_topics(consumer, list_task_topic_ids)
-        strayed = consumer.take_out_of_range_positions()
-        if strayed:
+        out_of_range = consumer.take_out_of_range_positions()
+        if out_of_range:
             self.check_now(list_task_topic_ids())
         elif self._monotonic_s() >= self._check_at_s:
             self.check_if_due(list_task_topic_ids())
-        return strayed
+        return out_of_range
 
     def check_topics(
         self, consumer: ConsumerClient, list_task_topic_ids: Callable[[], list[Mapping[str, int]]]

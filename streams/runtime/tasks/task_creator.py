@@ -222,7 +222,7 @@ class TaskCreator:
         former = find_offsets_of_former_topics(known, topic_ids)
         missing = find_missing_offsets(stable, known)
         deleted = self._offset_resetter.find_deleted(missing, topic_ids)
-        untrusted = self._check_repeated_writes(stable, known, deleted)
+        untrusted = self._find_untrusted_inputs(stable, known, deleted)
         if untrusted.waiting:
             self._postpone_unstable([*self._unstable_partitions, *untrusted.waiting])
             stable = [t for t in stable if self._unstable_partitions.isdisjoint(t.partitions)]
@@ -257,7 +257,7 @@ class TaskCreator:
             )
         return stable
 
-    def _check_repeated_writes(
+    def _find_untrusted_inputs(
         self,
         tasks: Collection[Task],
         committed: Mapping[Partition, OffsetAndMetadata],

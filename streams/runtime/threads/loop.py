@@ -174,9 +174,9 @@ class StreamLoop:
 
         Raises: IdentityReplaced where another loop is to go on with the worker's other ids.
         """
-        if self._is_identity_replaced() and (not self.tasks or self._commit_tasks()):
+        if self._is_identity_replaced() and (not self.tasks or self._try_commit_tasks()):
             raise IdentityReplaced
-        if self._renewal.is_due() and self._commit_tasks():
+        if self._renewal.is_due() and self._try_commit_tasks():
             self._renewal.renew_clients()
         self._rebalance.maintain_membership()
         if self._thread_tasks.assignment is None:
@@ -202,7 +202,7 @@ class StreamLoop:
         if self._is_uncommitted_memory_full() and not self._rebalance.can_commit:
             self._stop.wait(_POLL_WAIT_S)
             return
-        if self._must_commit_positions() and not self._commit_tasks():
+        if self._must_commit_positions() and not self._try_commit_tasks():
             self._stop.wait(_POLL_WAIT_S)
             return
         self._executor.measure_lags_if_due()
@@ -214,14 +214,14 @@ class StreamLoop:
             # is to end is enough to collect others.
             at_first_record=not is_commit_needed,
         )
-        if strayed := self._topic_id_check.check_polled(
+        if out_of_range := self._topic_id_check.find_positions_out_of_range(
             self._consumer, lambda: [task.topic_ids for task in self.tasks.values()]
         ):
-            self._reset_out_of_range(strayed)
+            self._reset_out_of_range(out_of_range)
         self._executor.process_slices(self._continue_after_slice)
         self._producers.poll_delivery_reports()
         if self._is_commit_due(overdue_s=0.0):
-            self._commit_tasks()
+            self._try_commit_tasks()
 
     def _poll_wait_s(self, is_commit_needed: bool) -> float:
         """Return for how many seconds to wait for records: at most until the next commit is due."""
@@ -243,10 +243,10 @@ class StreamLoop:
         """
         self._mark_progress()
         if self._is_commit_due(overdue_s=self._polled_wait_s):
-            self._commit_tasks()
+            self._try_commit_tasks()
         elif (
             self._executor.commit_requested or self._is_uncommitted_memory_full()
-        ) and self._commit_tasks():
+        ) and self._try_commit_tasks():
             self.counters.early_commits += 1
         return not self._is_interrupted()
 
@@ -295,7 +295,7 @@ class StreamLoop:
         self.counters.offsets_out_of_range = self._offset_resetter.offsets_out_of_range
         self.counters.records_out_of_range = self._offset_resetter.records_out_of_range
 
-    def _commit_tasks(self) -> bool:
+    def _try_commit_tasks(self) -> bool:
         """Commit all tasks; return False, and do nothing, while a join allows no commit."""
         if not self._rebalance.can_commit:
             return False

@@ -32,7 +32,7 @@ from streams.runtime.clients.refused_writes import RefusedWrites
 from streams.runtime.clients.topic_limits import (
     MESSAGE_BYTES_MAX_DEFAULT,
     FetchTopicLimits,
-    has_no_known_limits,
+    find_no_limits,
 )
 from streams.runtime.tasks.task import Task
 from streams.runtime.threads.producer_creation import CreateProducer, ProducerCreations
@@ -62,7 +62,7 @@ class TaskProducers:
         creation_timeout_ms: int,
         is_overdue: IsOverdue | None = None,
         name_task: Callable[[str], str] = str,
-        fetch_limits: FetchTopicLimits = has_no_known_limits,
+        fetch_limits: FetchTopicLimits = find_no_limits,
         producer_bytes_max: int = MESSAGE_BYTES_MAX_DEFAULT,
     ) -> None:
         self._create_producer = create_producer

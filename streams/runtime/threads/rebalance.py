@@ -149,7 +149,7 @@ class ThreadRebalance:
             case _ if self._probing.take_due():
                 log.info("%s: joins again, to move tasks that have warmed up", self._thread_name)
                 self._must_join = True
-            case _ if self._check_inputs_changed():
+            case _ if self._have_inputs_changed():
                 log.info(
                     "%s: inputs have other partitions: tasks are assigned anew",
                     self._thread_name,
@@ -167,7 +167,7 @@ class ThreadRebalance:
             if assigned is not None:
                 self._take_over(assigned)
 
-    def _check_inputs_changed(self) -> bool:
+    def _have_inputs_changed(self) -> bool:
         """Return whether input partitions have changed; only the group's leader checks."""
         if self._tasks.assignment is None or not self._member.is_leader or self._member.is_joining:
             return False

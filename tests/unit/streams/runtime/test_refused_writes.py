@@ -17,7 +17,7 @@ from streams.errors import (
 )
 from streams.runtime.clients.errors import RecordRefused, WriteNotAllowed
 from streams.runtime.clients.refused_writes import QUIET_MS, RefusedWrites
-from streams.runtime.clients.topic_limits import FetchTopicLimits, TopicLimits, has_no_known_limits
+from streams.runtime.clients.topic_limits import FetchTopicLimits, TopicLimits, find_no_limits
 
 
 class Writing:
@@ -68,7 +68,7 @@ class Writing:
 
 
 def start_search(
-    writing: Writing, fetch_limits: FetchTopicLimits = has_no_known_limits
+    writing: Writing, fetch_limits: FetchTopicLimits = find_no_limits
 ) -> tuple[RefusedWrites, Callable[..., None]]:
     refused = RefusedWrites(fetch_limits)
     refused.start_search(by_refusal=True)

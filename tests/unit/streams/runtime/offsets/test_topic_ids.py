@@ -40,7 +40,9 @@ class Checked:
     def poll(self, after_s: float, *missing: str) -> None:
         self.clock.advance_monotonic_clock(after_s)
         self.consumer.missing_topics = set(missing)
-        self._check.check_polled(self.consumer, lambda: [{"in": 1}, {"in": 1, "more": 2}])
+        self._check.find_positions_out_of_range(
+            self.consumer, lambda: [{"in": 1}, {"in": 1, "more": 2}]
+        )
 
 
 def test_an_input_that_is_gone_is_told_once_each_time_it_goes(
