@@ -1,5 +1,7 @@
 """Keep a store's data on RocksDB; no other package imports rocksdict.
 
+Start reading at `disk`. Nothing here knows what a key or a value means.
+
 disk               one database: reads, writes, bulk load, closing
 batches            writes in bounded batches, the checkpoint in the last
 checkpoints        the checkpoint's encoding in a column family

@@ -1,6 +1,7 @@
 """Wrap confluent-kafka's clients as the runtime uses them: the only package that imports them.
 
-Every error that leaves it is one of `streams.errors`, which selects the recovery. Calls that wait
+Start reading at `interfaces`, what the runtime needs of each, then `consumer` and `producer`. Every
+error that leaves it is one of `streams.errors`, which selects the recovery. Calls that wait
 are bounded by `request_timeout_ms`.
 """
 

@@ -48,7 +48,7 @@ _WAITING_METHODS = {
     "flush",
     "list_topics",
 }
-_FLUSH_SLICE_S, _MISSING_SLICES = 1.0, 3
+_FLUSH_WAIT_S, _MISSING_WAITS = 1.0, 3
 _INIT_CALL_S = 0.2
 """A call that initialises transactions takes at most so many seconds, so that it ends soon where
 nobody wants the producer any more. librdkafka goes on with the next call."""
@@ -201,17 +201,17 @@ class StreamsProducer:
         """Flush, and return how many records are not delivered.
 
         Raises: OutcomeUnknown for records of a topic that the brokers have not had for
-        `_MISSING_SLICES` waits: they would wait for it until the transaction is timed out.
+        `_MISSING_WAITS` waits: they would wait for it until the transaction is timed out.
         """
-        left_s, slices = self._timeout_s, 0
+        left_s, wait_count = self._timeout_s, 0
         while True:
-            wait_s = min(_FLUSH_SLICE_S, left_s)
+            wait_s = min(_FLUSH_WAIT_S, left_s)
             undelivered_count: int = self._call_producer("flush", wait_s)
             left_s -= wait_s
             if not undelivered_count or left_s <= 0:
                 return undelivered_count
-            slices = slices + 1 if self._logger.missing_topics else 0
-            if slices >= _MISSING_SLICES:
+            wait_count = wait_count + 1 if self._logger.missing_topics else 0
+            if wait_count >= _MISSING_WAITS:
                 missing = self._logger.missing_topics
                 raise OutcomeUnknown(explain_missing_topics(missing, self._internal_topics))
 
