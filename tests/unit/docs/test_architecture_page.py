@@ -15,6 +15,7 @@ PACKAGES = ("coordinator", "state", "streams")
 TRACES = PAGE.partition("## Traces\n")[2]
 TRACE_STEPS = re.findall(r"^\d+\. .*(?:\n {3,}.*)*", TRACES, re.MULTILINE)
 STEP = re.compile(r"\d+\. `([\w/]+\.py)`((?:,\s+`[\w.]+`)+):\s")
+RECIPES = PAGE.partition("## Recipes\n")[2].partition("## Traces\n")[0]
 LAYERS_CONTRACTS = [
     contract
     for contract in tomllib.loads((HOME / "pyproject.toml").read_text())["tool"]["importlinter"][
@@ -64,6 +65,15 @@ def test_the_file_and_the_functions_of_a_trace_step_exist(step: str) -> None:
     assert found is not None, "a step begins with `path`, `function` and a colon"
     named = set(re.findall(r"`([\w.]+)`", found[2]))
     assert named - list_definitions(HOME / found[1]) == set()
+
+
+def test_the_files_and_names_of_the_recipes_exist() -> None:
+    files = {p for p in re.findall(r"`([\w/]+\.py)`", RECIPES) if "NAME" not in p}
+    assert {path for path in files if not (HOME / path).is_file()} == set()
+    named = re.findall(r"`([\w.]+)`\s+(?:in|of)\s+`([\w/]+\.py)`", RECIPES)
+    assert len(named) > 5
+    wrong = {(name, p) for name, p in named if name not in list_definitions(HOME / p)}
+    assert wrong == set()
 
 
 @pytest.mark.parametrize("contract", LAYERS_CONTRACTS, ids=lambda contract: contract["name"])
