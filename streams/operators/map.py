@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from streams.graph.nodes import Binding, ForwardRecord, Operator
-from streams.operators.unfinished_calls import check_first_result
+from streams.operators.unfinished_calls import with_first_result_checked
 
 
 def map_pairs(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
@@ -54,7 +54,7 @@ def map_values(mapper: Callable[[Any], Any]) -> Operator:
             nonlocal call
             call = mapper
 
-        call = check_first_result(mapper, use_unchecked)
+        call = with_first_result_checked(mapper, use_unchecked)
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
@@ -80,7 +80,7 @@ def map_keys(mapper: Callable[[Any, Any], Any]) -> Operator:
             nonlocal call
             call = mapper
 
-        call = check_first_result(mapper, use_unchecked)
+        call = with_first_result_checked(mapper, use_unchecked)
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:

@@ -14,7 +14,7 @@ from streams.graph.nodes import Binding, ForwardUpdate, Operator
 from streams.graph.views import DerivedView, TableView
 from streams.operators.copies import create_copier_into
 from streams.operators.materialize import create_value_writer
-from streams.operators.unfinished_calls import check_first_result, refuse_unfinished_call
+from streams.operators.unfinished_calls import refuse_unfinished_call, with_first_result_checked
 
 ComputeValue = Callable[[Any, Any], Any]
 """Takes key and value of a row; returns this table's value or None. The value is never None."""
@@ -52,7 +52,7 @@ def compute_mapped(mapper: Callable[[Any], Any]) -> ComputeValue:
         nonlocal call
         call = mapper
 
-    call = check_first_result(mapper, use_unchecked)
+    call = with_first_result_checked(mapper, use_unchecked)
 
     def map_value(key: Any, value: Any) -> Any:
         return call(value)

@@ -28,7 +28,7 @@ def refuse_unfinished_call(result: Any) -> None:
     )
 
 
-def check_first_result(
+def with_first_result_checked(
     function: Callable[..., Any], use_unchecked: Callable[[], None]
 ) -> Callable[..., Any]:
     """Return `function` with its results checked, for a step that calls it for each record.

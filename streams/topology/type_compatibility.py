@@ -219,7 +219,7 @@ def _read_enum(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeD
     a, b = written.type, reader.type
     if more := sorted(set(a.symbols) - set(b.symbols)):
         yield _refuse(path, f"{b.name} has no {', '.join(more)}")
-    yield from _check_names(a, b, path)
+    yield from _compare_names(a, b, path)
 
 
 def _read_scalar(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
@@ -243,14 +243,14 @@ def _has_texts(described: DescribedType) -> bool:
     return all(each[:1] in "'\"" for each in described.symbols)
 
 
-def _check_names(a: DescribedType, b: DescribedType, path: str) -> Iterator[TypeDifference]:
+def _compare_names(a: DescribedType, b: DescribedType, path: str) -> Iterator[TypeDifference]:
     if b.must_be_named and a.name not in (b.name, *b.former_names):
         yield _refuse(path, f"{a.name} is not read as {b.name}, another name")
 
 
 def _read_record(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     a, b = written.type, reader.type
-    yield from _check_names(a, b, path)
+    yield from _compare_names(a, b, path)
     read = set[str]()
     for name, field in b.fields.items():
         place, source = f"{path}.{field.label or name}", _find_source(a, name, field)
