@@ -21,6 +21,7 @@ from coordinator.groups.consumer.config import ConsumerGroupConfig, ConsumerGrou
 from coordinator.groups.deleted_topics import DeletedTopicCleanup
 from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.service import GroupService
+from coordinator.groups.shard import OFFSETS_TOPIC
 from coordinator.local_markers import LocalMarkers
 from coordinator.log.partition import PartitionLog
 from coordinator.log.topics import TopicRegistry, partition_of
@@ -40,7 +41,7 @@ from coordinator.transactions.producer_ids import (
 from coordinator.transactions.service import TransactionService
 from coordinator.transactions.state import TopicPartition
 
-GROUP_TOPIC = "__consumer_offsets"
+GROUP_TOPIC = OFFSETS_TOPIC
 TRANSACTION_TOPIC = "__transaction_state"
 METADATA_TOPIC = "__cluster_metadata"
 

@@ -3,8 +3,9 @@
 Behaviour: this broker is the leader, and its log ends where the hidden metadata log does. A request
 for anything but that one partition gets UNKNOWN_TOPIC_OR_PARTITION for all its partitions.
 Versions: 1 times of fetches (KIP-836), 2 directories and listeners (KIP-853).
-Simplifications: there is no raft: the leader's epoch is 0, its replica is reported as caught up
-now, and its listener is the one for clients, as there is none for controllers.
+Simplifications: there is no raft: the leader's epoch is 1, that of the first leader, as no election
+follows; its replica is reported as caught up now, and its listener is the one for clients, as there
+is none for controllers.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ API_KEY = 55
 VERSIONS = range(3)
 
 _LISTENER = "PLAINTEXT"
+_LEADER_EPOCH = 1
 
 
 def handle_request(
@@ -48,6 +50,7 @@ def handle_request(
     partition = {
         **_build_partition_fields(0, Code.NONE),
         "leader_id": node_id,
+        "leader_epoch": _LEADER_EPOCH,
         "high_watermark": end_offset,
         "current_voters": [voter],
     }

@@ -3,7 +3,8 @@
 Behaviour: returns the committed offsets of groups; -1 where there is none. With require_stable a
 partition with a pending offset of an open transaction gets UNSTABLE_OFFSET_COMMIT instead.
 Versions: v2 all partitions (null topics) and a top-level code; v5 leader epoch; v6 flexible; v7
-require_stable (KIP-447); v8 several groups; v9 member and epoch (KIP-848); v10 topic ids.
+require_stable (KIP-447); v8 several groups; v9 member and epoch (KIP-848); v10 topic ids, those
+that are unknown last.
 Member and epoch are checked for a consumer group, as by Kafka; a classic one lets anybody read.
 Simplifications: none.
 """
@@ -112,12 +113,15 @@ def _fetch_offsets(
     ]
     fetched = iter(offsets.fetch_offsets(group_id, wanted, **options))
     return [
+        _build_topic_result(name, topic_id, islice(fetched, len(topic.partition_indexes)))
+        for name, topic_id, topic in named
+        if name is not None
+    ] + [
         _build_topic_result(
             "", topic_id, _build_failed_offsets(topic.partition_indexes, Code.UNKNOWN_TOPIC_ID)
         )
-        if name is None
-        else _build_topic_result(name, topic_id, islice(fetched, len(topic.partition_indexes)))
         for name, topic_id, topic in named
+        if name is None
     ]
 
 

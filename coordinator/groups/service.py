@@ -20,10 +20,11 @@ from coordinator.groups.consumer.topics import TopicList
 from coordinator.groups.migration.policy import BIDIRECTIONAL, MigrationPolicy
 from coordinator.groups.offset_expiry import OffsetExpiry
 from coordinator.groups.offsets import GroupOffsets
-from coordinator.groups.shard import GroupShard, GroupShards
+from coordinator.groups.shard import OFFSETS_TOPIC, GroupShard, GroupShards
 from coordinator.offsets.config import OffsetConfig
 from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.loading import LoadSlice
+from coordinator.shard.map_order import sort_like_concurrent_map, sort_like_timeline_map
 from coordinator.shard.shard_log import ShardLog
 from coordinator.shard.slices import SlicedExecutor
 
@@ -45,6 +46,7 @@ class GroupService:
         policy: MigrationPolicy = BIDIRECTIONAL,
     ) -> None:
         self._shards = GroupShards(logs, clock)
+        self._listing_order = sort_like_concurrent_map(OFFSETS_TOPIC, len(logs))
         self.classic = ClassicMembership(self._shards, config, clock, scheduler)
         self.offsets = GroupOffsets(self._shards, self.classic, offset_config, clock)
         self.sliced_executor = SlicedExecutor(clock, scheduler)
@@ -141,11 +143,15 @@ class GroupService:
         return described
 
     def list_groups(self) -> list[ListedGroup]:
-        """Return the groups of all shards but those that have failed or resigned.
+        """Return the groups of all shards but those that have failed or resigned, in Kafka's order.
 
         Raises Refused: COORDINATOR_LOAD_IN_PROGRESS while a shard is being loaded.
         """
         for shard in self.shards:
             if shard.log.coordinator_state is CoordinatorState.LOADING:
                 shard.log.check_active()
-        return [found for shard in self.shards for found in shard.list_groups()]
+        listed: list[ListedGroup] = []
+        for index in self._listing_order:
+            found = {group.group_id: group for group in self.shards[index].list_groups()}
+            listed += [found[group_id] for group_id in sort_like_timeline_map(found)]
+        return listed

@@ -17,6 +17,8 @@ from coordinator.shard.placement import partition_for
 from coordinator.shard.shard import Shard
 from coordinator.shard.shard_log import ShardLog
 
+OFFSETS_TOPIC = "__consumer_offsets"
+
 
 class GroupShard:
     """Represents one partition of `__consumer_offsets`: log, state, counters."""
@@ -91,7 +93,7 @@ class GroupShards:
     """Holds the shards of all groups, and finds the shard of a group by its id."""
 
     def __init__(self, logs: Sequence[ShardLog], clock: Clock) -> None:
-        self.all = [GroupShard(f"__consumer_offsets-{i}", log, clock) for i, log in enumerate(logs)]
+        self.all = [GroupShard(f"{OFFSETS_TOPIC}-{i}", log, clock) for i, log in enumerate(logs)]
 
     def partition_of(self, group_id: str) -> int:
         """Return the partition of `__consumer_offsets` that a group lives in."""

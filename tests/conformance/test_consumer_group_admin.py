@@ -9,10 +9,16 @@ from uuid import UUID
 import pytest
 
 from coordinator.errors import Code
+from coordinator.shard.map_order import sort_like_concurrent_map
+from coordinator.shard.placement import java_hash, partition_for
+from tests.brokers import SETTINGS
+from tests.conformance.calls import commit_offset, listed_groups
 from tests.conformance.consumers import Consumer, acknowledge_until, describe
 from tests.conformance.members import Member, alone
 from tests.conformance.producers import Producer
 from tests.conformance.wire import Api, Client, plain
+
+PARTITIONS = int(SETTINGS["offsets.topic.num.partitions"])
 
 # Offsets
 
@@ -212,3 +218,43 @@ def test_a_group_is_listed_by_its_state_and_type(
     assert listed(states_filter=("Empty",)) is None
     someone.leave()
     assert listed(states_filter=("Empty",)) == {**expected, "group_state": "Empty"}
+
+
+# The order of lists
+
+
+@pytest.mark.parametrize("order", [(2, 1), (3, 2, 1), (3, 5, 7, 2, 4, 6, 1)])
+def test_members_are_described_in_the_order_of_kafkas_map(
+    client: Client, pair: tuple[str, UUID], group: str, order: tuple[int, ...]
+) -> None:
+    for number in sorted(order):
+        Consumer(client, group, member_id=f"member-{number}").join(pair[0])
+    found = [each.member_id for each in describe(client, group).members]
+    assert found == [f"member-{number}" for number in order]
+
+
+def test_groups_are_listed_by_shard_and_then_in_the_order_of_kafkas_map(
+    client: Client, topic: str, unique: Callable[[str], str]
+) -> None:
+    groups = [unique("listed") for _ in range(12)]
+    for each in groups:
+        commit_offset(client, each, topic, 1)
+    ours = [each for each in listed_groups(client) if each in set(groups)]
+    by_shard: dict[int, list[str]] = {}
+    for each in groups:
+        by_shard.setdefault(partition_for(each, PARTITIONS), []).append(each)
+    assert [partition_for(each, PARTITIONS) for each in ours] == [
+        shard
+        for shard in sort_like_concurrent_map("__consumer_offsets", PARTITIONS)
+        for _ in by_shard.get(shard, ())
+    ]
+    for shard in by_shard.values():
+        # The size of the map is that for all groups of the broker: only its halves are known.
+        halves = [is_in_second_half(each) for each in ours if each in shard]
+        assert halves == sorted(halves)
+
+
+def is_in_second_half(key: str) -> bool:
+    """Tell in which half of a TimelineHashMap a key is: by the highest bit of its spread hash."""
+    code = java_hash(key) - (java_hash(key) >> 31 << 32)
+    return code * -7046029254386353131 % 2**64 >> 63 == 1

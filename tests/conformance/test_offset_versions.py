@@ -176,6 +176,17 @@ def test_a_topic_id_that_is_not_known_is_refused_with_100(
     }
 
 
+def test_topics_with_an_unknown_id_are_fetched_last(
+    client: Client, group: str, topic: str, other_topic: str
+) -> None:
+    known, other = topic_id(client, topic), topic_id(client, other_topic)
+    topics = [
+        {"topic_id": each, "partition_indexes": [0]} for each in (NEVER_SEEN, known, NO_ID, other)
+    ]
+    answer = fetch(client, 10, group, topics)
+    assert [id_of(each) for each in answer.topics] == [known, other, NEVER_SEEN, NO_ID]
+
+
 def test_unknown_topic_ids_alone_never_reach_the_group(client: Client, group: str) -> None:
     found = commit(client, 10, group, {NEVER_SEEN: [0]}, generation=99, member_id="nobody")
     assert found == {(NEVER_SEEN, 0): Code.UNKNOWN_TOPIC_ID}

@@ -172,6 +172,7 @@ def test_the_one_broker_is_the_quorum(client: Client, version: int) -> None:
     assert topic["topic_name"] == "__cluster_metadata"
     assert (partition["error_code"], partition["partition_index"]) == (Code.NONE, 0)
     assert (partition["leader_id"], voter["replica_id"], partition["observers"]) == (1, 1, [])
+    assert partition["leader_epoch"] >= 1
     assert voter["log_end_offset"] == partition["high_watermark"]
     if version >= 1:
         assert voter["last_fetch_timestamp"] == voter["last_caught_up_timestamp"] > 0

@@ -9,6 +9,7 @@ from uuid import UUID
 from coordinator.groups.consumer.state import NO_TARGET, ConsumerGroup, ConsumerGroupMember
 from coordinator.groups.consumer.target import select_assignor
 from coordinator.groups.consumer.topics import TopicList
+from coordinator.shard.map_order import sort_like_timeline_map
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,10 @@ class DescribedConsumerGroup:
 def describe_consumer_group(
     group: ConsumerGroup, default_assignor: str, topics: TopicList
 ) -> DescribedConsumerGroup:
-    """Describe a consumer group; `default_assignor` is taken where no member asks for one."""
+    """Describe a consumer group, its members in Kafka's order.
+
+    `default_assignor` is taken where no member asks for one.
+    """
     return DescribedConsumerGroup(
         phase=group.phase.value,
         epoch=group.epoch,
@@ -58,7 +62,7 @@ def describe_consumer_group(
                 _describe_topics(_merge_assigned_and_revoking(member), topics),
                 _describe_topics(group.target_assignment.get(member.member_id, NO_TARGET), topics),
             )
-            for member in group.members.values()
+            for member in map(group.members.__getitem__, sort_like_timeline_map(group.members))
         ],
     )
 
