@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from tests.ci.parts import LEVELS, Part, parts_of
 from tests.ci.running import run_parts
 from tests.ci.times import PAGE, Outcome, find_overruns, format_table, read_entries
 
+KEEPS_NONE = "PYTHONDONTWRITEBYTECODE"
 MEETS = """
 import pathlib, sys, time
 mine, other = map(pathlib.Path, sys.argv[1:])
@@ -34,6 +37,16 @@ def test_a_part_has_passed_with_the_exit_statuses_that_are_good_for_it() -> None
         "bad": "failed, status 1",
         "good": "passed",
     }
+
+
+def test_the_processes_of_a_part_keep_bytecode_whatever_the_machine_says() -> None:
+    show = f"show:; @echo $${{{KEEPS_NONE}-kept}}"
+    command = ["make", "--no-print-directory", "--eval", show, "show"]
+    environment = {**os.environ, KEEPS_NONE: "1"}
+    ran = subprocess.run(
+        command, cwd=PAGE.parent, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ran.stdout == "kept\n", ran.stderr
 
 
 def test_two_parts_run_side_by_side(tmp_path: Path) -> None:

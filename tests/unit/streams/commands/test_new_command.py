@@ -31,7 +31,7 @@ def test_the_test_of_a_new_project_passes_and_finds_a_mistake(project: Path) -> 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 passed" in done.stdout
     source = (project / "app.py").read_text()
-    (project / "app.py").write_text(source.replace("line.lower()", "line.upper()"))
+    (project / "app.py").write_text(source.replace("line.lower()", "line.swapcase()"))
     assert run_tests().returncode == 1
 
 

@@ -62,12 +62,15 @@ class Reloaded:
             )
 
     def change(self, name: str, text: str) -> None:
-        """Write a file at once, and with a time that differs from its last one."""
+        """Write a file at once, and with a time that differs from its last one by a second.
+
+        Python takes bytecode for up to date by the seconds of the time and the size of the source.
+        """
         path = self.directory / name
         before = path.stat().st_mtime_ns if path.exists() else 0
         fresh = path.with_suffix(".new")
         fresh.write_text(text)
-        time_ns = max(fresh.stat().st_mtime_ns, before + 1_000_000)
+        time_ns = max(fresh.stat().st_mtime_ns, before + 1_000_000_000)
         os.utime(fresh, ns=(time_ns, time_ns))
         fresh.replace(path)
 
