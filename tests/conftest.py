@@ -43,6 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="write down what real Kafka answers to random histories",
     )
     parser.addoption(
+        "--keep-seeds",
+        action="store_true",
+        help="write down which seeds of the simulation show the planted bugs",
+    )
+    parser.addoption(
         "--seed",
         default=None,
         type=int,

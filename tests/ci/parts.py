@@ -69,7 +69,7 @@ _CI = (
     _make("tools", "tools"),
     _make("schema registry", "registry"),
     _make("containers", "containers"),
-    _make("simulation, more seeds", "soak", "SEEDS=50"),
+    _make("simulation, more seeds", "soak", "SEEDS=30"),
     _make("upgrade", "upgrade"),
     _make("benchmark", "bench", "OPTIONS=--quick", alone=True),
     _make("benchmark of the broker", "bench-broker", "OPTIONS=--quick", alone=True),

@@ -7,6 +7,7 @@ import pytest
 from tests.simulation.bugs import BUGS, Bug, replaced, time_out_keeps_the_epoch
 from tests.simulation.checkers import Checker
 from tests.simulation.clients.reader import Reader
+from tests.simulation.conftest import FindBug
 from tests.simulation.history import find_failure
 from tests.simulation.scenario import scenario
 from tests.simulation.transactions import TransactionHistory
@@ -20,12 +21,12 @@ PLANTED = [(bug, checker) for bug, checkers in BUGS.items() for checker in check
 @pytest.mark.parametrize(
     ("bug", "checker"), PLANTED, ids=[f"{bug.__name__}-{each.name}" for bug, each in PLANTED]
 )
-def test_a_checker_finds_a_bug(bug: Bug, checker: type[Checker]) -> None:
-    for seed in range(SEEDS):
+def test_a_checker_finds_a_bug(bug: Bug, checker: type[Checker], find_bug: FindBug) -> None:
+    def shows(seed: int) -> bool:
         violation = TransactionHistory(scenario(seed), bug, [checker]).run()
-        if violation is not None and violation.checker == checker.name:
-            return
-    pytest.fail(f"{checker.name} sees nothing in {SEEDS} histories")
+        return violation is not None and violation.checker == checker.name
+
+    assert find_bug(SEEDS, shows) is not None, f"{checker.name} sees nothing in {SEEDS} histories"
 
 
 def test_a_client_that_hangs_is_a_violation() -> None:

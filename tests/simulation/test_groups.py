@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import ClassVar
 
 import pytest
@@ -12,15 +13,23 @@ from tests.simulation.groups.scenario import scenario
 from tests.simulation.groups.world import GroupWorld
 from tests.simulation.history import find_failure
 from tests.simulation.test_histories import fingerprints
+from tests.simulation.world import Violation
 
 DAYS_SEEDS = 5
-SEEDS = 15  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
+SEEDS = 15  # `make ci` runs 30, `make soak SEEDS=1000` as many as you like
+
+
+@cache
+def run_seed(seed: int) -> tuple[GroupHistory, Violation | None]:
+    """Return the history of a seed, which is run once for all tests, and what it violates."""
+    history = GroupHistory(scenario(seed))
+    return history, history.run()
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_law_of_groups_holds_in_the_history_of_a_seed(seed: int) -> None:
-    found = find_failure(GroupHistory, scenario(seed))
-    assert not found, found
+    _, violation = run_seed(seed)
+    assert violation is None, find_failure(GroupHistory, scenario(seed))
 
 
 @pytest.mark.parametrize("seed", range(DAYS_SEEDS))
@@ -31,9 +40,11 @@ def test_every_law_of_groups_holds_while_days_pass(seed: int) -> None:
 
 def test_histories_of_groups_are_about_something() -> None:
     """Check that histories have rebalances, accepted and refused commits, ends and restarts."""
-    histories = [GroupHistory(scenario(seed)) for seed in range(10)]
-    for history in histories:
-        assert history.run() is None
+    histories = []
+    for seed in range(10):
+        history, violation = run_seed(seed)
+        assert violation is None
+        histories.append(history)
     lives = [life for h in histories for host in h.world.hosts for life in host.lives]
     assert sum(life.is_over for life in lives) > 50
     assert max(life.epoch for life in lives) > 5
