@@ -1,6 +1,7 @@
 """Run a topology in one process, at once, without a broker: for the tests of an application.
 
     driver          TopologyTestDriver: what a test calls
+    driver_setup    which topics exist, and where its stores are
     topic           one topic of it: records in and out, with their serdes
     process         the product's stream loop from its start to its end, or to kill -9
     record_order    which record is next, where several could be

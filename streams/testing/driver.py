@@ -13,8 +13,8 @@ that commit, and the order of records between topics (`streams.testing.record_or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from datetime import timedelta
 from random import Random
 from types import TracebackType
@@ -24,10 +24,8 @@ from state.rocksdb import MemoryBudget
 from streams import serdes
 from streams.app import App
 from streams.common.durations import duration_to_ms
-from streams.common.names import explain_illegal_name
 from streams.dsl.kafka_streams_names import missing_attribute
 from streams.errors import ConfigError
-from streams.ledger import ledger_topic
 from streams.operators.lateness import LateRecord
 from streams.processor.record import Record
 from streams.queries.read_only_stores import (
@@ -39,8 +37,8 @@ from streams.runtime.counters import ThreadCounters
 from streams.runtime.tasks.task import Task
 from streams.runtime.threads.commit import CommitStep
 from streams.serdes import Serde
-from streams.settings.config import StreamsConfig
 from streams.testing.cluster import InMemoryCluster
+from streams.testing.driver_setup import create_topics, keep_stores_in_memory
 from streams.testing.process import DriverEnvironment
 from streams.testing.simulated_host import SimulatedHost
 from streams.testing.state_directory import TemporaryStateDirectory
@@ -48,7 +46,6 @@ from streams.testing.store import DriverStoreProvider
 from streams.testing.supervisor import ProcessSupervisor
 from streams.testing.topic import DriverAccess, DriverTopic, KeyValueSerdes, TopicReader
 from streams.testing.topic_serdes import TopicSerdes
-from streams.topology.build import Topology
 
 _NEVER_MS = 10**15
 
@@ -92,7 +89,7 @@ class TopologyTestDriver:
             raise ValueError(f"start_ms can't be negative: {start_ms}")
         topology = app.topology()
         if stores == "memory":
-            topology = _with_memory_stores(topology)
+            topology = keep_stores_in_memory(topology)
         self._topic_serdes = TopicSerdes(topology)
         self._accepts_new_topics = topics is None and (
             self._topic_serdes.has_dynamic_topics or any(map(callable, app.config.handlers))
@@ -102,7 +99,15 @@ class TopologyTestDriver:
         self._globals = {table.store.name for table in topology.global_tables}
         self._cluster = InMemoryCluster()
         self._cluster.creates_topics = topics is None
-        self._create_topics(topology, app.config, dict(partitions or {}), tuple(topics or ()))
+        create_topics(
+            self._cluster,
+            topology,
+            app.config,
+            self._topic_serdes.sinks,
+            dict(partitions or {}),
+            tuple(topics or ()),
+            accepts_new_topics=self._accepts_new_topics,
+        )
         self._late_record_collector = _LateRecordCollector()
         self._environment = DriverEnvironment(
             topology=topology,
@@ -322,38 +327,6 @@ class TopologyTestDriver:
         if self._environment.is_order_drawn:
             self._supervisor.process_until_idle()
 
-    def _create_topics(
-        self,
-        topology: Topology,
-        config: StreamsConfig,
-        partitions: dict[str, int],
-        topics: Sequence[str],
-    ) -> None:
-        """Create `topics` and those that the application reads and writes, with their partitions.
-
-        Raises ConfigError for a topic that the topology doesn't have.
-        """
-        internal = topology.repartition_topics
-        mine = [*topology.input_topics, *(table.topic for table in topology.global_tables)]
-        mine += (t for t in self._topic_serdes.sinks if t not in internal)
-        mine += config.handlers.dead_letter_topics()
-        if config.ledger:
-            mine.append(ledger_topic(topology.application_id))
-        for topic in topics:
-            if (fault := explain_illegal_name(topic)) is not None:
-                raise ConfigError(f"topics: {topic!r} can't be a topic's name: {fault}")
-            mine.append(topic)
-        for topic, count in partitions.items():
-            if count < 1:
-                raise ValueError(f"topic {topic!r} can't have {count} partitions")
-            if topic not in mine and not self._accepts_new_topics:
-                raise ConfigError(
-                    f"partitions={{{topic!r}: {count}}}: the topology neither reads nor writes "
-                    f"such a topic; there are {sorted(mine)}"
-                )
-        for topic in [*mine, *partitions]:
-            self._cluster.create_topic(topic, partitions.get(topic, 1))
-
     def _readable_tasks(self) -> Iterable[Task]:
         """Return the tasks whose stores can be queried. Raises StoreUnavailable."""
         self._check_open()
@@ -373,16 +346,3 @@ class _LateRecordCollector:
 
     def observe_late_record(self, record: LateRecord) -> None:
         self.late_records.append(record)
-
-
-def _with_memory_stores(topology: Topology) -> Topology:
-    """Return the topology with all stores in memory."""
-    subtopologies = tuple(
-        replace(sub, stores=tuple(replace(spec, persistent=False) for spec in sub.stores))
-        for sub in topology.subtopologies
-    )
-    tables = (
-        replace(table, store=replace(table.store, persistent=False))
-        for table in topology.global_tables
-    )
-    return replace(topology, subtopologies=subtopologies, global_tables=tuple(tables))
