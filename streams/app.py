@@ -51,6 +51,8 @@ class App:
     come from defaults, environment variables, `config` and `overrides`, in rising order, and then
     from the command line by `configure` (see `StreamsConfig`). Raises ConfigError for a bad id or
     setting.
+
+    >>> app = App("shop")
     """
 
     def __init__(
@@ -114,6 +116,10 @@ class App:
 
         The topics must exist when the application starts. A second call for the same topic returns
         the same stream, with the name of the first call. `co_partitioned` is as in `Stream.merge`.
+
+        >>> orders = app.stream(["orders", "returns"], key=serdes.string, value=serdes.json)
+        >>> app.topology().input_topics
+        ('orders', 'returns')
         """
         if not isinstance(topic, list | tuple):
             return self._stream_of_topic(topic, key, value, name)
@@ -166,6 +172,8 @@ class App:
 
         The topic must exist when the application starts. A record without a value deletes its key;
         one without a key is dropped. The serdes may be given on the store instead.
+
+        >>> prices = app.table("prices", key=serdes.string, value=serdes.int64, store="prices")
         """
         key, value = resolve_source_serdes(store, key, value)
         source = None if name is None else f"{check_step_name(name)}-source"
@@ -188,6 +196,8 @@ class App:
 
         What a record finds in it depends on when the record is processed. The serdes may be given
         on the store instead. Kafka Streams' GlobalKTable.
+
+        >>> rates = app.global_table("rates", key=serdes.string, value=serdes.float64)
         """
         key, value = resolve_source_serdes(store, key, value)
         step = self._builder.graph.choose_step_name("KSTREAM-GLOBALTABLE", name)
@@ -198,6 +208,8 @@ class App:
         """Add a state store that processors name in `stores`.
 
         The store needs both of its serdes. Raises TopologyError.
+
+        >>> app.add_store(Store.persistent("seen", key=serdes.string, value=serdes.int64))
         """
         if not isinstance(store, Store):
             raise TopologyError(f"add_store takes a Store, got {store!r}")
@@ -208,6 +220,10 @@ class App:
 
         Raises TopologyError naming the step that is wrong; ConfigError for dead letters that would
         go to a topic that it reads.
+
+        >>> app.stream("orders", key=serdes.string, value=serdes.int64).to("copy")
+        >>> app.topology().input_topics
+        ('orders',)
         """
         optimizations = parse_optimizations(self.config.topology_optimization)
         topology = build_topology(self.application_id, self._builder.graph, optimizations)
@@ -221,6 +237,10 @@ class App:
         """Return the topology (sub-topologies, steps, stores, topics) as text, JSON or a drawing.
 
         "mermaid" and "dot" are the source of a drawing for Mermaid or Graphviz.
+
+        >>> app.stream("orders", key=serdes.string, value=serdes.int64).to("copy")
+        >>> print(app.describe().splitlines()[2])
+            Source: KSTREAM-SOURCE-0000000000 (topics: [orders])
         """
         return render_topology(self.topology(), format)
 

@@ -135,6 +135,9 @@ def tumbling(
 
     `idle_close`: see `docs/windows.md`. Raises TopologyError, as all these functions do, for
     arguments that define no window.
+
+    >>> windows.tumbling(timedelta(minutes=5), grace=timedelta(seconds=30)).retention_ms
+    330000
     """
     size_ms = _positive_duration_ms("tumbling", size, "size")
     return TimeWindows(
@@ -151,6 +154,9 @@ def hopping(
     """Define windows of `size`, one beginning at each `advance`, which is at most `size`.
 
     Raises TopologyError.
+
+    >>> windows.hopping(timedelta(minutes=5), advance=timedelta(minutes=1)).advance_ms
+    60000
     """
     size_ms = _positive_duration_ms("hopping", size, "size")
     advance_ms = _positive_duration_ms("hopping", advance, "advance")
@@ -173,6 +179,9 @@ def sliding(
     """Define a window for each set of records of a key that are at most `difference` apart.
 
     One ends at each record, and one begins right after it if records follow. Raises TopologyError.
+
+    >>> windows.sliding(timedelta(seconds=10)).difference_ms
+    10000
     """
     return SlidingWindows(
         difference_ms=_positive_duration_ms("sliding", difference, "difference"),
@@ -187,6 +196,9 @@ def session(
     """Define sessions: a record joins those that begin or end at most `gap` away from it.
 
     Raises TopologyError.
+
+    >>> windows.session(timedelta(minutes=30)).close_delay_past_end_ms
+    1800000
     """
     gap_ms = _window_duration_ms("session", gap, "gap")
     _warn_if_short("session", gap, "gap")
@@ -198,7 +210,11 @@ def session(
 
 
 def unlimited(start: int = 0) -> UnlimitedWindows:
-    """Define one window without an end from `start`, in ms since 1970. Raises TopologyError."""
+    """Define one window without an end from `start`, in ms since 1970. Raises TopologyError.
+
+    >>> windows.unlimited(start=0).start_ms
+    0
+    """
     if not isinstance(start, int) or isinstance(start, bool) or not 0 <= start < TIME_MAX:
         raise TopologyError(
             f"windows.unlimited: start={start!r} is not a time in ms since 1970, 0 or later"

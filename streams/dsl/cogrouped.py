@@ -51,6 +51,19 @@ class Cogrouped(DslBase, Generic[K, A]):
     """Represents groups that share a key, each with the function that adds its records.
 
     Kafka Streams' CogroupedKStream.
+
+    The examples of its methods go on from this one:
+
+    >>> app = App("shop")
+    >>> orders = app.stream("orders", key=serdes.string, value=serdes.int64).group_by_key()
+    >>> returns = app.stream("returns", key=serdes.string, value=serdes.int64).group_by_key()
+    >>> balance = orders.cogroup(lambda name, total, sum: sum + total)
+    >>> def run(table):
+    ...     table.to_stream().to("result")
+    ...     with TopologyTestDriver(app) as driver:
+    ...         driver.topic("orders").pipe("ann", 50, timestamp_ms=0)
+    ...         driver.topic("returns").pipe("ann", 20, timestamp_ms=1_000)
+    ...         return {str(key): sum for key, sum in driver.topic("result").read_pairs()}
     """
 
     _builder: InternalStreamsBuilder
@@ -61,7 +74,12 @@ class Cogrouped(DslBase, Generic[K, A]):
         return self._groups[0][0]._node
 
     def cogroup(self, other: Grouped[K, V], aggregator: Callable[[K, V, A], A]) -> Cogrouped[K, A]:
-        """Add another group, with `aggregator(key, value, aggregate)` for its records."""
+        """Add another group, with `aggregator(key, value, aggregate)` for its records.
+
+        >>> balance = balance.cogroup(returns, lambda name, total, sum: sum - total)
+        >>> run(balance.aggregate(int, value=serdes.int64, store="balances"))
+        {'ann': 30}
+        """
         return Cogrouped(self._builder, (*self._groups, check_cogroup(self, other, aggregator)))
 
     @explain_arguments
@@ -73,7 +91,11 @@ class Cogrouped(DslBase, Generic[K, A]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, A]:
-        """Fold the records of all groups by key into a table; see `Grouped.aggregate`."""
+        """Fold the records of all groups by key into a table; see `Grouped.aggregate`.
+
+        >>> run(balance.aggregate(int, value=serdes.int64, store="totals"))
+        {'ann': 50}
+        """
         builder = self._builder
         step = builder.graph.choose_step_name(_MERGE_KIND, name)
         check_callable(step, initializer, ())
@@ -89,7 +111,12 @@ class Cogrouped(DslBase, Generic[K, A]):
         return self.add_aggregations(spec, key, create_operator, name)
 
     def windowed_by(self, windows: Windows) -> WindowedCogroup[K, A]:
-        """Divide each key's records into windows of time: one of `streams.windows`."""
+        """Divide each key's records into windows of time: one of `streams.windows`.
+
+        >>> hourly = balance.windowed_by(windows.tumbling(timedelta(hours=1)))
+        >>> run(hourly.aggregate(int, value=serdes.int64))
+        {'[ann@0/3600000]': 50}
+        """
         if not isinstance(windows, Windows):
             raise TopologyError(
                 f"windowed_by({windows!r}): take windows.tumbling, hopping, sliding, session or "
@@ -190,6 +217,12 @@ class WindowedCogroup(DslBase, Generic[K, A]):
 
         The arguments are those of `WindowedGroup.aggregate`. Each group has a stream time of its
         own: what is late in one need not be late in another.
+
+        >>> hourly = balance.cogroup(returns, lambda name, total, sum: sum - total).windowed_by(
+        ...     windows.tumbling(timedelta(hours=1))
+        ... )
+        >>> run(hourly.aggregate(int, value=serdes.int64, store="hourly-balances"))
+        {'[ann@0/3600000]': 30}
         """
         windows, cogrouped = self._windows, self._cogrouped
         builder = cogrouped._builder

@@ -25,6 +25,21 @@ class GlobalTable(DslBase, Generic[K, V]):
     """Represents a table that every worker replicates; see `App.global_table`.
 
     Kafka Streams' GlobalKTable.
+
+    >>> app = App("shop")
+    >>> rates = app.global_table("rates", key=serdes.string, value=serdes.float64)
+    >>> prices = app.stream("prices", key=serdes.string, value=serdes.json)
+    >>> paid = prices.join(
+    ...     rates,
+    ...     lambda price, rate: price["sum"] * rate,
+    ...     key=lambda item, price: price["currency"],
+    ... )
+    >>> paid.to("in-euro", value=serdes.float64)
+    >>> with TopologyTestDriver(app) as driver:
+    ...     driver.topic("rates").pipe("USD", 0.5)
+    ...     driver.topic("prices").pipe("pen", {"sum": 3, "currency": "USD"})
+    ...     driver.topic("in-euro").read_pairs()
+    [('pen', 1.5)]
     """
 
     _builder: InternalStreamsBuilder

@@ -43,7 +43,19 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Grouped(DslBase, Generic[K, V]):
-    """Represents records grouped by key (Kafka Streams' KGroupedStream)."""
+    """Represents records grouped by key (Kafka Streams' KGroupedStream).
+
+    The examples of its methods go on from this one:
+
+    >>> app = App("shop")
+    >>> orders = app.stream("orders", key=serdes.string, value=serdes.int64)
+    >>> by_name = orders.group_by_key()
+    >>> def run(table):
+    ...     table.to_stream().to("result", value=serdes.json)
+    ...     with TopologyTestDriver(app) as driver:
+    ...         driver.topic("orders").pipe_many([("ann", 5), ("bob", 50), ("ann", 7)])
+    ...         return driver.topic("result").read_pairs()
+    """
 
     _builder: InternalStreamsBuilder
     _node: Node
@@ -59,6 +71,9 @@ class Grouped(DslBase, Generic[K, V]):
 
         `store` names the store and, through it, its changelog and the repartition topic: names
         that stay when the code changes keep the state.
+
+        >>> run(by_name.count(store="counts"))
+        [('ann', 1), ('bob', 1), ('ann', 2)]
         """
         rule = AggregationRule(folding=folding.create_count_fold(), commutative=True)
         return self._add_aggregation(
@@ -80,6 +95,9 @@ class Grouped(DslBase, Generic[K, V]):
 
         `commutative` says that the values of a key may be combined in any order, with the same
         result and no None on the way: then Spark can check it (docs/spark.md).
+
+        >>> run(by_name.reduce(lambda old, new: old + new, store="totals"))
+        [('ann', 5), ('bob', 50), ('ann', 12)]
         """
         step = self._builder.graph.choose_step_name("KSTREAM-REDUCE", name)
         check_callable(step, reducer, ("old", "new"))
@@ -107,6 +125,9 @@ class Grouped(DslBase, Generic[K, V]):
         deletes the key: its next record begins anew. `commutative` says that a key's values may be
         folded in any order, with the same result and no None on the way: then Spark can check it
         (docs/spark.md).
+
+        >>> run(by_name.aggregate(list, lambda name, total, old: [*old, total], value=serdes.json))
+        [('ann', [5]), ('bob', [50]), ('ann', [5, 7])]
         """
         step = self._builder.graph.choose_step_name("KSTREAM-AGGREGATE", name)
         check_callable(step, initializer, ())
@@ -119,7 +140,15 @@ class Grouped(DslBase, Generic[K, V]):
         return self._add_fold("KSTREAM-AGGREGATE", fold, value, store, name, rule)
 
     def windowed_by(self, windows: Windows) -> WindowedGroup[K, V]:
-        """Divide each key's records into windows of time: one of `streams.windows`."""
+        """Divide each key's records into windows of time: one of `streams.windows`.
+
+        >>> by_hour = by_name.windowed_by(windows.tumbling(timedelta(hours=1)))
+        >>> by_hour.count(store="hourly").to_stream().to("hourly")
+        >>> with TopologyTestDriver(app) as driver:
+        ...     driver.topic("orders").pipe("ann", 5, timestamp_ms=3_600_001)
+        ...     driver.topic("hourly").read_pairs()
+        [(Windowed(key='ann', start_ms=3600000, end_ms=7200000), 1)]
+        """
         if not isinstance(windows, Windows):
             raise TopologyError(
                 f"windowed_by({windows!r}): take windows.tumbling, hopping, sliding, session or "
@@ -140,6 +169,12 @@ class Grouped(DslBase, Generic[K, V]):
 
         `grouped.cogroup(fn).cogroup(other, fn).aggregate(initializer)`: each function takes `(key,
         value, aggregate)` of its own group.
+
+        >>> returns = app.stream("returns", key=serdes.string, value=serdes.int64).group_by_key()
+        >>> both = by_name.cogroup(lambda name, total, sum: sum + total)
+        >>> both = both.cogroup(returns, lambda name, total, sum: sum - total)
+        >>> run(both.aggregate(int, value=serdes.int64))
+        [('ann', 5), ('bob', 50), ('ann', 12)]
         """
         return Cogrouped(self._builder, (check_cogroup(self, self, aggregator),))
 

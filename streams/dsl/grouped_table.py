@@ -43,6 +43,19 @@ class GroupedTable(DslBase, Generic[K, V]):
     """Represents a table's rows grouped by a key that a selector chose.
 
     Kafka Streams' KGroupedTable.
+
+    The examples of its methods go on from this one:
+
+    >>> app = App("shop")
+    >>> text = serdes.string
+    >>> homes = app.table("homes", key=text, value=text)
+    >>> by_city = homes.group_by(lambda name, city: (city, name), key=text, value=text)
+    >>> def run(table):
+    ...     table.to_stream().to("result")
+    ...     with TopologyTestDriver(app) as driver:
+    ...         for name, city in (("ann", "Faro"), ("bob", "Faro"), ("ann", "Lagos")):
+    ...             driver.topic("homes").pipe(name, city)
+    ...         return driver.topic("result").read_table()
     """
 
     _builder: InternalStreamsBuilder
@@ -56,7 +69,11 @@ class GroupedTable(DslBase, Generic[K, V]):
 
     @explain_arguments
     def count(self, *, store: str | Store | None = None, name: str | None = None) -> Table[K, int]:
-        """Count the rows of each group into a table; 0 for a group that has lost all its rows."""
+        """Count the rows of each group into a table; 0 for a group that has lost all its rows.
+
+        >>> run(by_city.count(store="inhabitants"))
+        {'Faro': 1, 'Lagos': 1}
+        """
         return self._add_aggregation(
             "KTABLE-AGGREGATE", create_count_fold(), serdes.int64, store, name
         )
@@ -75,6 +92,11 @@ class GroupedTable(DslBase, Generic[K, V]):
         `adder(so_far, value)` is called for a row that comes, `subtractor(so_far, value)` for one
         that goes; for a row that changes first the subtractor. The first value is taken as it is;
         None deletes the group.
+
+        >>> def remove(names, name):
+        ...     return names.replace(name, "")
+        >>> run(by_city.reduce(lambda names, name: names + name, remove))
+        {'Faro': 'bob', 'Lagos': 'ann'}
         """
         step = self._builder.graph.choose_step_name("KTABLE-REDUCE", name)
         for function in (adder, subtractor):
@@ -100,6 +122,13 @@ class GroupedTable(DslBase, Generic[K, V]):
         aggregate)` for one that goes. Both return the next aggregate, and may change the one that
         they are handed; the first is `initializer()`. `value` is the serde of the aggregate, unless
         the store has one. None deletes the group.
+
+        >>> def leave(city, name, names):
+        ...     return [each for each in names if each != name]
+        >>> def join(city, name, names):
+        ...     return [*names, name]
+        >>> run(by_city.aggregate(list, join, leave, value=serdes.json))
+        {'Faro': ['bob'], 'Lagos': ['ann']}
         """
         step = self._builder.graph.choose_step_name("KTABLE-AGGREGATE", name)
         check_callable(step, initializer, ())

@@ -51,6 +51,10 @@ class StreamRouting(Generic[K, V]):
         A serde that all have stays. Where a step behind it keeps state by key, the topics of all
         must have equal partition counts. `co_partitioned=False` says that they need not, since
         equal keys are in partitions of one number, or need not meet.
+
+        >>> returns = app.stream("returns", key=serdes.string, value=serdes.int64)
+        >>> run(orders.merge(returns.map_values(lambda total: -total)))
+        [('ann', 5), ('bob', 50), ('ann', 7)]
         """
         return merge_streams((self, *others), key, value, name, co_partitioned=co_partitioned)
 
@@ -65,6 +69,10 @@ class StreamRouting(Generic[K, V]):
 
         A record goes to the first branch whose predicate is true of `(key, value)`, else to the one
         named `default`, else nowhere.
+
+        >>> branches = orders.split({"large": lambda name, total: total > 10}, default="small")
+        >>> run(branches["small"])
+        [('ann', 5), ('ann', 7)]
         """
         return split_stream(self, branches, default, name)
 
@@ -81,6 +89,11 @@ class StreamRouting(Generic[K, V]):
 
         It has `partitions` partitions, by default as many as the topics that are read upstream.
         `partitioner` is as in `to`.
+
+        >>> run(orders.repartition(partitions=4, name="spread"))
+        [('ann', 5), ('bob', 50), ('ann', 7)]
+        >>> sorted(app.topology().repartition_topics)
+        ['shop-spread-repartition']
         """
         return repartition_stream(self, partitions, key, value, partitioner, name)
 
@@ -97,6 +110,12 @@ class StreamRouting(Generic[K, V]):
 
         The topic must exist. The partition is chosen by the key, as Kafka's own producers do, or by
         `partitioner(key, value, partitions)`, where None leaves it to the key.
+
+        >>> orders.to(lambda record: f"orders-of-{record.key}")
+        >>> with TopologyTestDriver(app) as driver:
+        ...     driver.topic("orders").pipe_many([("ann", 5), ("bob", 50)])
+        ...     driver.topic("orders-of-bob").read_values()
+        [50]
         """
         write_stream(self, topic, key, value, partitioner, name)
 

@@ -53,6 +53,16 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K
     """Represents a step's output records (Kafka Streams' KStream).
 
     `rekeyed` says that keys may not match partitions any more.
+
+    The examples of its methods go on from this one:
+
+    >>> app = App("shop")
+    >>> orders = app.stream("orders", key=serdes.string, value=serdes.int64)
+    >>> def run(result):
+    ...     result.to("result", key=serdes.json, value=serdes.json)
+    ...     with TopologyTestDriver(app) as driver:
+    ...         driver.topic("orders").pipe_many([("ann", 5), ("bob", 50), ("ann", 7)])
+    ...         return driver.topic("result").read_pairs()
     """
 
     _builder: InternalStreamsBuilder
@@ -69,7 +79,11 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K
         value: Serde[V] | None = None,
         name: str | None = None,
     ) -> Stream[K, V]:
-        """Keep the records for which `predicate(key, value)` is true."""
+        """Keep the records for which `predicate(key, value)` is true.
+
+        >>> run(orders.filter(lambda name, total: total > 10))
+        [('bob', 50)]
+        """
         return self._add_step_keeping_serdes(
             "KSTREAM-FILTER", predicate, filter_records(predicate), name, _FILTER, key, value
         )
@@ -82,7 +96,11 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K
         value: Serde[V] | None = None,
         name: str | None = None,
     ) -> Stream[K, V]:
-        """Drop the records for which `predicate(key, value)` is true."""
+        """Drop the records for which `predicate(key, value)` is true.
+
+        >>> run(orders.filter_not(lambda name, total: total > 10))
+        [('ann', 5), ('ann', 7)]
+        """
         return self._add_step_keeping_serdes(
             "KSTREAM-FILTER", predicate, filter_not_records(predicate), name, _FILTER, key, value
         )
@@ -95,7 +113,14 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K
         value: Serde[V] | None = None,
         name: str | None = None,
     ) -> Stream[K, V]:
-        """Call `action(key, value)` for each record and pass the record on."""
+        """Call `action(key, value)` for each record and pass the record on.
+
+        >>> run(orders.peek(lambda name, total: print(name, total)))
+        ann 5
+        bob 50
+        ann 7
+        [('ann', 5), ('bob', 50), ('ann', 7)]
+        """
         return self._add_step_keeping_serdes(
             "KSTREAM-PEEK",
             action,
@@ -108,7 +133,13 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K
         )
 
     def for_each(self, action: Callable[[K, V], object], *, name: str | None = None) -> None:
-        """Call `action(key, value)` for each record, and end this branch."""
+        """Call `action(key, value)` for each record, and end this branch.
+
+        >>> orders.for_each(lambda name, total: print(name, total))
+        >>> with TopologyTestDriver(app) as driver:
+        ...     driver.topic("orders").pipe("ann", 5)
+        ann 5
+        """
         self._add_step_keeping_serdes(
             "KSTREAM-FOREACH", action, peek_records(action), name, _PEEK, needs_result=False
         )
@@ -121,7 +152,11 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K
         value: Serde[V2] | None = None,
         name: str | None = None,
     ) -> Stream[K2, V2]:
-        """Replace each record by one with the key and value that `mapper(key, value)` returns."""
+        """Replace each record by one with the key and value that `mapper(key, value)` returns.
+
+        >>> run(orders.map(lambda name, total: (total, name)))
+        [(5, 'ann'), (50, 'bob'), (7, 'ann')]
+        """
         node = self._add_step("KSTREAM-MAP", mapper, map_pairs(mapper), name, _MAP)
         return Stream(self._builder, node, key, value, True)
 
@@ -133,7 +168,11 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K
         value: Serde[V2] | None = None,
         name: str | None = None,
     ) -> Stream[K2, V2]:
-        """Replace each record by any number of them: `mapper(key, value)` returns pairs."""
+        """Replace each record by any number of them: `mapper(key, value)` returns pairs.
+
+        >>> run(orders.flat_map(lambda name, total: [(name, 1), ("all", 1)]))
+        [('ann', 1), ('all', 1), ('bob', 1), ('all', 1), ('ann', 1), ('all', 1)]
+        """
         node = self._add_step(
             "KSTREAM-FLATMAP", mapper, flat_map_pairs(mapper), name, _FLAT_MAP, may_yield=True
         )
@@ -150,6 +189,9 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K
         """Replace each record's value by `mapper(value)`.
 
         The value's serde stays unless `value` is given.
+
+        >>> run(orders.map_values(lambda total: total * 2, value=serdes.int64))
+        [('ann', 10), ('bob', 100), ('ann', 14)]
         """
         node = self._add_step(
             "KSTREAM-MAPVALUES", mapper, map_values(mapper), name, _MAP_VALUES, VALUE_ARGUMENTS
@@ -167,6 +209,9 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K
         """Replace each record by one for each value that `mapper(value)` returns, with its key.
 
         The value's serde stays unless `value` is given.
+
+        >>> run(orders.flat_map_values(lambda total: [total, -total]))
+        [('ann', 5), ('ann', -5), ('bob', 50), ('bob', -50), ('ann', 7), ('ann', -7)]
         """
         node = self._add_step(
             "KSTREAM-FLATMAPVALUES",
@@ -187,7 +232,11 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K
         value: Serde[V] | None = None,
         name: str | None = None,
     ) -> Stream[K2, V]:
-        """Replace each record's key by `selector(key, value)`."""
+        """Replace each record's key by `selector(key, value)`.
+
+        >>> run(orders.select_key(lambda name, total: name[0], key=serdes.string))
+        [('a', 5), ('b', 50), ('a', 7)]
+        """
         node = self._add_step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name, _MAP)
         return Stream(self._builder, node, key, value or self._value, True)
 
@@ -202,6 +251,9 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K
         """Return a table of the latest value of each key.
 
         A record without a value deletes its key; one without a key is dropped.
+
+        >>> run(orders.to_table(store="latest").map_values(lambda total: -total).to_stream())
+        [('ann', -5), ('bob', -50), ('ann', -7)]
         """
         builder = self._builder
         key_serde, value_serde = key or self._key, value or self._value
@@ -226,6 +278,10 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K
 
         All records of a key then come to one task, through a repartition topic. `name` names that
         topic, one for all aggregations of the group; else each aggregation's store does.
+
+        >>> by_letter = orders.group_by(lambda name, total: name[0], key=serdes.string)
+        >>> run(by_letter.count(store="orders-by-letter").to_stream())
+        [('a', 1), ('b', 1), ('a', 2)]
         """
         node = self._add_step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name, _MAP)
         return Grouped(self._builder, node, key, value or self._value, True, name)
@@ -240,6 +296,9 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K
         """Group records by the key that they have.
 
         `name` names the repartition topic, as in `group_by`, if the keys were changed before.
+
+        >>> run(orders.group_by_key().count(store="orders-by-name").to_stream())
+        [('ann', 1), ('bob', 1), ('ann', 2)]
         """
         key, value = key or self._key, value or self._value
         if name is not None:
@@ -253,7 +312,13 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K
         to: Callable[[str], object] | None = None,
         name: str | None = None,
     ) -> None:
-        """Write each record as a line `[label]: key, value` to standard output or to `to(line)`."""
+        """Write each record as a line `[label]: key, value` to standard output or to `to(line)`.
+
+        >>> orders.print("orders")
+        >>> with TopologyTestDriver(app) as driver:
+        ...     driver.topic("orders").pipe("ann", 5)
+        [orders]: ann, 5
+        """
         prefix = "" if label is None else f"[{label}]: "
         write = builtins.print if to is None else to
         self._add_step_keeping_serdes(

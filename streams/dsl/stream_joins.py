@@ -160,6 +160,15 @@ class StreamJoins(Generic[K, V]):
         `value` is the serde of the result, `this_value` and `other_value` are those of what is kept
         and repartitioned, where they are not known. `store` and `other_store` name the stores of
         the two streams, or bring them.
+
+        >>> cities = app.table("cities", key=serdes.string, value=serdes.string)
+        >>> sent = orders.join(cities, lambda total, city: f"{total} to {city}", value=serdes.json)
+        >>> sent.to("sent")
+        >>> with TopologyTestDriver(app) as driver:
+        ...     driver.topic("cities").pipe("ann", "Faro")
+        ...     driver.topic("orders").pipe_many([("ann", 5), ("bob", 50)])
+        ...     driver.topic("sent").read_pairs()
+        [('ann', '5 to Faro')]
         """
         return _join_stream(self, other, joiner, JoinKind.INNER, with_key, name, options)
 
@@ -240,6 +249,10 @@ class StreamJoins(Generic[K, V]):
         its window and the `grace` have closed. That is checked as records come, at most once in
         `emit_interval`; the result has the record's own time. A record without a
         key is joined with None at once.
+
+        >>> cities = app.table("cities", key=serdes.string, value=serdes.string)
+        >>> run(orders.left_join(cities, lambda total, city: [total, city]))
+        [('ann', [5, None]), ('bob', [50, None]), ('ann', [7, None])]
         """
         return _join_stream(self, other, joiner, JoinKind.LEFT, with_key, name, options)
 
@@ -272,7 +285,19 @@ class StreamJoins(Generic[K, V]):
         name: str | None = None,
         **options: Any,
     ) -> Stream[Any, Any]:
-        """Join two streams, and each record of either stream without a match with None."""
+        """Join two streams, and each record of either stream without a match with None.
+
+        >>> paid = app.stream("paid", key=serdes.string, value=serdes.int64)
+        >>> both = orders.outer_join(paid, lambda total, sum: [total, sum], within=3_600_000)
+        >>> both.to("both", value=serdes.json)
+        >>> with TopologyTestDriver(app) as driver:
+        ...     driver.topic("orders").pipe("ann", 5, timestamp_ms=0)
+        ...     driver.topic("paid").pipe("ann", 4, timestamp_ms=1_000)
+        ...     driver.topic("paid").pipe("bob", 9, timestamp_ms=2_000)
+        ...     driver.topic("paid").pipe("cat", 1, timestamp_ms=9_000_000)
+        ...     driver.topic("both").read_pairs()
+        [('ann', [5, 4]), ('bob', [None, 9])]
+        """
         return _join_stream(self, other, joiner, JoinKind.OUTER, with_key, name, options)
 
 

@@ -47,6 +47,12 @@ class StreamProcessing(Generic[K, V]):
         The topics whose records reach a store, here and at other steps, must have equal partition
         counts, so that the records of a key meet in one task. `co_partitioned=False` says that
         those of this step need not.
+
+        >>> class Swap(Processor):
+        ...     def process(self, record):
+        ...         self.context.forward(record.with_key(str(record.value)).with_value(record.key))
+        >>> run(orders.process(Swap, key=serdes.string, value=serdes.string))
+        [('5', 'ann'), ('50', 'bob'), ('7', 'ann')]
         """
         node = _add_processor(self, processor, process_records, stores, name, co_partitioned)
         return _create_stream(self, node, key, value, rekeyed=True)
@@ -65,6 +71,12 @@ class StreamProcessing(Generic[K, V]):
 
         No repartition follows, and the serdes stay unless others are given. A forward with another
         key is refused. The arguments are those of `process`.
+
+        >>> class Stamp(Processor):
+        ...     def process(self, record):
+        ...         self.context.forward(record.with_value([record.value, record.timestamp_ms]))
+        >>> run(orders.process_values(Stamp))
+        [('ann', [5, 0]), ('bob', [50, 0]), ('ann', [7, 0])]
         """
         node = _add_processor(self, processor, process_values, stores, name, co_partitioned)
         return _create_stream(self, node, key, value, rekeyed=False)

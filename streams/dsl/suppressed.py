@@ -54,6 +54,16 @@ def until_window_closes(
     final can't be emitted, so a full one ends the application. `logged` is as for stores. If no
     updates come for `idle_close`, time goes on by the clock (docs/suppress.md). Source:
     Suppressed.untilWindowCloses. Raises TopologyError.
+
+    >>> app = App("pages")
+    >>> visits = app.stream("visits", key=serdes.string, value=serdes.string).group_by_key()
+    >>> counts = visits.windowed_by(windows.tumbling(timedelta(minutes=1))).count()
+    >>> counts.suppress(until_window_closes()).to_stream().to("final")
+    >>> with TopologyTestDriver(app) as driver:
+    ...     for time_ms in (0, 1, 60_000):
+    ...         driver.topic("visits").pipe("home", "", timestamp_ms=time_ms)
+    ...     [(str(key), count) for key, count in driver.topic("final").read_pairs()]
+    [('[home@0/60000]', 2)]
     """
     if when_full != "shut_down":
         raise TopologyError(
@@ -84,6 +94,15 @@ def until_time_limit(
     The duration is of stream time. A full buffer emits the oldest update early, or ends the
     application ("shut_down"). `logged` is as for stores. Source: Suppressed.untilTimeLimit. Raises
     TopologyError.
+
+    >>> app = App("shop")
+    >>> prices = app.table("prices", key=serdes.string, value=serdes.int64)
+    >>> prices.suppress(until_time_limit(timedelta(seconds=1))).to_stream().to("calm")
+    >>> with TopologyTestDriver(app) as driver:
+    ...     for time_ms, price in ((0, 3), (10, 4), (1_000, 5)):
+    ...         driver.topic("prices").pipe("pen", price, timestamp_ms=time_ms)
+    ...     driver.topic("calm").read_pairs()
+    [('pen', 5)]
     """
     wait_ms = _suppress_duration_ms("until_time_limit", duration, "duration")
     return _create_suppressed(

@@ -49,7 +49,18 @@ TABLE_STORE_KINDS = (StoreKind.KEY_VALUE, StoreKind.VERSIONED)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Table(DslBase, TableJoins[K, V]):
-    """Represents the latest value of each key (Kafka Streams' KTable)."""
+    """Represents the latest value of each key (Kafka Streams' KTable).
+
+    The examples of its methods go on from this one:
+
+    >>> app = App("shop")
+    >>> prices = app.table("prices", key=serdes.string, value=serdes.int64)
+    >>> def run(table):
+    ...     table.to_stream().to("result", value=serdes.json)
+    ...     with TopologyTestDriver(app) as driver:
+    ...         driver.topic("prices").pipe_many([("pen", 2), ("ink", 30), ("pen", 40)])
+    ...         return driver.topic("result").read_pairs()
+    """
 
     _builder: InternalStreamsBuilder
     _node: Node
@@ -64,7 +75,11 @@ class Table(DslBase, TableJoins[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V]:
-        """Keep rows for which `predicate(key, value)` is true; delete one when it becomes false."""
+        """Keep rows for which `predicate(key, value)` is true; delete one when it becomes false.
+
+        >>> run(prices.filter(lambda item, price: price < 35))
+        [('pen', 2), ('ink', 30), ('pen', None)]
+        """
         return self._filter_rows(predicate, compute_filtered(predicate), store, name)
 
     def filter_not(
@@ -74,7 +89,11 @@ class Table(DslBase, TableJoins[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V]:
-        """Keep rows for which `predicate(key, value)` is false; delete one when it becomes true."""
+        """Keep rows for which `predicate(key, value)` is false; delete one when it becomes true.
+
+        >>> run(prices.filter_not(lambda item, price: price < 35))
+        [('pen', None), ('ink', None), ('pen', 40)]
+        """
         return self._filter_rows(predicate, compute_filtered_not(predicate), store, name)
 
     def map_values(
@@ -88,6 +107,9 @@ class Table(DslBase, TableJoins[K, V]):
         """Replace each row's value by `mapper(value)`.
 
         The value's serde stays unless `value` is given.
+
+        >>> run(prices.map_values(lambda price: price / 100))
+        [('pen', 0.02), ('ink', 0.3), ('pen', 0.4)]
         """
         return self._derive_table(
             "KTABLE-MAPVALUES", mapper, compute_mapped(mapper), value or self._value, store, name
@@ -99,6 +121,9 @@ class Table(DslBase, TableJoins[K, V]):
         Those of a window until it closes (`until_window_closes`), or for a time
         (`until_time_limit`). Updates wait in the store `<name>-store`, which the step's `name`
         names.
+
+        >>> run(prices.suppress(until_time_limit(timedelta(minutes=5), max_records=1)))
+        [('ink', 30)]
         """
         return suppress_table(self, until, name)
 
@@ -117,6 +142,12 @@ class Table(DslBase, TableJoins[K, V]):
         `transformer` is its class, or a function making one. The value's serde stays unless `value`
         is given. `stores` names more stores than the class does, or brings them; `store` keeps the
         result. `co_partitioned` is as in `Stream.process`.
+
+        >>> class Label(ValueTransformer):
+        ...     def transform(self, item, price):
+        ...         return f"{item} for {price}"
+        >>> run(prices.transform_values(Label))
+        [('pen', 'pen for 2'), ('ink', 'ink for 30'), ('pen', 'pen for 40')]
         """
         from streams.dsl.transform_table_values import (
             transform_table_values,
@@ -139,13 +170,29 @@ class Table(DslBase, TableJoins[K, V]):
         `selector(key, value)` returns the key of a row's group and its value there, or None for a
         row that is in no group. Rows go through a repartition topic; `name` names it, else each
         aggregation's store does.
+
+        >>> by_length = prices.group_by(
+        ...     lambda item, price: (len(item), price), key=serdes.int64, value=serdes.int64
+        ... )
+        >>> by_length.count(store="items").to_stream().to("items-by-length")
+        >>> with TopologyTestDriver(app) as driver:
+        ...     driver.topic("prices").pipe_many([("pen", 2), ("ink", 30), ("paper", 40)])
+        ...     driver.topic("items-by-length").read_table()
+        {3: 2, 5: 1}
         """
         from streams.dsl.grouped_table import group_table  # imported here: it imports this module
 
         return group_table(self, selector, key, value, name)
 
     def to_stream(self, *, name: str | None = None) -> Stream[K, V]:
-        """Return the table's updates as a stream; a deletion has the value None."""
+        """Return the table's updates as a stream; a deletion has the value None.
+
+        >>> prices.to_stream().filter(lambda item, price: price is None).to("gone")
+        >>> with TopologyTestDriver(app) as driver:
+        ...     driver.topic("prices").pipe_many([("pen", 2), ("pen", None)])
+        ...     driver.topic("gone").read_pairs()
+        [('pen', None)]
+        """
         from streams.dsl.stream import Stream  # imported here: it imports this module
 
         node = self._builder.add_step(

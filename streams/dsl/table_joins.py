@@ -70,6 +70,15 @@ class TableJoins(Generic[K, V]):
         other one has; the topics may have any number of partitions. A row whose foreign key is None
         is dropped. `other_partitioner(key, None, partitions)` says where the other topic has a key,
         if it was not written with the clients' own partitioner.
+
+        >>> stock = app.table("stock", key=serdes.string, value=serdes.int64)
+        >>> worth = prices.join(stock, lambda price, count: price * count, value=serdes.int64)
+        >>> worth.to_stream().to("worth")
+        >>> with TopologyTestDriver(app) as driver:
+        ...     driver.topic("prices").pipe_many([("pen", 2), ("ink", 30)])
+        ...     driver.topic("stock").pipe("pen", 100)
+        ...     driver.topic("worth").read_table()
+        {'pen': 200}
         """
         return _join_tables(
             self, JoinKind.INNER, other, joiner, foreign_key, value, store, name, other_partitioner
@@ -113,6 +122,10 @@ class TableJoins(Generic[K, V]):
 
         The other value is None too where `foreign_key` returns None. The arguments are those of
         `join`.
+
+        >>> stock = app.table("stock", key=serdes.string, value=serdes.int64)
+        >>> run(prices.left_join(stock, lambda price, count: [price, count]))
+        [('pen', [2, None]), ('ink', [30, None]), ('pen', [40, None])]
         """
         return _join_tables(
             self, JoinKind.LEFT, other, joiner, foreign_key, value, store, name, other_partitioner
@@ -128,7 +141,12 @@ class TableJoins(Generic[K, V]):
         store: str | Store | None = None,
         name: str | None = None,
     ) -> Table[K, V3]:
-        """Join the rows of two tables for each key that either has; at most one value is None."""
+        """Join the rows of two tables for each key that either has; at most one value is None.
+
+        >>> stock = app.table("stock", key=serdes.string, value=serdes.int64)
+        >>> run(prices.outer_join(stock, lambda price, count: [price, count]))
+        [('pen', [2, None]), ('ink', [30, None]), ('pen', [40, None])]
+        """
         return _join_tables(self, JoinKind.OUTER, other, joiner, foreign_key, value, store, name)
 
 

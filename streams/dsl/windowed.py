@@ -44,6 +44,18 @@ class WindowedGroup(DslBase, Generic[K, V]):
     """Represents records grouped by key and window.
 
     Kafka Streams' TimeWindowedKStream and SessionWindowedKStream.
+
+    The examples of its methods go on from this one:
+
+    >>> app = App("shop")
+    >>> orders = app.stream("orders", key=serdes.string, value=serdes.int64)
+    >>> by_minute = orders.group_by_key().windowed_by(windows.tumbling(timedelta(minutes=1)))
+    >>> def run(table):
+    ...     table.to_stream().to("result")
+    ...     with TopologyTestDriver(app) as driver:
+    ...         for time_ms, total in ((0, 5), (59_999, 7), (60_000, 50)):
+    ...             driver.topic("orders").pipe("ann", total, timestamp_ms=time_ms)
+    ...         return {str(key): total for key, total in driver.topic("result").read_pairs()}
     """
 
     _builder: InternalStreamsBuilder
@@ -69,6 +81,9 @@ class WindowedGroup(DslBase, Generic[K, V]):
         `store`, `name` and what follows are as in `Grouped.count`; the store keeps windows for
         their size and grace, or longer (`retention=`). `on_late` is called with each record that is
         dropped because its window has closed.
+
+        >>> run(by_minute.count(store="counts", emit="on_close"))
+        {'[ann@0/60000]': 2}
         """
         return self._add_aggregation(
             "KSTREAM-AGGREGATE", create_count_fold(), True, serdes.int64, store, emit, on_late, name
@@ -89,6 +104,9 @@ class WindowedGroup(DslBase, Generic[K, V]):
 
         The first value is taken as it is; None deletes the window. Sessions that join are combined
         by it too. `commutative` is as in `Grouped.reduce`.
+
+        >>> run(by_minute.reduce(lambda old, new: old + new, store="totals"))
+        {'[ann@0/60000]': 12, '[ann@60000/120000]': 50}
         """
         step = self._builder.graph.choose_step_name("KSTREAM-REDUCE", name)
         check_callable(step, reducer, ("old", "new"))
@@ -118,6 +136,11 @@ class WindowedGroup(DslBase, Generic[K, V]):
         handed; the first is `initializer()`. Sessions need `merger(key, one, other)`, which makes
         one aggregate of two sessions that join; no other windows take one. `value` is the serde of
         the aggregate, unless the store has one. `commutative` is as in `Grouped.aggregate`.
+
+        >>> def add(name, total, totals):
+        ...     return [*totals, total]
+        >>> run(by_minute.aggregate(list, add, value=serdes.json))
+        {'[ann@0/60000]': [5, 7], '[ann@60000/120000]': [50]}
         """
         step = self._builder.graph.choose_step_name("KSTREAM-AGGREGATE", name)
         check_callable(step, initializer, ())

@@ -58,6 +58,10 @@ class Store:
         are gone so long after the timestamp of their last write, and nobody is told: a table of
         such rows can be looked up, and not be grouped or joined with another table. `retention` is
         for the windowed operators, which keep their windows in this store.
+
+        >>> app = App("shop")
+        >>> orders = app.stream("orders", key=serdes.string, value=serdes.int64).group_by_key()
+        >>> table = orders.count(store=Store.persistent("counts", caching=False))
         """
         return _create_store(
             name,
@@ -86,6 +90,9 @@ class Store:
         """Describe a store of keys and values in memory, restored from its changelog at each start.
 
         The arguments are those of `persistent`.
+
+        >>> store = Store.in_memory("rates", key=serdes.string, value=serdes.float64)
+        >>> rates = App("shop").table("rates", store=store)
         """
         return _create_store(
             name,
@@ -113,6 +120,9 @@ class Store:
         """Describe a store of each key's values over time, up to `history` behind stream time.
 
         A value can be looked up as of any time in the history (KIP-889).
+
+        >>> store = Store.versioned("prices", history=timedelta(days=7))
+        >>> prices = App("shop").table("prices", key=serdes.string, value=serdes.int64, store=store)
         """
         return _create_store(
             name,
@@ -145,6 +155,11 @@ class Store:
 
         A value expires `retention` behind stream time, which is at least `size`. With
         `retain_duplicates` a window holds every value that was put.
+
+        >>> key, value = serdes.string, serdes.int64
+        >>> hour = timedelta(hours=1)
+        >>> store = Store.window("seen", size=hour, retention=hour, key=key, value=value)
+        >>> App("shop").add_store(store)
         """
         return _create_store(
             name,
@@ -176,6 +191,11 @@ class Store:
         """Describe a store of values by key and session, from a first to a last timestamp.
 
         A value expires `retention` behind stream time.
+
+        >>> store = Store.session(
+        ...     "visits", retention=timedelta(days=1), key=serdes.string, value=serdes.int64
+        ... )
+        >>> App("shop").add_store(store)
         """
         return _create_store(
             name,

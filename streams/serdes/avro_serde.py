@@ -106,6 +106,9 @@ def avro(
 
     Raises ImportError without the extra `registry`, ValueError for a schema or a setting that can't
     be used, TypeError for a type or settings that don't go together.
+
+    >>> value = serdes.avro(registry={"url": "http://localhost:8081"}, schema='"long"')
+    >>> totals = App("shop").stream("totals", key=serdes.string, value=value)
     """
     try:
         from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
@@ -114,10 +117,7 @@ def avro(
         from streams.serdes.avro_unions import AvroOptions
     except ImportError as error:
         raise create_missing_extra_error("avro", error) from error
-    if lossy and (not record_names or beyond_python != "refuse"):
-        raise TypeError("lossy=True leaves messages to fastavro: give it without other settings")
-    if beyond_python not in ("refuse", "number"):
-        raise ValueError(f'beyond_python takes "refuse" or "number", got {beyond_python!r}')
+    _check_options(record_names, beyond_python, lossy=lossy)
     connect, schema_text = prepare_connection(registry), convert_schema_to_text(schema)
     _check_text(schema_text)
     conf = complete_settings(serializer)
@@ -143,6 +143,14 @@ def avro(
     name = name_schema(schema_text, None, "name") if type is None else describe_declared(type)
     described = describe_avro_schema(schema_text)
     return create_unbound_serde(f"avro({name})", connect, create_serializers, described)
+
+
+def _check_options(record_names: bool, beyond_python: object, *, lossy: bool) -> None:
+    """Raise TypeError for settings that don't go together, ValueError for one that there is not."""
+    if lossy and (not record_names or beyond_python != "refuse"):
+        raise TypeError("lossy=True leaves messages to fastavro: give it without other settings")
+    if beyond_python not in ("refuse", "number"):
+        raise ValueError(f'beyond_python takes "refuse" or "number", got {beyond_python!r}')
 
 
 def _check_text(schema_text: Any) -> None:

@@ -31,6 +31,10 @@ def changed(inner: Serde[V]) -> Serde[Change[V]]:
     """Return the serde of `Change`s whose values are those of `inner`.
 
     At least one of a change's new and old value must not be None.
+
+    >>> from streams.common.changes import Change
+    >>> serdes.changed(serdes.string).serialize(Change("new", None)).hex()
+    '6e657701'
     """
     serialize_one, deserialize_one = inner.serialize, inner.deserialize
 

@@ -25,7 +25,13 @@ T = TypeVar("T")
 
 
 class JsonSerde(Serde[Any]):
-    """Serialises JSON by orjson; calling it with a type returns a serde that builds its values."""
+    """Serialises JSON by orjson; calling it with a type returns a serde that builds its values.
+
+    >>> serdes.json.serialize({"total": 5, "items": ["pen"]})
+    b'{"total":5,"items":["pen"]}'
+    >>> serdes.json.deserialize(b'{"total": 5}')
+    {'total': 5}
+    """
 
     @overload
     def __call__(

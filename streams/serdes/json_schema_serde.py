@@ -97,6 +97,11 @@ def json_schema(
     messages are validated by the schema that they were written with, and written only with the
     setting `use.latest.version` of the serializer. Parameters and errors are otherwise those of
     `avro`.
+
+    >>> registry = {"url": "http://localhost:8081"}
+    >>> schema = {"title": "Order", "type": "object", "required": ["total"]}
+    >>> value = serdes.json_schema(registry=registry, schema=schema)
+    >>> orders = App("shop").stream("orders", key=serdes.string, value=value)
     """
     try:
         from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer

@@ -25,6 +25,11 @@ class Serde(Generic[T]):
 
     The name is for messages. `binder` is for serdes that must know their topic, as those with a
     schema registry do.
+
+    >>> serdes.string.serialize("Grüße").hex()
+    '4772c3bcc39f65'
+    >>> serdes.int64.deserialize(bytes(8))
+    0
     """
 
     name: str
@@ -50,5 +55,10 @@ def of(
     *,
     name: str = "custom",
 ) -> Serde[T]:
-    """Return a serde of two functions."""
+    """Return a serde of two functions.
+
+    >>> upper = serdes.of(lambda text: text.upper().encode(), lambda data: data.decode())
+    >>> upper.serialize("ann")
+    b'ANN'
+    """
     return Serde(name, serialize, deserialize)

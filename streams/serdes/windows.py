@@ -37,6 +37,10 @@ def windowed(inner: Serde[K], size_ms: Duration | None = None) -> Serde[Windowed
     The size may be a timedelta. The end of a window is not written: it is computed from the size,
     and a window of another size is not written. Without a size the end is read as 2**63 - 1. Raises
     ValueError for a size that is none or is not above 0.
+
+    >>> hourly = serdes.windowed(serdes.string, timedelta(hours=1))
+    >>> hourly.deserialize(hourly.serialize(Windowed("ann", 0, 3_600_000)))
+    Windowed(key='ann', start_ms=0, end_ms=3600000)
     """
     has_size = size_ms is not None
     size = TIME_MAX if size_ms is None else duration_to_ms(size_ms, "size_ms")
@@ -72,7 +76,12 @@ def windowed(inner: Serde[K], size_ms: Duration | None = None) -> Serde[Windowed
 
 
 def session_windowed(inner: Serde[K]) -> Serde[Windowed[K]]:
-    """Return the serde of keys in sessions, with `inner` for the key itself."""
+    """Return the serde of keys in sessions, with `inner` for the key itself.
+
+    >>> sessions = serdes.session_windowed(serdes.string)
+    >>> sessions.deserialize(sessions.serialize(Windowed("ann", 5, 70)))
+    Windowed(key='ann', start_ms=5, end_ms=70)
+    """
     serialize_key, deserialize_key = inner.serialize, inner.deserialize
 
     def serialize_session(key: Windowed[K]) -> bytes:

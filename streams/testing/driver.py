@@ -68,6 +68,13 @@ class TopologyTestDriver:
 
     Raises TopologyError for a topology that can't be built, ConfigError for topics that it doesn't
     have.
+
+    The examples of its methods go on from this one:
+
+    >>> app = App("shop")
+    >>> orders = app.stream("orders", key=serdes.string, value=serdes.int64)
+    >>> orders.group_by_key().count(store="counts").to_stream().to("counted")
+    >>> driver = TopologyTestDriver(app, partitions={"orders": 2})
     """
 
     def __init__(
@@ -146,6 +153,10 @@ class TopologyTestDriver:
 
         An input, output, repartition, changelog or dead-letter topic. `key` and `value` replace the
         serdes that the topology has for it. Raises ConfigError for a topic that does not exist.
+
+        >>> driver.topic("orders").pipe("ann", 5)
+        >>> driver.topic("counted").read_pairs()
+        [('ann', 1)]
         """
         self._check_open()
         if name not in self._cluster.partition_counts:
@@ -188,6 +199,10 @@ class TopologyTestDriver:
 
         Its class follows from the kind of the store, and may be named, as for `RunningApp.store`.
         Raises ConfigError for a store that does not exist, or is of another kind.
+
+        >>> driver.topic("orders").pipe("ann", 5)
+        >>> driver.store("counts").get("ann")
+        1
         """
         self._check_open()
         global_store = self._environment.topology.resolve_global_store(name)
@@ -204,6 +219,13 @@ class TopologyTestDriver:
         """Return the unread dead letters of a topic, with key and value as bytes.
 
         The bytes are those that were read; the headers `__streams.errors.*` say what was wrong.
+
+        >>> app = App("shop", deserialization_handler=dead_letter("bad-orders"))
+        >>> app.stream("orders", key=serdes.string, value=serdes.int64).to("copy")
+        >>> driver = TopologyTestDriver(app)
+        >>> driver.topic("orders", value=serdes.bytes).pipe("ann", b"five")
+        >>> [letter.value for letter in driver.dead_letters("bad-orders")]
+        [b'five']
         """
         return self.topic(topic, key=serdes.bytes, value=serdes.bytes).read_all()
 
@@ -211,6 +233,11 @@ class TopologyTestDriver:
         """Advance the wall clock, call punctuations by it, and process records that wait for time.
 
         Each schedule is called at most once.
+
+        >>> driver.advance_wall_clock(timedelta(minutes=1))
+        >>> driver.topic("orders").pipe("ann", 5)
+        >>> driver.topic("counted").read().timestamp_ms
+        60000
         """
         duration = duration_to_ms(ms, "ms")
         self._check_open()
@@ -221,6 +248,14 @@ class TopologyTestDriver:
         """Commit, process what that adds to internal topics, and repeat until all is committed.
 
         These are as many commits as there are steps between topics.
+
+        >>> driver = TopologyTestDriver(app, commit="manual")
+        >>> driver.topic("orders").pipe("ann", 5)
+        >>> driver.topic("counted").is_empty
+        True
+        >>> driver.commit()
+        >>> driver.topic("counted").read_pairs()
+        [('ann', 1)]
         """
         self._check_open()
         self._supervisor.commit_until_clean()
@@ -235,6 +270,11 @@ class TopologyTestDriver:
         they are. Until `restart` records may be piped in, and nothing is processed. RESTORING is no
         step of a commit: it is in a restart, before stores are restored. Raises ValueError for an
         unknown step.
+
+        >>> driver.crash(at="COMMITTED")
+        >>> driver.topic("orders").pipe("ann", 5)
+        >>> driver.is_running
+        False
         """
         self._check_open()
         if at is None:
@@ -249,6 +289,12 @@ class TopologyTestDriver:
         are restored from their changelogs, and what was not committed is processed again.
 
         Raises StreamsError if a crash was to come at a step that no commit has reached.
+
+        >>> driver.topic("orders").pipe("ann", 5)
+        >>> driver.crash()
+        >>> driver.restart()
+        >>> driver.store("counts").get("ann")
+        1
         """
         self._check_open()
         self._supervisor.restart_process()
@@ -283,7 +329,12 @@ class TopologyTestDriver:
         return list(self._late_record_collector.late_records)
 
     def metrics(self) -> dict[str, int]:
-        """Return the counters of `RunningApp.metrics`, summed over all processes of this driver."""
+        """Return the counters of `RunningApp.metrics`, summed over all processes of this driver.
+
+        >>> driver.topic("orders").pipe("ann", 5)
+        >>> driver.metrics()["tasks"]
+        2
+        """
         process = self._supervisor.process
         tasks = 0 if process is None else len(process.tasks)
         return {"tasks": tasks, **asdict(self._environment.counters)}

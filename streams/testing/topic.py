@@ -102,7 +102,16 @@ class DriverAccess(NamedTuple):
 
 
 class DriverTopic:
-    """Represents a topic, as a test sees it; made by `TopologyTestDriver.topic`."""
+    """Represents a topic, as a test sees it; made by `TopologyTestDriver.topic`.
+
+    The examples of its methods go on from this one:
+
+    >>> app = App("shop")
+    >>> orders = app.stream("orders", key=serdes.string, value=serdes.int64)
+    >>> orders.map_values(lambda total: -total).to("debts")
+    >>> driver = TopologyTestDriver(app)
+    >>> debts = driver.topic("debts")
+    """
 
     def __init__(
         self,
@@ -144,6 +153,10 @@ class DriverTopic:
         Kafka's clients choose it. Raises what ends the application (StreamsError), ConfigError for
         a topic that nobody reads, SerdeError for a key or a value that its serde refuses,
         ValueError for a negative timestamp or a partition that there is not.
+
+        >>> driver.topic("orders").pipe("ann", 5, timestamp_ms=1_000)
+        >>> debts.read().timestamp_ms
+        1000
         """
         self._driver.append_and_process(
             [self._prepare_write(key, value, timestamp_ms, headers, partition)]
@@ -157,11 +170,21 @@ class DriverTopic:
         They are records, or tuples of key, value and, where they are wanted, timestamp and headers.
         Those without a timestamp have `start_ms` (by default the wall clock), and `advance_ms` more
         each. With a seed all are written before the first is processed. Raises as `pipe` does.
+
+        >>> orders = driver.topic("orders")
+        >>> orders.pipe_many([("ann", 5), ("bob", 50)], start_ms=1_000, advance_ms=10)
+        >>> [(debt.value, debt.timestamp_ms) for debt in debts.read_all()]
+        [(-5, 1000), (-50, 1010)]
         """
         self._driver.append_and_process(list(self._prepare_writes(records, start_ms, advance_ms)))
 
     def read(self) -> Record[Any, Any]:
-        """Return the next unread record. Raises LookupError if there is none."""
+        """Return the next unread record. Raises LookupError if there is none.
+
+        >>> driver.topic("orders").pipe_many([("ann", 5), ("bob", 50)])
+        >>> debts.read().key, debts.read().key
+        ('ann', 'bob')
+        """
         message = self._reader.read_next()
         if message is None:
             raise LookupError(
@@ -170,15 +193,32 @@ class DriverTopic:
         return self._decode_record(message)
 
     def read_all(self) -> list[Record[Any, Any]]:
-        """Return all unread records, in the order in which they were written."""
+        """Return all unread records, in the order in which they were written.
+
+        >>> driver.topic("orders").pipe("ann", 5)
+        >>> [debt.value for debt in debts.read_all()]
+        [-5]
+        >>> debts.read_all()
+        []
+        """
         return [self._decode_record(message) for message in self._reader.read_rest()]
 
     def read_values(self) -> list[Any]:
-        """Return the values of all unread records."""
+        """Return the values of all unread records.
+
+        >>> driver.topic("orders").pipe_many([("ann", 5), ("bob", 50)])
+        >>> debts.read_values()
+        [-5, -50]
+        """
         return [record.value for record in self.read_all()]
 
     def read_pairs(self) -> list[tuple[Any, Any]]:
-        """Return the keys and values of all unread records."""
+        """Return the keys and values of all unread records.
+
+        >>> driver.topic("orders").pipe_many([("ann", 5), ("bob", 50)])
+        >>> debts.read_pairs()
+        [('ann', -5), ('bob', -50)]
+        """
         return [(record.key, record.value) for record in self.read_all()]
 
     def read_table(self) -> dict[Any, Any]:
@@ -186,6 +226,10 @@ class DriverTopic:
 
         Of all records since the beginning, also those that were read before. A record without a
         value removes its key.
+
+        >>> driver.topic("orders").pipe_many([("ann", 5), ("bob", 50), ("ann", 7)])
+        >>> debts.read_table()
+        {'ann': -7, 'bob': -50}
         """
         table: dict[Any, Any] = {}
         for record in map(self._decode_record, self._reader.read_from_beginning()):
