@@ -133,8 +133,8 @@ def tumbling(
 ) -> TimeWindows:
     """Define windows of `size`, one after the other.
 
-    `idle_close`: see `docs/windows.md`. Raises TopologyError, as all these functions do, for
-    arguments that define no window.
+    Kafka Streams' TimeWindows.ofSizeAndGrace. `idle_close`: see `docs/windows.md`. Raises
+    TopologyError, as all these functions do, for arguments that define no window.
 
     >>> windows.tumbling(timedelta(minutes=5), grace=timedelta(seconds=30)).retention_ms
     330000
@@ -153,7 +153,7 @@ def hopping(
 ) -> TimeWindows:
     """Define windows of `size`, one beginning at each `advance`, which is at most `size`.
 
-    Raises TopologyError.
+    Kafka Streams' TimeWindows.advanceBy. Raises TopologyError.
 
     >>> windows.hopping(timedelta(minutes=5), advance=timedelta(minutes=1)).advance_ms
     60000
@@ -178,7 +178,8 @@ def sliding(
 ) -> SlidingWindows:
     """Define a window for each set of records of a key that are at most `difference` apart.
 
-    One ends at each record, and one begins right after it if records follow. Raises TopologyError.
+    One ends at each record, and one begins right after it if records follow. Kafka Streams'
+    SlidingWindows. Raises TopologyError.
 
     >>> windows.sliding(timedelta(seconds=10)).difference_ms
     10000
@@ -195,7 +196,7 @@ def session(
 ) -> SessionWindows:
     """Define sessions: a record joins those that begin or end at most `gap` away from it.
 
-    Raises TopologyError.
+    Kafka Streams' SessionWindows.ofInactivityGapAndGrace. Raises TopologyError.
 
     >>> windows.session(timedelta(minutes=30)).close_delay_past_end_ms
     1800000
@@ -210,7 +211,9 @@ def session(
 
 
 def unlimited(start: int = 0) -> UnlimitedWindows:
-    """Define one window without an end from `start`, in ms since 1970. Raises TopologyError.
+    """Define one window without an end from `start`, in ms since 1970.
+
+    Kafka Streams' UnlimitedWindows.startOn. Raises TopologyError.
 
     >>> windows.unlimited(start=0).start_ms
     0

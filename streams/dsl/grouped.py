@@ -45,6 +45,10 @@ A = TypeVar("A")
 class Grouped(DslBase, Generic[K, V]):
     """Represents records grouped by key (Kafka Streams' KGroupedStream).
 
+    Records without a key are dropped, and those without a value too, except in windows, where they
+    count. All methods raise TopologyError, naming the step, for a function that can't be called
+    with the step's arguments, a store of the wrong kind, or a serde that is needed and unknown.
+
     The examples of its methods go on from this one:
 
     >>> app = App("shop")

@@ -42,7 +42,8 @@ _FOLD_ARGUMENTS = ("key", "value", "aggregate")
 class GroupedTable(DslBase, Generic[K, V]):
     """Represents a table's rows grouped by a key that a selector chose.
 
-    Kafka Streams' KGroupedTable.
+    Kafka Streams' KGroupedTable. All methods raise TopologyError, naming the step, for a function
+    that can't be called with the step's arguments, or a store of the wrong kind.
 
     The examples of its methods go on from this one:
 

@@ -67,6 +67,8 @@ class StreamRouting(Generic[K, V]):
     ) -> dict[str, Stream[K, V]]:
         """Split the records into one stream for each branch, returned by name.
 
+        Kafka Streams' `KStream.split`, with the branches in a dict instead of a chain of `branch`.
+
         A record goes to the first branch whose predicate is true of `(key, value)`, else to the one
         named `default`, else nowhere.
 

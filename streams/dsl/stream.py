@@ -52,6 +52,11 @@ _PEEK = StepTraits(
 class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K, V]):
     """Represents a step's output records (Kafka Streams' KStream).
 
+    Its methods are KStream's, in Python's spelling: `flat_map` is `flatMap`, `for_each` `foreach`.
+    All raise TopologyError, naming the step, for a function that can't be called with the step's
+    arguments, a name that is illegal or a serde that is none. A name that is taken twice is found
+    when the topology is built (`App.topology`).
+
     `rekeyed` says that keys may not match partitions any more.
 
     The examples of its methods go on from this one:

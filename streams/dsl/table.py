@@ -51,6 +51,12 @@ TABLE_STORE_KINDS = (StoreKind.KEY_VALUE, StoreKind.VERSIONED)
 class Table(DslBase, TableJoins[K, V]):
     """Represents the latest value of each key (Kafka Streams' KTable).
 
+    Its methods are KTable's, in Python's spelling: `map_values` is `mapValues`; a join with
+    `foreign_key=` is KIP-213's. `store=` keeps the result in a store that can be queried
+    (Materialized). All raise TopologyError, naming the step, for a function that can't be called
+    with the step's arguments, an illegal name, a store of the wrong kind, or a serde that is needed
+    and unknown.
+
     The examples of its methods go on from this one:
 
     >>> app = App("shop")

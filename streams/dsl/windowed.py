@@ -43,7 +43,10 @@ EmitWhen = Literal["on_update", "on_close"]
 class WindowedGroup(DslBase, Generic[K, V]):
     """Represents records grouped by key and window.
 
-    Kafka Streams' TimeWindowedKStream and SessionWindowedKStream.
+    Kafka Streams' TimeWindowedKStream and SessionWindowedKStream. Keys of the results are
+    `Windowed`: the key, the window's start and its end in ms since 1970. All methods raise
+    TopologyError, naming the step, for a function that can't be called with the step's arguments, a
+    store that keeps less than the windows need, or an `emit` that these windows don't have.
 
     The examples of its methods go on from this one:
 

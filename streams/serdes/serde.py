@@ -55,7 +55,10 @@ def of(
     *,
     name: str = "custom",
 ) -> Serde[T]:
-    """Return a serde of two functions.
+    """Return a serde of two functions, which are never called with None.
+
+    Either may raise any error for what it refuses: a record that can't be read or written is
+    reported with it as SerdeError. Kafka's Serdes.serdeFrom.
 
     >>> upper = serdes.of(lambda text: text.upper().encode(), lambda data: data.decode())
     >>> upper.serialize("ann")
