@@ -54,6 +54,8 @@ class Store:
     ) -> Store:
         """Describe a store of keys and values on RocksDB.
 
+        Kafka Streams' Stores.persistentKeyValueStore; `ttl` has no counterpart there.
+
         With `caching` the result of an aggregation goes downstream once a commit. `ttl`: entries
         are gone so long after the timestamp of their last write, and nobody is told: a table of
         such rows can be looked up, and not be grouped or joined with another table. `retention` is
@@ -89,7 +91,7 @@ class Store:
     ) -> Store:
         """Describe a store of keys and values in memory, restored from its changelog at each start.
 
-        The arguments are those of `persistent`.
+        The arguments are those of `persistent`. Kafka Streams' Stores.inMemoryKeyValueStore.
 
         >>> store = Store.in_memory("rates", key=serdes.string, value=serdes.float64)
         >>> rates = App("shop").table("rates", store=store)
@@ -119,7 +121,8 @@ class Store:
     ) -> Store:
         """Describe a store of each key's values over time, up to `history` behind stream time.
 
-        A value can be looked up as of any time in the history (KIP-889).
+        A value can be looked up as of any time in the history (KIP-889). Kafka Streams'
+        Stores.persistentVersionedKeyValueStore.
 
         >>> store = Store.versioned("prices", history=timedelta(days=7))
         >>> prices = App("shop").table("prices", key=serdes.string, value=serdes.int64, store=store)
@@ -154,7 +157,8 @@ class Store:
         """Describe a store of values by key and window start.
 
         A value expires `retention` behind stream time, which is at least `size`. With
-        `retain_duplicates` a window holds every value that was put.
+        `retain_duplicates` a window holds every value that was put. Kafka Streams'
+        Stores.persistentWindowStore.
 
         >>> key, value = serdes.string, serdes.int64
         >>> hour = timedelta(hours=1)
@@ -190,7 +194,8 @@ class Store:
     ) -> Store:
         """Describe a store of values by key and session, from a first to a last timestamp.
 
-        A value expires `retention` behind stream time.
+        A value expires `retention` behind stream time. Kafka Streams'
+        Stores.persistentSessionStore.
 
         >>> store = Store.session(
         ...     "visits", retention=timedelta(days=1), key=serdes.string, value=serdes.int64

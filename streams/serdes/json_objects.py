@@ -31,6 +31,8 @@ class JsonSerde(Serde[Any]):
     b'{"total":5,"items":["pen"]}'
     >>> serdes.json.deserialize(b'{"total": 5}')
     {'total': 5}
+    >>> serdes.json(tuple[int, ...]).deserialize(b"[1, 2]")
+    (1, 2)
     """
 
     @overload

@@ -104,6 +104,8 @@ class DriverAccess(NamedTuple):
 class DriverTopic:
     """Represents a topic, as a test sees it; made by `TopologyTestDriver.topic`.
 
+    Kafka Streams' TestInputTopic and TestOutputTopic in one.
+
     The examples of its methods go on from this one:
 
     >>> app = App("shop")
