@@ -263,7 +263,7 @@ def refuse_expiring_rows(step: str, table: Table[Any, Any], result_description: 
     What `step` makes of them would keep what was made of a row that has expired, and count it again
     when its key returns (docs/decisions/0027). `result_description` names it in the message.
     """
-    store = table._view.expiring_store
+    store = table._view.ttl_store
     if store is not None:
         raise TopologyError(
             f"step {step!r} can't make {result_description} of a table whose rows expire in store "

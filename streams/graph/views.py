@@ -70,7 +70,7 @@ class TableView(Protocol):
         ...
 
     @property
-    def expiring_store(self) -> str | None:
+    def ttl_store(self) -> str | None:
         """Return the store with a `ttl` from which rows expire without an update that says so.
 
         None: a row goes with an update only (docs/decisions/0027).
@@ -95,7 +95,7 @@ class StoredView:
         A table whose rows expire has no old values to send: the steps behind it were not told that
         a row expired.
         """
-        if self.expiring_store is not None:
+        if self.ttl_store is not None:
             return False
         self.sends_old_values = True
         return True
@@ -119,7 +119,7 @@ class StoredView:
         return self.spec is not None and self.spec.kind is StoreKind.VERSIONED
 
     @property
-    def expiring_store(self) -> str | None:
+    def ttl_store(self) -> str | None:
         return None if self.spec is None or self.spec.ttl_ms is None else self.spec.name
 
     def create_getter_as_of(self, at: Binding) -> RowGetterAsOf:
@@ -219,12 +219,12 @@ class ComputedView(StoredView):
         return self._parent.is_versioned if self.spec is None else super().is_versioned
 
     @property
-    def expiring_store(self) -> str | None:
+    def ttl_store(self) -> str | None:
         """Return the store from which rows of this table or of its parent expire.
 
         Its own rows stay when the parent's expire, and are then of a row that does not exist.
         """
-        return super().expiring_store or self._parent.expiring_store
+        return super().ttl_store or self._parent.ttl_store
 
     def create_getter_as_of(self, at: Binding) -> RowGetterAsOf:
         if self.spec is not None:

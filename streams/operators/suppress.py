@@ -85,8 +85,8 @@ class SuppressedView:
         return False
 
     @property
-    def expiring_store(self) -> str | None:
-        return self._parent.expiring_store
+    def ttl_store(self) -> str | None:
+        return self._parent.ttl_store
 
     def create_getter_as_of(self, at: Binding) -> RowGetterAsOf:
         """Raise NotImplementedError: a suppressed table has no history."""
