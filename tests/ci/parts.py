@@ -36,8 +36,8 @@ def _make(name: str, *arguments: str, alone: bool = False) -> Part:
 
 
 _EVERY_TIME = (
-    _make("conformance", "conformance"),
     _make("unit tests", "unit"),
+    _make("conformance", "conformance"),
     _make("simulation", "simulation"),
     _make("gates", "gates"),
     _make("documentation", "docs"),
@@ -53,9 +53,9 @@ _DEMO_AT_LEAST_ONCE = Part(
     good=(0, 1),
 )
 _CI = (
+    _make("integration", "integration"),
     _make("Spark", "spark"),
     _make("crash matrix", "crashes"),
-    _make("integration", "integration"),
     *_EVERY_TIME,
     _make("clients", "clients"),
     _make("beside Kafka Streams", "differential-tests"),

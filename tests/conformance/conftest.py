@@ -14,6 +14,17 @@ from tests.conformance.consumers import Consumer, await_known
 from tests.conformance.migrants import Migrant
 from tests.conformance.wire import Api, Client
 
+KILLING = ("test_restart.py", "test_transaction_records.py", "test_incremental_alter_configs.py")
+"""Modules that kill the broker which all share, or start it again."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the modules that kill the broker first, before it has the topics of all others.
+
+    Real Kafka recovers each of these from its log, which takes it half a minute in the end.
+    """
+    items.sort(key=lambda item: item.path.name not in KILLING)
+
 
 @pytest.fixture(scope="session")
 def coordinators(broker: Broker) -> None:

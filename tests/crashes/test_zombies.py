@@ -19,6 +19,8 @@ from tests.crashes.trial import PARTITIONS, CrashWorker, Trial
 from tests.crashes.words import HELD_UP, RUNS, STARTS_OVER, WAITS, wait_for
 from tests.processes import wait_until
 
+pytestmark = pytest.mark.sampled(1, by="broker")
+
 SESSION_MS = 4_000
 TRANSACTION_MS = 6_000
 LONG_TRANSACTION_MS = 60_000

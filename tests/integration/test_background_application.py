@@ -15,6 +15,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.brokers import Broker
 
+pytestmark = pytest.mark.sampled(1, by="broker")
+
 PROGRAM = """
 import signal, sys, time
 from streams import App, serdes

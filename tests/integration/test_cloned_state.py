@@ -6,11 +6,13 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.brokers import IN_CI
 from tests.integration.cluster import Topics, Worker
 from tests.processes import wait_until
 
-pytestmark = IN_CI
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 RECORDS = 600
 ID_FILES = ("process-0/id", "directory-id")
 

@@ -13,6 +13,8 @@ from tests.integration.cluster import KEYS, Topics, Worker, stored_counts
 from tests.integration.worker import COMMIT_INTERVAL_MS
 from tests.processes import wait_until
 
+pytestmark = pytest.mark.sampled(1, by="broker")
+
 RECORDS = 2_000
 COMMIT = [step for step in CommitStep if step not in (CommitStep.STORING, CommitStep.RESTORING)]
 """The steps that a commit of a small store reaches."""

@@ -14,6 +14,8 @@ from tests.integration.cluster import PARTITIONS, Topics
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
 
+pytestmark = pytest.mark.sampled(1, by="broker")
+
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
 
 

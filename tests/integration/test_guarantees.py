@@ -15,7 +15,7 @@ from streams.settings.config import load_config
 from tests.brokers import IN_CI
 from tests.integration.cluster import Topics, Worker, stored_counts
 
-pytestmark = IN_CI
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 RECORDS = 2_000
 NewWorker = Callable[..., Worker]

@@ -19,7 +19,7 @@ from tests.integration.cluster import Topics
 from tests.integration.worker import build
 from tests.processes import HANG_LIMIT_S, wait_until
 
-pytestmark = IN_CI
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 OLD_COUNT = 10
 

@@ -16,7 +16,7 @@ from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics
 from tests.processes import HANG_LIMIT_S, wait_until
 
-pytestmark = IN_CI
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 
 def settings(topics: Topics, state: Path) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from state.rocksdb import RocksDisk
 from streams.runtime.threads.commit import CommitStep
 from streams.serdes import string
@@ -12,7 +14,7 @@ from streams.serdes.join_sides import timestamped_key_serde
 from tests.brokers import IN_CI
 from tests.integration.cluster import Topics, Worker
 
-pytestmark = IN_CI
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 SIDED = timestamped_key_serde(string)
 NewWorker = Callable[..., Worker]

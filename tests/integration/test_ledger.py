@@ -29,7 +29,7 @@ from tests.integration.cluster import PARTITIONS, Topics, Worker
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
 
-pytestmark = IN_CI
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 
 def read(

@@ -17,7 +17,7 @@ from tests.integration.cluster import Topics
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
 
-pytestmark = IN_CI
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
 AHEAD_MS = 600_000

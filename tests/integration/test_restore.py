@@ -18,7 +18,7 @@ from tests.integration.cluster import KEYS, PARTITIONS, Topics, Worker, stored_c
 from tests.integration.worker import build
 from tests.processes import HANG_LIMIT_S, wait_until
 
-pytestmark = IN_CI
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 
 def started(topics: Topics, state: Path, **settings: Any) -> RunningApp:

@@ -12,7 +12,7 @@ from tests.brokers import IN_CI
 from tests.integration.cluster import Command, Topics
 from tests.processes import wait_until
 
-pytestmark = IN_CI
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 HEAD = """
 from streams import App, serdes

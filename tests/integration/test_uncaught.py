@@ -16,7 +16,7 @@ from tests.brokers import IN_CI
 from tests.integration.cluster import Topics
 from tests.processes import HANG_LIMIT_S, UNREACHED_MS, wait_until
 
-pytestmark = IN_CI
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 
 def counting(topics: Topics, state: Path, handler: Any, then: Callable[[str], str] = str) -> App:
