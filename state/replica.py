@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from threading import Lock
 from typing import Any
 
 from state.errors import StoreCorrupted
@@ -30,6 +31,24 @@ class TopicReplica:
         self.name = name
         self._disk = disk
         self._codecs = codecs
+        self._write_lock = Lock()
+        self._applied: StoreCheckpoint | None = None
+        self._has_failed = False
+
+    def find_applied_checkpoint(self) -> StoreCheckpoint | None:
+        """Return the checkpoint of what readers see now, after waiting for a write that is running.
+
+        The same object before and after a look-up says that nothing was written meanwhile. Returns
+        None before the first write of this process, and after one that failed.
+        """
+        if self._applied is None and not self._has_failed:
+            with self._write_lock:
+                return self._applied
+        return self._applied
+
+    def is_unchanged_since(self, checkpoint: StoreCheckpoint | None) -> bool:
+        """Return whether nothing was written since `find_applied_checkpoint` returned this."""
+        return self._applied is checkpoint
 
     def read_checkpoint(self) -> StoreCheckpoint | None:
         """Return the checkpoint of the copy, or None before the first write.
@@ -44,7 +63,14 @@ class TopicReplica:
             key: None if value is None else pack_time(max(timestamp_ms, 0)) + value
             for _, _, key, value, timestamp_ms in records
         }
-        self._disk.write_changes(changes, checkpoint)
+        with self._write_lock:
+            self._applied = None
+            try:
+                self._disk.write_changes(changes, checkpoint)
+            except BaseException:
+                self._has_failed = True
+                raise
+            self._applied = checkpoint
 
     def open_view(self) -> KeyValueStore[Any, Any]:
         """Return a key-value store for one thread that reads this copy.

@@ -15,7 +15,8 @@ The value is JSON; the key is the transactional id:
      "written": {topic: {partition: [[first, last], ...]}},
      "commits": {task: number of the commit},
      "topic_ids": {topic: hash of its id},
-     "order": {task: the order in which it took the records of its inputs}}
+     "order": {task: the order in which it took the records of its inputs},
+     "lookups": {task: {step: the states in which it found a global table}}}
 
 `commits` are the numbers in the metadata of the committed offsets
 (`streams.runtime.offsets.offset_metadata`); an earlier release writes none. `topic_ids` are those
@@ -28,6 +29,11 @@ threads may write to one partition at a time.
 partition's place among the sorted ones of the task and how many records were taken from it in a
 row. The numbers are varints (LEB128), compressed by zlib, in base64. An earlier release writes
 none, and a transaction of very many runs leaves it out.
+
+`lookups` tell of each step that joins with a global table which states of the worker's copy its
+look-ups found, in the same encoding: the hash of the topic's id (0: none), and for each state the
+number of the transaction's first look-up in it, from 0, the number of partitions, and the offset up
+to which each of them had been copied. An earlier release writes none.
 """
 
 from __future__ import annotations
@@ -78,6 +84,8 @@ class LedgerTransaction:
     """The hash of the id of each input (`streams.runtime.offsets.topic_ids`)."""
     order: Mapping[str, str] = field(default_factory=dict)
     """The order in which each task took records of its partitions (`encode_order`)."""
+    lookups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By task and step the states in which global tables were found (`encode_lookups`)."""
 
     def wrote(self, partition: Partition, offset: int) -> bool:
         """Return whether this transaction wrote the record at `offset` of `partition`."""
@@ -124,6 +132,8 @@ def encode_transaction(transaction: LedgerTransaction) -> bytes:
         fields["topic_ids"] = dict(transaction.topic_ids)
     if transaction.order:
         fields["order"] = dict(transaction.order)
+    if transaction.lookups:
+        fields["lookups"] = {task: dict(steps) for task, steps in transaction.lookups.items()}
     return orjson.dumps(fields)
 
 
@@ -151,6 +161,7 @@ def decode(value: bytes) -> LedgerTransaction:
         fields.get("commits") or {},
         fields.get("topic_ids") or {},
         fields.get("order") or {},
+        fields.get("lookups") or {},
     )
 
 
@@ -160,29 +171,66 @@ def encode_order(runs: Iterable[tuple[int, int]]) -> str:
     Each run is the place of an input among the task's sorted partitions, from 0, and the number of
     records that were taken from it in a row.
     """
-    data = bytearray()
-    for run in runs:
-        for number in run:
-            while number > 0x7F:
-                data.append(number & 0x7F | 0x80)
-                number >>= 7
-            data.append(number)
-    return b64encode(zlib.compress(data, 1)).decode()
+    return _encode_varints(number for run in runs for number in run)
 
 
 def decode_order(text: str) -> list[tuple[int, int]]:
     """Decode the runs of records that `encode_order` has encoded. Raises ValueError."""
     try:
-        numbers = _decode_varints(zlib.decompress(b64decode(text, validate=True)))
+        numbers = _decode_varints(text)
         return list(zip(numbers, numbers, strict=True))
     except (zlib.error, ValueError) as error:
         raise ValueError(f"not an order of records: {text!r:.100}") from error
 
 
-def _decode_varints(data: bytes) -> Iterator[int]:
-    """Yield the numbers of a sequence of varints (LEB128)."""
+class LookupState(NamedTuple):
+    """Represents a state in which look-ups found the copy of a global table.
+
+    `first`: the number of the first look-up of the transaction in this state; `positions`: the
+    offset up to which each partition of the topic had been copied, in order of the partitions.
+    """
+
+    first: int
+    positions: tuple[int, ...]
+
+
+def encode_lookups(topic_id_hash: int | None, states: Iterable[LookupState]) -> str:
+    """Encode the states in which a step found a global table as ASCII text."""
+    numbers = [topic_id_hash or 0]
+    for first, positions in states:
+        numbers += [first, len(positions), *positions]
+    return _encode_varints(numbers)
+
+
+def decode_lookups(text: str) -> tuple[int | None, list[LookupState]]:
+    """Decode what `encode_lookups` has encoded. Raises ValueError."""
+    try:
+        numbers = _decode_varints(text)
+        topic_id_hash = next(numbers, 0) or None
+        states = []
+        for first in numbers:
+            count = next(numbers)
+            states.append(LookupState(first, tuple(next(numbers) for _ in range(count))))
+    except (zlib.error, ValueError, StopIteration, RuntimeError) as error:
+        raise ValueError(f"no states of a global table: {text!r:.100}") from error
+    return topic_id_hash, states
+
+
+def _encode_varints(numbers: Iterable[int]) -> str:
+    """Encode numbers as varints (LEB128), compressed, in base64."""
+    data = bytearray()
+    for number in numbers:
+        while number > 0x7F:
+            data.append(number & 0x7F | 0x80)
+            number >>= 7
+        data.append(number)
+    return b64encode(zlib.compress(data, 1)).decode()
+
+
+def _decode_varints(text: str) -> Iterator[int]:
+    """Yield the numbers that `_encode_varints` has encoded. Raises ValueError, zlib.error."""
     number = shift = 0
-    for byte in data:
+    for byte in zlib.decompress(b64decode(text, validate=True)):
         number |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:

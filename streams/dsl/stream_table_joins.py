@@ -167,6 +167,8 @@ def join_with_global_table(
         stream._node,
         operator,
         name=step,
-        traits=StepTraits(joins_without_key=options.is_left, looks_into_global_table=True),
+        traits=StepTraits(
+            joins_without_key=options.is_left, looks_up_global_store=table.store.name
+        ),
     )
     return type(stream)(builder, node, stream._key, options.value, stream._rekeyed)

@@ -117,8 +117,8 @@ class InternalProcessorContext(Protocol):
         """Return a store of the task by name."""
         ...
 
-    def find_global_store(self, name: str) -> Any | None:
-        """Return a global table's read-only replica by its store's name; None if there is none."""
+    def find_global_store(self, name: str, step: str | None = None) -> Any | None:
+        """Return a global table's replica, to read for `step`, by its store's name, or None."""
         ...
 
     def get_step_stream_time(self, step: str) -> StepStreamTime:

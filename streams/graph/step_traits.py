@@ -35,8 +35,8 @@ class StepTraits:
     """Whether its operator forwards to children by their names, so that none may be missing."""
     runs_processor: bool = False
     """Whether a Processor of the user's runs in it, which may write every store that it has."""
-    looks_into_global_table: bool = False
-    """Whether it looks rows up in a global table: what it finds depends on when it looks."""
+    looks_up_global_store: str | None = None
+    """The store of the global table in which it looks rows up: what it finds depends on when."""
     reads_table_topic: bool = False
     """Whether it reads a topic as a table, so that the topic has the rows of its store."""
     takes_latest: bool = False

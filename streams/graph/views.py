@@ -141,7 +141,7 @@ class GlobalTableView:
 
     def create_getter(self, at: Binding) -> RowGetter:
         """Return the function that looks rows up in the worker's replica."""
-        copy = at.context.find_global_store(self.table.store.name)
+        copy = at.context.find_global_store(self.table.store.name, at.step)
         assert copy is not None, f"{self.table.store.name} is declared"
         return copy.entry  # type: ignore[no-any-return]
 

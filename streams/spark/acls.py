@@ -2,7 +2,8 @@
 
     resource                       rights                 the requests that need them
     inputs, outputs, repartition   Read, DescribeConfigs  Fetch, ListOffsets; DescribeConfigs, for
-      topics, changelogs                                  what removes a topic's records
+      topics, changelogs, topics                          what removes a topic's records
+      of global tables
     the ledger                     Read                   Fetch, ListOffsets
     the application's group        Describe               FindCoordinator, OffsetFetch
     the readers' group             Describe               FindCoordinator of their consumers
@@ -34,6 +35,7 @@ def derive_reader_acls(
     acls = AclList()
     topic, group = AclResource.TOPIC, AclResource.GROUP
     purposes = dict.fromkeys(topology.input_topics, "input")
+    purposes |= {table.topic: "global table" for table in topology.global_tables}
     for sub in topology.subtopologies:
         purposes |= {
             sink.topic: "repartition" if sink.internal else "output"

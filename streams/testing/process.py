@@ -185,7 +185,7 @@ class SimulatedProcess:
             memory=world.memory,
             cache=ObjectCache(config.cache_max_bytes),
             on_part_written=lambda: on_step(CommitStep.STORING),
-            global_views=self._globals.view_factories(),
+            global_replicas=self._globals.replicas,
             observer=world.observer,
             failures=FailureHandler(
                 config.handlers,

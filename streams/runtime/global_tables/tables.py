@@ -99,12 +99,10 @@ class GlobalTables:
         self.copied_records = 0
         """The number of records copied since the start, those that were skipped included."""
 
-    def view_factories(self) -> dict[str, Callable[[], Any]]:
-        """Return by store name a function that creates a view of the table to read from.
-
-        Each task needs a view of its own.
-        """
-        return {name: replica.open_view for name, replica in self._replicas.items()}
+    @property
+    def replicas(self) -> Mapping[str, TopicReplica]:
+        """Return the replicas by the names of their stores; each task opens views of its own."""
+        return self._replicas
 
     def find_read_only_store(self, store_name: str) -> ReadOnlyGlobalStore[Any, Any] | None:
         """Return a view of a table for one thread to read; None if there is no such table."""

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from state.errors import EarlierWriteRefused, StoreCorrupted
+from state.replica import TopicReplica
 from state.store import StateStore
 from streams.common.host import Clocks
 from streams.errors import (
@@ -25,6 +26,7 @@ from streams.runtime.clients.interfaces import ProducerClient
 from streams.runtime.clients.refused_writes import RefusedWrites
 from streams.runtime.tasks.early_serialization import EarlySerialization
 from streams.runtime.tasks.failures import FailureHandler
+from streams.runtime.tasks.global_lookups import GlobalLookups
 from streams.runtime.tasks.punctuation import TaskPunctuations
 from streams.runtime.tasks.recovery_errors import RECOVERY_ERRORS
 from streams.settings.exception_handlers import Stage
@@ -45,8 +47,9 @@ class TaskContext:
         "_failures",
         "_fetch_partition_count",
         "_find_transaction_error",
+        "_global_lookups",
+        "_global_replicas",
         "_global_stores",
-        "_global_views",
         "_partition_counts",
         "_stores",
         "close_callbacks",
@@ -84,11 +87,12 @@ class TaskContext:
         stream_time_ms: int,
         clocks: Clocks,
         observer: TaskObserver | None = None,
-        global_views: Mapping[str, Callable[[], Any]] | None = None,
+        global_replicas: Mapping[str, TopicReplica] | None = None,
         step_times_ms: Mapping[str, int] | None = None,
         early_serialization: EarlySerialization | None = None,
         store_source_topics: Mapping[str, str] = MappingProxyType({}),
         refused_writes: RefusedWrites | None = None,
+        notes_lookups: bool = False,
     ) -> None:
         self.task_name = task_name
         self.store_source_topics = store_source_topics
@@ -121,8 +125,9 @@ class TaskContext:
         self.start_callbacks: list[Callable[[], None]] = []
         self.close_callbacks: list[Callable[[], None]] = []
         self._stores = stores
-        self._global_views = global_views or {}
+        self._global_replicas = global_replicas or {}
         self._global_stores: dict[str, Any] = {}
+        self._global_lookups = GlobalLookups() if notes_lookups else None
         self._failures = failures
         self._early_serialization = early_serialization
         self.produce = (
@@ -215,10 +220,22 @@ class TaskContext:
     def get_store(self, name: str) -> Any:
         return self._stores[name]
 
-    def find_global_store(self, name: str) -> Any | None:
-        if name not in self._global_stores and name in self._global_views:
-            self._global_stores[name] = ReadOnlyGlobalStore(name, self._global_views[name]())
-        return self._global_stores.get(name)
+    def find_global_store(self, name: str, step: str | None = None) -> Any | None:
+        if name not in self._global_replicas:
+            return None
+        replica = self._global_replicas[name]
+        if step is not None and self._global_lookups is not None:
+            return self._global_lookups.open_store(replica, step)
+        if name not in self._global_stores:
+            self._global_stores[name] = ReadOnlyGlobalStore(name, replica.open_view())
+        return self._global_stores[name]
+
+    def take_lookup_states(self) -> dict[str, str]:
+        """Return the states in which steps found global tables since the last call, by step.
+
+        They are encoded as in the ledger; none without one.
+        """
+        return {} if self._global_lookups is None else self._global_lookups.take_states()
 
     def get_step_stream_time(self, step: str) -> StepStreamTime:
         return self.step_times.setdefault(step, StepStreamTime())

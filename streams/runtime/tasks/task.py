@@ -13,12 +13,13 @@ StandbyTask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 from state.locks import ProcessFileLock
+from state.replica import TopicReplica
 from state.ttl_store import TtlStore
 from streams.common.host import Clocks
 from streams.common.topic_partitions import NO_TIME, OffsetAndMetadata, Partition
@@ -67,7 +68,7 @@ class Task:
         lock: ProcessFileLock,
         directory: str = "",
         failures: FailureHandler = FAIL_ON_ANY_ERROR,
-        global_views: Mapping[str, Callable[[], Any]] | None = None,
+        global_replicas: Mapping[str, TopicReplica] | None = None,
         observer: TaskObserver | None = None,
         metadata_bytes_max: int = METADATA_BYTES_MAX,
         is_transactional: bool = True,
@@ -81,8 +82,7 @@ class Task:
         self.positions: dict[Partition, int] = {}
         """The next offset of each partition, known from RESTORING on."""
         self.required_changelog_positions: dict[Partition, int] = {}
-        """The position of each changelog when the offsets were committed: a restore goes up to
-        it."""
+        """Each changelog's position when the offsets were committed: a restore goes up to it."""
         self.offset_proof = UNCHECKED
         """The committed records of the stores that the committed offsets account for."""
         self.uncommitted_inputs: list[Partition] = []
@@ -109,7 +109,7 @@ class Task:
         self._steps: BoundSteps | None = None
         self._buffered_records: RecordBuffer | None = None
         self._failures = failures
-        self._global_views = global_views
+        self._global_replicas = global_replicas
         self._observer = observer
         self._metadata_bytes_max = metadata_bytes_max
         self._is_transactional = is_transactional
@@ -207,11 +207,12 @@ class Task:
             stream_time_ms=max(self.partition_times_ms.values(), default=NO_TIME),
             clocks=clocks,
             observer=self._observer,
-            global_views=self._global_views,
+            global_replicas=self._global_replicas,
             step_times_ms=self.step_times_ms,
             early_serialization=self.early_serialization if stores else None,
             store_source_topics=self.stores.list_source_topics(),
             refused_writes=refused_writes,
+            notes_lookups=order_settings.keeps_order,
         )
         self._steps = BoundSteps(self._subtopology, context, self.stores, self.early_serialization)
         for expiry, store in self._ttl_stores_with_time():

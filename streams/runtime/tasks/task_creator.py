@@ -12,12 +12,12 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
-from typing import Any
 
 from state.cache import ObjectCache
 from state.directory import StateDirectory
 from state.errors import DirectoryLocked
 from state.memory import MemoryDisk
+from state.replica import TopicReplica
 from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import StateStore, StoreDisk
 from state.write_behind import WriteBehindDisk
@@ -81,7 +81,7 @@ class TaskCreator:
         memory: MemoryBudget | None = None,
         cache: ObjectCache | None = None,
         on_part_written: Callable[[], object] | None = None,
-        global_views: Mapping[str, Callable[[], Any]] | None = None,
+        global_replicas: Mapping[str, TopicReplica] | None = None,
         observer: TaskObserver | None = None,
         metadata_bytes_max: int = METADATA_BYTES_MAX,
         repeated_writes: RepeatedWriteCheck | None = None,
@@ -97,7 +97,7 @@ class TaskCreator:
         self._memory = memory
         self._cache = cache
         self._on_part_written = on_part_written
-        self._global_views = global_views
+        self._global_replicas = global_replicas
         self._observer = observer
         self._metadata_bytes_max = metadata_bytes_max
         self._repeated_writes = repeated_writes
@@ -175,7 +175,7 @@ class TaskCreator:
             lock=lock,
             directory=directory,
             failures=self._failures,
-            global_views=self._global_views,
+            global_replicas=self._global_replicas,
             observer=self._observer,
             metadata_bytes_max=self._metadata_bytes_max,
             is_transactional=self._is_transactional,

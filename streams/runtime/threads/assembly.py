@@ -198,7 +198,7 @@ def _create_task_creator(
             member.fetch_committed_offsets,
         ),
         missed_deletions=MissedDeletionCheck(worker.topology, admin, worker.host),
-        global_views=None if global_tables is None else global_tables.view_factories(),
+        global_replicas=None if global_tables is None else global_tables.replicas,
         failures=FailureHandler(
             config.handlers,
             counters=counters,

@@ -20,7 +20,7 @@ from streams.runtime.tasks.task import Task
 _PARTITION = 0
 """The only partition of the ledger."""
 ORDER_BYTES_MAX = 256 << 10
-"""How much of a record of the ledger orders of records may take: brokers refuse 1 MB."""
+"""How much of a record of the ledger orders and look-ups may take: brokers refuse 1 MB."""
 
 
 class LedgerWriter:
@@ -58,9 +58,10 @@ class LedgerWriter:
         }
         commits = {task.name: task.commit_number for task in tasks}
         topic_ids = {topic: each for task in tasks for topic, each in task.topic_ids.items()}
+        orders, lookups = _take_orders(tasks)
         value = encode_transaction(
             LedgerTransaction(
-                *producer.identity, inputs, written, commits, topic_ids, _take_orders(tasks)
+                *producer.identity, inputs, written, commits, topic_ids, orders, lookups
             )
         )
         key = producer.name.encode()
@@ -72,22 +73,30 @@ class LedgerWriter:
             raise translate_produce_error(error, self._topic, self._topic) or error from error
 
 
-def _take_orders(tasks: Collection[Task]) -> dict[str, str]:
+def _take_orders(
+    tasks: Collection[Task],
+) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
     """Take the order of each task's records since the last commit, as the ledger encodes it.
 
-    All together are small enough for a record; what has no room is left out.
+    The second result are the states in which its steps found global tables, by step. All together
+    are small enough for a record; what has no room is left out.
     """
     room = ORDER_BYTES_MAX
     orders: dict[str, str] = {}
+    lookups: dict[str, dict[str, str]] = {}
     for task in tasks:
         runs = task.buffered_records.take_order()
+        states = task.steps.context.take_lookup_states()
         if runs is None:
             continue
         text = encode_order(runs)
-        if len(text) <= room:
+        size = len(text) + sum(map(len, states.values()))
+        if size <= room:
             orders[task.name] = text
-            room -= len(text)
-    return orders
+            if states:
+                lookups[task.name] = states
+            room -= size
+    return orders, lookups
 
 
 def _ignore_delivery(error: Any, message: Any) -> None:

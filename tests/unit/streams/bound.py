@@ -151,7 +151,7 @@ class BoundTask:
     def get_store(self, name: str) -> Any:
         return self.stores[name]
 
-    def find_global_store(self, name: str) -> Any | None:
+    def find_global_store(self, name: str, step: str | None = None) -> Any | None:
         return self.globals.get(name)
 
     def get_step_stream_time(self, step: str) -> StepStreamTime:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -17,6 +18,7 @@ from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction
 from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
 from streams.spark.reconciliation.derivation.computable_steps import SourceRecords
+from streams.spark.reconciliation.derivation.global_topics import plan_topic_read
 from streams.spark.reconciliation.derivation.ledger_candidates import (
     LedgerTasks,
     find_ledger_tasks,
@@ -91,7 +93,9 @@ def derive_accounts_at_cut(
         partition_counts=Counter(
             p.topic for p in {**records.cut.offsets, **(records.cut.ends or {})}
         ),
-        tasks=find_ledger_tasks(ledger_entries, topology, records.keep_frame),
+        tasks=find_ledger_tasks(
+            ledger_entries, topology, records.keep_frame, partial(plan_topic_read, records.access)
+        ),
     )
     other_refusals = [each for each in result.refused if each.name not in unknown_topics]
     return replace(result, refused=[*refused, *other_refusals])

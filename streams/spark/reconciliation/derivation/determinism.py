@@ -211,7 +211,7 @@ class DeterminismAnalysis:
 
     def _explain_lost_order(self, node: ProcessorNode) -> str | None:
         """Explain why a stateful step gets records in an unknown order, or return None if not."""
-        if node.traits.looks_into_global_table:
+        if node.traits.looks_up_global_store is not None:
             return "what it finds in a global table depends on when it looks there"
         topics = self._find_topics_in_store(node)
         if lost := topics & self._shuffled:

@@ -8,7 +8,7 @@ takes part in no transaction, and what the wall clock decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from streams.errors import AuthenticationError, AuthorizationError, UserError
-from streams.graph.nodes import Node, ProcessorNode, StoreSpec
+from streams.graph.nodes import GlobalTableSpec, Node, ProcessorNode, StoreSpec
 from streams.ledger import LedgerTransaction
 from streams.settings.exception_handlers import ExceptionHandlers
 from streams.spark.reconciliation.derivation.determinism import (
@@ -28,18 +28,25 @@ from streams.spark.reconciliation.derivation.determinism import (
     find_ancestors,
 )
 from streams.spark.reconciliation.derivation.executors import pickle_for_executors
+from streams.spark.reconciliation.derivation.global_topics import (
+    GlobalTopicRead,
+    find_copied_ends,
+)
 from streams.spark.reconciliation.derivation.ledger_order import (
     LedgerOrder,
     collect_ledger_orders,
 )
 from streams.spark.reconciliation.derivation.ledger_replay import replay_in_ledger_order
 from streams.spark.reconciliation.derivation.replay import STORE_PREFIX, ReplayWork, dry_run
+from streams.spark.reconciliation.derivation.replayed_lookups import GlobalTableSource
 from streams.spark.reconciliation.derivation.subgraphs import extract_steps
 from streams.spark.session import to_user_error
 from streams.topology.build import Subtopology, Topology
 from streams.topology.rules import StreamJoinRule
 
 KeepFrame = Callable[[DataFrame], DataFrame]
+PlanTopicRead = Callable[[str, Mapping[int, int], Collection[int]], GlobalTopicRead]
+"""Plans the read of a global table's topic, up to offsets by partition (`plan_topic_read`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,28 +54,35 @@ class LedgerTasks:
     """Tells what the ledger says of the tasks of a sub-topology.
 
     `order`: None if they can't be repeated, for the reason `why`. `keep_frame` makes Spark keep a
-    DataFrame until the report is released.
+    DataFrame until the report is released. `global_tables`: those of the application, by store.
     """
 
     order: LedgerOrder | None
     why: str
     keep_frame: KeepFrame
+    plan_topic_read: PlanTopicRead
+    global_tables: Mapping[str, GlobalTableSpec]
 
 
 def find_ledger_tasks(
-    entries: Iterable[LedgerTransaction] | None, topology: Topology, keep_frame: KeepFrame
+    entries: Iterable[LedgerTransaction] | None,
+    topology: Topology,
+    keep_frame: KeepFrame,
+    plan_topic_read: PlanTopicRead,
 ) -> dict[int, LedgerTasks]:
     """Find what the ledger says of the tasks of each sub-topology.
 
     `entries`: None if there is no ledger.
     """
     if entries is None:
+        orders: Mapping[int, LedgerOrder] = {}
         why = "with ledger=True the order of the records and the commits are known"
-        return {sub.number: LedgerTasks(None, why, keep_frame) for sub in topology.subtopologies}
-    orders = collect_ledger_orders(entries, topology)
-    why = "an earlier version of the application, with other sub-topologies, wrote the ledger"
+    else:
+        orders = collect_ledger_orders(entries, topology)
+        why = "an earlier version of the application, with other sub-topologies, wrote the ledger"
+    tables = {table.store.name: table for table in topology.global_tables}
     return {
-        sub.number: LedgerTasks(orders.get(sub.number), why, keep_frame)
+        sub.number: LedgerTasks(orders.get(sub.number), why, keep_frame, plan_topic_read, tables)
         for sub in topology.subtopologies
     }
 
@@ -110,6 +124,7 @@ class LedgerReplay:
         self._handlers = handlers
         self._partition_counts = partition_counts
         self._tasks = tasks
+        self._global_tables: dict[str, GlobalTableSource] = {}
         self._analysis = DeterminismAnalysis(subtopology)
         self._flows_by_name = {
             node.name: self._analysis.determinism_of_step(node) for node in subtopology.nodes
@@ -186,7 +201,24 @@ class LedgerReplay:
             self._handlers,
             tuple(each.store.name for each in candidates if each.store is not None),
             self._partition_counts,
+            self._plan_global_tables(steps),
         )
+
+    def _plan_global_tables(self, steps: Subtopology) -> dict[str, GlobalTableSource]:
+        """Plan the reads of the global tables that steps join with. Raises ConfigError."""
+        assert self._tasks is not None
+        assert self._tasks.order is not None
+        steps_by_store: dict[str, list[str]] = {}
+        for node in self._subtopology.nodes:  # all of them, so that each topic is read once
+            if (store := _global_store_of(node)) is not None:
+                steps_by_store.setdefault(store, []).append(node.name)
+        wanted = {store for node in steps.nodes if (store := _global_store_of(node)) is not None}
+        for store in wanted - self._global_tables.keys():
+            table = self._tasks.global_tables[store]
+            ends, hashes = find_copied_ends(self._tasks.order, steps_by_store[store])
+            read = self._tasks.plan_topic_read(table.topic, ends, hashes)
+            self._global_tables[store] = GlobalTableSource(table, read)
+        return {store: self._global_tables[store] for store in wanted}
 
     def _extract(self, candidates: Iterable[LedgerCandidate]) -> Subtopology:
         """Extract the steps that candidates come of, those that write the stores they read too."""
@@ -218,11 +250,14 @@ class LedgerReplay:
         return reduce(DataFrame.unionByName, (self._records[topic] for topic in topics))
 
 
+def _global_store_of(node: Node) -> str | None:
+    """Return the store of the global table in which a step looks rows up, or None if none."""
+    return node.traits.looks_up_global_store if isinstance(node, ProcessorNode) else None
+
+
 def _is_beyond_ledger(node: ProcessorNode) -> bool:
-    """Return whether a step depends on what no transaction has: a global table, the wall clock."""
-    rule = node.rule
-    waits = isinstance(rule, StreamJoinRule) and rule.emit_interval_ms is not None
-    return waits or node.traits.looks_into_global_table
+    """Return whether a step depends on what the ledger does not tell: the wall clock."""
+    return isinstance(node.rule, StreamJoinRule) and node.rule.emit_interval_ms is not None
 
 
 def _add_reason(flow: StepDeterminism, reason: str) -> StepDeterminism:

@@ -8,7 +8,7 @@ fewer than the ledger says, nothing follows from them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction, decode_order
@@ -23,11 +23,13 @@ class TaskCommit:
     """Represents one commit of a task: the next offset of each topic, and the order of records.
 
     `order` is encoded (`streams.ledger.encode_order`), None where the ledger has none. Its runs
-    name topics by their places in `topics`.
+    name topics by their places in `topics`. `lookups`: the states in which each step found a global
+    table, by step (`streams.ledger.encode_lookups`).
     """
 
     ends: Mapping[str, int]
     order: str | None
+    lookups: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def topics(self) -> list[str]:
@@ -58,7 +60,7 @@ def collect_ledger_orders(
             if not ends.keys() <= topics[number]:
                 del orders[number]
                 continue
-            commit = TaskCommit(ends, entry.order.get(task))
+            commit = TaskCommit(ends, entry.order.get(task), entry.lookups.get(task, {}))
             orders[number].setdefault(partition, []).append(commit)
     return orders
 
@@ -107,6 +109,10 @@ class PartitionOrder:
                     f"of {said} records that the ledger says were read at a time from partition "
                     f"{self._partition}, {found} are there"
                 )
+
+    def find_lookups(self, commit_number: int) -> Mapping[str, str]:
+        """Return the states in which each step found a global table in a commit, encoded."""
+        return self._commits[commit_number].lookups
 
     def check_rest(self, from_commit: int) -> None:
         """Check that no commit from this one on has read a record. Raises ConfigError."""

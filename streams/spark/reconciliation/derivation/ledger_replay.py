@@ -18,6 +18,10 @@ from pyspark.sql import DataFrame
 from streams.spark.reconciliation.derivation.executors import map_on_executors
 from streams.spark.reconciliation.derivation.ledger_order import LedgerOrder, PartitionOrder
 from streams.spark.reconciliation.derivation.replay import ReplayedTask, ReplayWork
+from streams.spark.reconciliation.derivation.replayed_lookups import (
+    GlobalTableHistories,
+    ReplayedLookups,
+)
 from streams.spark.reconciliation.derivation.row_schemas import (
     BATCH_ROWS_MAX,
     MADE,
@@ -75,16 +79,20 @@ def replay_numbered_records(
     ConfigError where they are not all that the ledger names.
     """
     replay_work, order = work
+    histories = GlobalTableHistories(replay_work.global_tables)
     for partition, of_partition in groupby(_iterate_rows(batches), _PARTITION):
-        task = ReplayedTask(replay_work, partition)
+        lookups = ReplayedLookups(histories)
+        task = ReplayedTask(replay_work, partition, lookups)
         partition_order = PartitionOrder(order.get(partition, ()), partition)
         next_commit = 0
         for commit, of_commit in groupby(of_partition, _COMMIT):
             count = 0
-            for count, row in enumerate(of_commit, start=1):  # noqa: B007  counted to the end
-                task.process_message(ReplayedMessage(*row[: len(READ)]))
-            partition_order.check_counts({commit: count}, next_commit, commit + 1)
-            task.commit_stores()
+            lookups.begin_commit(partition_order.find_lookups(commit))
+            with lookups.explain_failures():
+                for count, row in enumerate(of_commit, start=1):  # noqa: B007  counted to the end
+                    task.process_message(ReplayedMessage(*row[: len(READ)]))
+                partition_order.check_counts({commit: count}, next_commit, commit + 1)
+                task.commit_stores()
             next_commit = commit + 1
             yield from drain_into_batches(task.output_rows)
         partition_order.check_rest(next_commit)

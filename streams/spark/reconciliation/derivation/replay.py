@@ -27,7 +27,7 @@ from state.keys import (
 from state.memory import MemoryDisk
 from state.store_checkpoint import StoreCheckpoint
 from streams.common.partitioning import partition_for_key
-from streams.errors import StreamsError, UserError
+from streams.errors import ConfigError, StreamsError, UserError
 from streams.graph.nodes import Binding, ForwardRecord, Operator, StoreKind, StoreSpec
 from streams.operators.sink import Serialize
 from streams.runtime.clients import StreamsProducer
@@ -36,6 +36,11 @@ from streams.runtime.tasks.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, Tas
 from streams.runtime.tasks.failures import FailureHandler
 from streams.runtime.tasks.stores import AnyStore, open_store
 from streams.settings.exception_handlers import ExceptionHandlers
+from streams.spark.reconciliation.derivation.replayed_lookups import (
+    GlobalTableHistories,
+    GlobalTableSource,
+    ReplayedLookups,
+)
 from streams.spark.reconciliation.derivation.row_schemas import (
     OutputRow,
     ReplayedMessage,
@@ -57,13 +62,15 @@ class ReplayWork:
     """Represents what is sent to executors for a replay.
 
     `subtopology`: the steps; `reported_stores`: those whose rows are reported at the end;
-    `partition_counts`: of the topics of which it matters where records go.
+    `partition_counts`: of the topics of which it matters where records go; `global_tables`: those
+    that steps join with, by store.
     """
 
     subtopology: Subtopology
     handlers: ExceptionHandlers
     reported_stores: tuple[str, ...] = ()
     partition_counts: Mapping[str, int] = field(default_factory=dict)
+    global_tables: Mapping[str, GlobalTableSource] = field(default_factory=dict)
 
 
 def create_tap(step: str, serialize_key: Serialize, serialize_value: Serialize) -> Operator:
@@ -149,9 +156,14 @@ def dry_run(replay_work: ReplayWork) -> None:
 
 
 class ReplayedTask:
-    """Runs one task without a broker and collects its results in `output_rows`."""
+    """Runs one task without a broker and collects its results in `output_rows`.
 
-    def __init__(self, work: ReplayWork, partition: int) -> None:
+    `lookups` answers what its steps ask global tables.
+    """
+
+    def __init__(
+        self, work: ReplayWork, partition: int, lookups: ReplayedLookups | None = None
+    ) -> None:
         self.partition = partition
         self.output_rows: list[OutputRow] = []
         self._numbers = count()
@@ -176,6 +188,7 @@ class ReplayedTask:
             stream_time_ms=-1,
             clocks=_NoClocks(),
         )
+        self._context.lookups = lookups or ReplayedLookups(GlobalTableHistories(work.global_tables))
         self._receive = compile_subtopology(work.subtopology, self._context)
 
     def process_message(self, message: Any) -> None:
@@ -196,6 +209,7 @@ class ReplayedTask:
         context.origin_without_record = COMMIT_ORIGIN
         for flush in reversed(context.commit_callbacks):
             flush()
+        context.lookups.raise_if_unknown()
         for name, store in self._stores.items():
             self._update_changelog(name, store)
 
@@ -267,9 +281,26 @@ class _NoClocks:
 
 
 class _ReplayContext(TaskContext):
-    """Provides a task's context in which nothing depends on a clock."""
+    """Provides a task's context in which nothing depends on a clock, or on another thread."""
 
-    __slots__ = ()
+    __slots__ = ("lookups",)
+
+    lookups: ReplayedLookups
+
+    def find_global_store(self, name: str, step: str | None = None) -> Any | None:
+        """Return what a step looks rows up in; None for a store of the task.
+
+        Raises ConfigError where a processor reads a global table by itself.
+        """
+        if step is not None:
+            return self.lookups.open_store(name, step)
+        if name in self._stores:
+            return None
+        error = ConfigError(
+            f"a processor reads the global table {name!r} by itself: what it found is not known"
+        )
+        self.lookups.note_unknown_row(error)
+        raise error
 
     def schedule_punctuation(
         self, interval_ms: int, callback: Callable[[int], None], clock: str

@@ -64,7 +64,7 @@ STEPS_BY_TRAIT: dict[str, set[str]] = {
     "names_children": {"split", "foreign-subscription-response-resolver"},
     "runs_processor": {"process"},
     "joins_without_key": {"left_join"},
-    "looks_into_global_table": {"global"},
+    "looks_up_global_store": {"global"},
     "only_forwards": {"to_stream"},
     "reads_table_topic": {"table"},
     "takes_latest": {"table", "to_table"},
@@ -76,8 +76,8 @@ DROPS_NOTHING = {"map", "map_values", "select_key", "peek", "for_each", "print",
 
 
 def select_named(steps: dict[str, ProcessorNode], trait: str, value: bool) -> set[str]:
-    """Return the steps with that value of a trait, without those that have made-up names."""
-    found = {name for name, node in steps.items() if getattr(node.traits, trait) is value}
+    """Return the steps that have a trait, or have it not, without those that have made-up names."""
+    found = {name for name, node in steps.items() if bool(getattr(node.traits, trait)) is value}
     return {name for name in found if not re.match(r"K|.*-repartition", name)}
 
 

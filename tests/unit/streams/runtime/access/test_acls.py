@@ -237,6 +237,7 @@ def test_the_prefix_of_cut_groups_covers_each_group_that_the_purge_spares() -> N
 
 def test_spark_reads_all_topics_of_an_application_and_writes_none() -> None:
     app = count_of_other_key(ledger=True, processing_handler="dead_letter:dead")
+    app.global_table("rates", store="rates", key=serdes.string, value=serdes.string)
     rights = by_resource(derive_reader_acls(app.topology(), app.config))
     read = "Read DescribeConfigs"
     assert rights == {
@@ -246,10 +247,14 @@ def test_spark_reads_all_topics_of_an_application_and_writes_none() -> None:
         "topic dead": read,
         "topic in": read,
         "topic out": read,
+        "topic rates": read,
         "group a": "Describe",
         "group millrace-spark": "Describe",
     }
     listed = list_app_topics(app)
-    topics = {r.removeprefix("topic ") for r in rights if r.startswith("topic ")} - {"a-ledger"}
+    topics = {r.removeprefix("topic ") for r in rights if r.startswith("topic ")} - {
+        "a-ledger",
+        "rates",
+    }
     changelogs = {each.changelog for each in listed.store_changelogs.values()}
     assert topics == listed.sources | (listed.outputs or set()) | changelogs
