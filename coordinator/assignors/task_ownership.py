@@ -17,11 +17,11 @@ from typing import NamedTuple
 class TaskClaim(NamedTuple):
     """Holds the tasks that a member says it owns, and the generation in which it was given them.
 
-    `generation` None: the member has stopped all of its tasks before it joined, and owns none.
+    `generation` -1: it has no assignment, and owns none.
     """
 
     tasks: Collection[str]
-    generation: int | None
+    generation: int
 
 
 class WithheldAssignment(NamedTuple):
@@ -39,8 +39,6 @@ def find_task_owners(claims: Mapping[str, TaskClaim]) -> dict[str, str]:
     highest: dict[str, int] = {}
     owners: dict[str, str] = {}
     for member, (tasks, generation) in claims.items():
-        if generation is None:
-            continue
         for task in tasks:
             if generation > highest.get(task, -1):
                 highest[task] = generation

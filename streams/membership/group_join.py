@@ -120,7 +120,7 @@ class GroupJoin:
         *,
         topics: tuple[str, ...],
         subscription: SubscriptionInfo,
-        topology: DeclaredTopology | None,
+        topology: DeclaredTopology,
         coordinator: CoordinatorConnection,
         assign: AssignGroup,
         abort_departed: AbortDeparted,

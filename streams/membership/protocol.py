@@ -26,12 +26,10 @@
     following                                        the partitions that standby and warm-up tasks
                                                      would read
     rejoin_ms                                        when it is to join again (KIP-441)
-    cooperative                                      whether owners keep what isn't `revoked`
 
-Readers skip fields that they don't know, and all but `format` and `tasks` may be missing: so what a
-later release adds, an earlier one can read. The release before topologies were declared says and
-knows `tasks` and `shutdown` alone. `generation` is missing from a release that gives up all of its
-tasks before it joins, and `revoked` to one. `format` changes only where that can't be kept.
+Readers skip fields that they don't know, and empty ones are left out: so what a later release adds,
+an earlier one can read. `format` and `tasks` are always there, as are the `topology` and the
+`generation` of a subscription. `format` changes only where that can't be kept.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ T = TypeVar("T")
 
 _FORMAT = 1
 _PLAIN_OFFSETS_BYTES_MAX = 2_000
-"""The bytes of offsets in JSON up to which they are sent as earlier releases read them."""
+"""The bytes of offsets in JSON up to which they are sent as they are."""
 
 RUNNING_OFFSET = -2
 """Stands for the offset of an active task that runs, whose lag is nothing (SubscriptionInfo's
@@ -63,16 +61,14 @@ class SubscriptionInfo(NamedTuple):
     """Represents what a member tells the leader: the tasks that it runs, and its topology.
 
     With `shutdown` it asks all members to end. Beside it the leader learns the topics that the
-    member reads. `topology` is None from a release that does not declare one. `former` are the
+    member reads, and its `topology`, which is None only until it is encoded. `former` are the
     tasks that a member ran before it lost its membership: they tell which version of the topology
     ran, and are nobody's now. Kafka Streams' counterpart is SubscriptionInfo.
 
     `generation` is the one in which the member was given its tasks, if only to have none; -1 if it
-    has no assignment. It keeps
-    processing them while it joins, so that a leader gives none of them to another member before it
-    has been revoked (KIP-429). None means a release that stops all of its tasks before it joins.
-    Members with the same `directory` share a state directory, and so the state of tasks; those with
-    the same `process` share a process.
+    has no assignment. It keeps processing them while it joins, so that a leader gives none of them
+    to another member before it has been revoked (KIP-429). Members with the same `directory` share
+    a state directory, and so the state of tasks; those with the same `process` share a process.
     """
 
     tasks: tuple[str, ...]
@@ -80,7 +76,7 @@ class SubscriptionInfo(NamedTuple):
     topics: tuple[str, ...] = ()
     topology: DeclaredTopology | None = None
     former: tuple[str, ...] = ()
-    generation: int | None = None
+    generation: int = -1
     process: str = ""
     directory: str = ""
     offsets: Mapping[str, int] = MappingProxyType({})
@@ -96,8 +92,8 @@ class AssignmentInfo(NamedTuple):
 
     Or it passes on why all are to end, or says why this one is refused: then there are none.
     `fingerprint` is of the topology that the member had declared, `leader` of the leader's own;
-    both are empty where the leader is of a release that does not compare topologies. `notice` is
-    what the member is to log. Kafka Streams' counterpart is AssignmentInfo.
+    both are empty in an assignment without tasks by which all are to end. `notice` is what the
+    member is to log. Kafka Streams' counterpart is AssignmentInfo.
 
     `revoked` are tasks that the member owns, which no other has been given: it is to commit and
     close them, and to join again, at once if it runs none of them (KIP-429). `following` are the
@@ -118,33 +114,28 @@ class AssignmentInfo(NamedTuple):
     rejoin_ms: int = 0
     """In how many ms the member is to join again, to let tasks move to members that have caught up
     meanwhile; 0: not (KIP-441's probing rebalance)."""
-    is_cooperative: bool = False
-    """True if the leader leaves each task with its owner until the owner has given it up.
-
-    A leader of an earlier release does not.
-    """
     inputs_hash: int = 0
     """A hash of the numbers of partitions of the inputs that were assigned; 0: not told.
 
     A leader that comes back as a static member, which assigns nothing, compares it."""
 
-    def is_for_other_topology(self, topology: DeclaredTopology | None) -> bool:
+    def is_for_other_topology(self, topology: DeclaredTopology) -> bool:
         """Return whether the leader made this assignment for another topology than `topology`.
 
         A static member that comes back gets what was assigned before, in the task numbers of that
         time.
         """
-        return topology is not None and self.fingerprint not in ("", topology.fingerprint)
+        return self.fingerprint not in ("", topology.fingerprint)
 
 
 def encode_subscription(
-    topics: Iterable[str], subscription: SubscriptionInfo, declared: DeclaredTopology | None = None
+    topics: Iterable[str], subscription: SubscriptionInfo, declared: DeclaredTopology
 ) -> bytes:
     """Encode the subscription of a member that reads `topics` and declares its topology."""
     user_data = _encode_fields(
         tasks=subscription.tasks,
         shutdown=subscription.shutdown,
-        topology=None if declared is None else encode_topology(declared),
+        topology=encode_topology(declared),
         former=subscription.former,
         generation=subscription.generation,
         process=subscription.process,
@@ -160,14 +151,13 @@ def decode_subscription(data: bytes) -> SubscriptionInfo:
     """Decode a subscription; raise ValueError for bytes that no Millrace member has sent."""
     subscription = consumer_protocol.decode_subscription(data)
     user_data = _UserData(subscription.user_data)
-    declared = user_data.read("topology", str)
     return SubscriptionInfo(
         user_data.read_strings("tasks"),
         user_data.read("shutdown", str) or "",
         tuple(subscription.topics),
-        None if declared is None else decode_topology(declared),
+        decode_topology(user_data.require("topology", str)),
         user_data.read_strings("former"),
-        user_data.read("generation", int),
+        user_data.require("generation", int),
         user_data.read("process", str) or "",
         user_data.read("directory", str) or "",
         _decode_offsets(user_data),
@@ -179,8 +169,7 @@ def decode_subscription(data: bytes) -> SubscriptionInfo:
 def _encode_offsets(offsets: Mapping[str, int]) -> dict[str, Any]:
     """Return the field of the offsets, deflated if they are many.
 
-    Every member's is kept in one record of the group (KAFKA-7149). A leader of an earlier release
-    skips deflated ones: it does not know where the state of tasks is that nobody runs.
+    Every member's is kept in one record of the group (KAFKA-7149).
     """
     encoded = orjson.dumps(dict(sorted(offsets.items())))
     if len(encoded) <= _PLAIN_OFFSETS_BYTES_MAX:
@@ -214,7 +203,6 @@ def encode_assignment(assignment: AssignmentInfo) -> bytes:
         warmup=assignment.warmup,
         following=[tuple(each) for each in assignment.following],
         rejoin_ms=assignment.rejoin_ms,
-        cooperative=assignment.is_cooperative,
         inputs=assignment.inputs_hash,
     )
     return consumer_protocol.encode_assignment(assignment.partitions, user_data)
@@ -243,17 +231,14 @@ def decode_assignment(data: bytes) -> AssignmentInfo:
         user_data.read_strings("warmup"),
         user_data.read_partitions("following"),
         user_data.read("rejoin_ms", int) or 0,
-        user_data.read("cooperative", bool) or False,
         user_data.read("inputs", int) or 0,
     )
 
 
 def _encode_fields(**fields: Any) -> bytes:
-    """Encode user data as JSON, without empty fields, which earlier releases don't know."""
+    """Encode user data as JSON, without those empty fields that a reader may miss."""
     given_fields = {
-        name: value
-        for name, value in fields.items()
-        if value or name == "tasks" or (name == "generation" and value is not None)
+        name: value for name, value in fields.items() if value or name in ("tasks", "generation")
     }
     return orjson.dumps({"format": _FORMAT, **given_fields})
 
@@ -273,6 +258,13 @@ class _UserData:
         value = self._fields.get(name)
         if value is not None and not isinstance(value, kind):
             raise _to_type_error(name, value)
+        return value
+
+    def require(self, name: str, kind: type[T]) -> T:
+        """Return a field of this type. Raises ValueError where it is missing."""
+        value = self.read(name, kind)
+        if value is None:
+            raise ValueError(f"user data of an unknown format: {name} is missing")
         return value
 
     def read_strings(self, name: str) -> tuple[str, ...]:

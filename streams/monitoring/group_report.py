@@ -165,9 +165,7 @@ def build_report(
         _report_member(group_id, each, members, offsets)
         for each in sorted(members.described, key=lambda m: m.instance_id or m.member_id)
     ]
-    generations = [
-        each.generation for each in members.subscriptions.values() if each.generation is not None
-    ]
+    generations = [each.generation for each in members.subscriptions.values()]
     held = {
         partition
         for member, assigned in members.assignments.items()

@@ -8,6 +8,7 @@ from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata,
 from streams.membership.group_member import AssignGroup, GroupMember, Membership, MembershipSignal
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.testing.cluster import InMemoryCluster
+from streams.topology.declared import DeclaredTopology
 
 _MEMBER = "driver"
 
@@ -15,11 +16,18 @@ _MEMBER = "driver"
 class OnlyMember(GroupMember):
     """Joins a group as its only member, and gets all tasks from the product's assignor."""
 
-    def __init__(self, cluster: InMemoryCluster, instance_id: str, plan: AssignGroup) -> None:
+    def __init__(
+        self,
+        cluster: InMemoryCluster,
+        instance_id: str,
+        plan: AssignGroup,
+        topology: DeclaredTopology,
+    ) -> None:
         self.instance_id = instance_id
         self.is_leader = False  # the leader would look for new partitions of the inputs: none come
         self._cluster = cluster
         self._plan_tasks = plan
+        self._topology = topology
         self._membership = Membership(-1, "")
         self._subscription: SubscriptionInfo | None = None
 
@@ -64,7 +72,8 @@ class OnlyMember(GroupMember):
         assert self._subscription is not None, "no join was started"
         subscription, self._subscription = self._subscription, None
         self._membership = Membership(self._membership.generation + 1, _MEMBER)
-        return self._plan_tasks({_MEMBER: subscription})[_MEMBER]
+        declaring = subscription._replace(topology=self._topology)
+        return self._plan_tasks({_MEMBER: declaring})[_MEMBER]
 
     def confirm_membership(self) -> bool:
         """Return True: no other member can take the tasks."""

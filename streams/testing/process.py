@@ -111,10 +111,12 @@ class SimulatedProcess:
             offset_out_of_range=environment.config.offset_out_of_range,
             internal_topics=environment.topology.repartition_topics,
         )
+        assignor = StreamsPartitionAssignor(environment.topology, environment.config, admin)
         self._member = OnlyMember(
             environment.cluster,
             f"{environment.topology.application_id}-driver",
-            StreamsPartitionAssignor(environment.topology, environment.config, admin).assign_group,
+            assignor.assign_group,
+            assignor.declared,
         )
         self._replicas, self._globals = self._open_global_tables(admin)
         self._task_creator = self._create_task_creator(admin, resetting, on_step)

@@ -77,15 +77,6 @@ def find_conflicts(
                 f"from {list_names(fed[1])} in {version_names[1]}: name the step that makes it"
             )
     conflicts += _find_type_conflicts(one, other, version_names)
-    for (mine, theirs), name in (
-        ((one, other), version_names[1]),
-        ((other, one), version_names[0]),
-    ):
-        if hidden := mine.sources & theirs.unknown_sources:
-            conflicts.append(
-                f"{name} reads {list_names(hidden)} in a way that it does not declare: it is of an "
-                "earlier release of Millrace"
-            )
     return conflicts
 
 

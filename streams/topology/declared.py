@@ -85,15 +85,13 @@ class DeclaredTopology:
     `fingerprint` is equal for equal topologies: steps, stores, their names and their order, and how
     the bytes of stores and repartition topics are written; functions are not in it.
     `repartition_topics` has their partitions as they were declared, None where they follow from
-    what is upstream. `unknown_sources` are topics that are read in a way that was not declared: by
-    a member of a release that declares nothing.
+    what is upstream.
     """
 
     fingerprint: str
     subtopologies: Mapping[int, DeclaredSubtopology]
     repartition_topics: Mapping[str, int | None]
     copartitioned: tuple[frozenset[str], ...] = ()
-    unknown_sources: frozenset[str] = frozenset()
 
     @property
     def sources(self) -> frozenset[str]:

@@ -1,9 +1,4 @@
-"""Test groups of so many members and tasks that their record is near the brokers' limit.
-
-Each thread declares its topology. One thread of a process could do it for the others, but a leader
-of the previous release would take them for members of a release that declares none, and give them
-the tasks of its own version.
-"""
+"""Test groups of so many members and tasks that their record is near the brokers' limit."""
 
 from __future__ import annotations
 
@@ -37,6 +32,7 @@ TOPICS = [f"application-topic-{number}" for number in range(10)]
 WAIT_S = 10.0
 STEPS = 500
 REQUEST_BYTES_MAX = 70_000
+NO_STEPS = DeclaredTopology("no steps", {}, {})
 
 
 def declare_many_steps() -> DeclaredTopology:
@@ -89,18 +85,18 @@ def create_member(
     group: str,
     number: int,
     assign: AssignGroup,
-    topology: DeclaredTopology | None = None,
+    topology: DeclaredTopology = NO_STEPS,
 ) -> ClassicProtocolMember:
     return ClassicProtocolMember(
         group,
         f"{group}-{number}",
         TOPICS,
+        topology,
         open_connection=partial(open_connection, broker.bootstrap_servers),
         assign=assign,
         timeouts=MemberTimeouts(30_000, 500, 60_000, UNREACHED_MS),
         is_stopping=lambda: False,
         host=SystemHost(),
-        topology=topology,
         fetch_size_limits=lambda: fetch_group_size_limits(create_admin(broker.bootstrap_servers)),
     )
 

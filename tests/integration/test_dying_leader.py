@@ -14,17 +14,15 @@ import pytest
 from coordinator.errors import Code
 from streams.membership.protocol import (
     AssignmentInfo,
-    SubscriptionInfo,
     decode_subscription,
     encode_assignment,
-    encode_subscription,
 )
 from tests.brokers import IN_CI
 from tests.conformance.members import Member
 from tests.conformance.wire import Api, Client
 from tests.integration.cluster import PARTITIONS, Topics
 from tests.integration.flow import ENOUGH, Flow
-from tests.integration.test_rebalances import partitions_of, start_copy
+from tests.integration.test_rebalances import partitions_of, start_copy, subscribe
 from tests.processes import HANG_LIMIT_S, wait_until
 
 pytestmark = IN_CI
@@ -101,9 +99,7 @@ class Leader:
         )
 
     def _subscribe(self, generation: int) -> bytes:
-        return encode_subscription(
-            [self._topics.source], SubscriptionInfo((), generation=generation)
-        )
+        return subscribe(self._topics, generation)
 
     def _encode(self, member: str, tasks: list[str], revoked: list[str]) -> bytes:
         partitions = tuple((self._topics.source, int(task.partition("_")[2])) for task in tasks)
@@ -116,7 +112,6 @@ class Leader:
                 fingerprint=fingerprint,
                 leader=fingerprint,
                 revoked=tuple(revoked),
-                is_cooperative=True,
             )
         )
 

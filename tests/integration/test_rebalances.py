@@ -10,6 +10,8 @@ from pathlib import Path
 from coordinator.errors import Code
 from streams.membership.protocol import SubscriptionInfo, decode_assignment, encode_subscription
 from streams.processes.running import RunningApp
+from streams.topology.declared import declare_topology
+from streams.topology.description import describe_topology
 from tests.conformance.members import Member
 from tests.conformance.wire import Client
 from tests.integration.cluster import PARTITIONS, Topics, Worker
@@ -40,6 +42,15 @@ def running_copy(topics: Topics, state: Path) -> Iterator[RunningApp]:
         yield running
 
 
+def subscribe(topics: Topics, generation: int) -> bytes:
+    """Return what a member says that runs the same copy and owns no tasks."""
+    app = build(topics.application, topics.source, topics.target, kind="copy")
+    declared = declare_topology(describe_topology(app.topology()))
+    return encode_subscription(
+        [topics.source], SubscriptionInfo((), generation=generation), declared
+    )
+
+
 def partitions_of(running: RunningApp) -> set[int]:
     return {int(task.name.partition("_")[2]) for task in running._list_tasks()}
 
@@ -55,7 +66,7 @@ def test_a_member_that_does_not_join_again_holds_up_nobody(topics: Topics, tmp_p
     with running_copy(topics, tmp_path) as running, Flow(topics) as flow:
         flow.wait_for_more(set(range(PARTITIONS)))
         with Client(topics.servers) as client:
-            sent = encode_subscription([topics.source], SubscriptionInfo((), generation=-1))
+            sent = subscribe(topics, generation=-1)
             slow = Member(client, topics.application, "slow", protocols=("stream",), metadata=sent)
             assert slow.join().error_code == Code.NONE
             answer = slow.sync()
@@ -65,9 +76,7 @@ def test_a_member_that_does_not_join_again_holds_up_nobody(topics: Topics, tmp_p
             wait_for_tasks(running, PARTITIONS - 1)
             flow.wait_for_more(partitions_of(running))
             assert slow.heartbeat() is Code.REBALANCE_IN_PROGRESS
-            slow.metadata = encode_subscription(
-                [topics.source], SubscriptionInfo((), generation=slow.generation)
-            )
+            slow.metadata = subscribe(topics, generation=slow.generation)
             assert slow.join().error_code == Code.NONE
             (task,) = decode_assignment(slow.sync().assignment).tasks
             assert int(task.partition("_")[2]) not in partitions_of(running)

@@ -11,10 +11,6 @@ import pytest
 from tests.simulation.history import find_failure
 from tests.simulation.runtime.application_bugs import STOPPED
 from tests.simulation.runtime.applications import APPLICATIONS
-from tests.simulation.runtime.bugs import (
-    members_of_the_release_before,
-    members_that_declare_no_topology,
-)
 from tests.simulation.runtime.history import RuntimeHistory
 from tests.simulation.runtime.refusal_bugs import REFUSED
 from tests.simulation.runtime.scenario import scenario
@@ -105,28 +101,6 @@ def test_every_law_holds_while_versions_that_number_their_lines_otherwise_run_si
 ) -> None:
     """Check workers that swap two lines of the topology in every second life."""
     found = find_failure(RuntimeHistory, scenario(seed, kind="lines", together=together))
-    assert not found, found
-
-
-@pytest.mark.sampled(2, by="seed")
-@pytest.mark.parametrize("kind", ["collect", "regroup"])
-@pytest.mark.parametrize("seed", range(LINES_SEEDS))
-def test_every_law_holds_beside_members_of_the_release_that_declares_no_topology(
-    seed: int, kind: str
-) -> None:
-    chosen = scenario(seed, focus="rebalances", kind=kind)
-    found = find_failure(RuntimeHistory, chosen, members_that_declare_no_topology)
-    assert not found, found
-
-
-@pytest.mark.sampled(2, by="seed")
-@pytest.mark.parametrize("kind", ["collect", "lines"])
-@pytest.mark.parametrize("seed", range(LINES_SEEDS))
-def test_every_law_holds_beside_members_that_stop_their_tasks_before_they_join(
-    seed: int, kind: str
-) -> None:
-    chosen = scenario(seed, focus="rebalances", kind=kind)
-    found = find_failure(RuntimeHistory, chosen, members_of_the_release_before)
     assert not found, found
 
 

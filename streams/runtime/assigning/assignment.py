@@ -49,16 +49,10 @@ from streams.runtime.assigning.topology_versions import (
 from streams.runtime.clients.interfaces import AdminClient
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
-from streams.topology.compatibility import list_names
 from streams.topology.declared import declare_topology
 from streams.topology.description import describe_topology
 
 log = logging.getLogger(__name__)
-
-_SILENT_LEADER = (
-    "the group's leader is of a release that compares no topologies: what only this version reads "
-    "has no owner as long as it leads; change the topology when all workers are of this release"
-)
 
 
 def name_task_by_topic(topology: Topology, task_id: str) -> str:
@@ -157,9 +151,7 @@ class StreamsPartitionAssignor:
             return dict.fromkeys(members, AssignmentInfo((), (), reasons[0]))
         existing = self._admin.fetch_partition_counts()
         counts = self._source_partition_counts(existing)
-        admission = admit_versions(
-            find_versions(members, self.declared), existing, self._topology.application_id
-        )
+        admission = admit_versions(find_versions(members), existing, self._topology.application_id)
         admitted = [version.topology for version in admission.versions]
         if any(each.fingerprint == self.declared.fingerprint for each in admitted):
             self._create_internal_topics(existing, counts, is_only_version=len(admitted) == 1)
@@ -179,8 +171,7 @@ class StreamsPartitionAssignor:
         """
         running = {member: each.tasks for member, each in members.items()}
         numbers = TaskNumbers(admission, self.declared, running)
-        undeclared = sorted(m for m, each in members.items() if each.topology is None)
-        notice = describe_versions(admission, undeclared)
+        notice = describe_versions(admission)
         admitted = [member for version in admission.versions for member in version.members]
         group = describe_group(members, admitted, numbers)
         changelogs = list_task_changelogs(
@@ -199,12 +190,7 @@ class StreamsPartitionAssignor:
             ).items()
         }
         for member, why in admission.refusal_reasons.items():
-            declares = members[member].topology is not None
-            # A member of the release before this one knows no refusal; it ends on a shutdown.
-            refused = AssignmentInfo((), ())
-            assigned[member] = (
-                refused._replace(refused=why) if declares else refused._replace(shutdown=why)
-            )
+            assigned[member] = AssignmentInfo((), (), refused=why)
         return {
             member: self._add_fingerprints(assigned[member], members[member]) for member in members
         }
@@ -220,9 +206,8 @@ class StreamsPartitionAssignor:
     def _add_fingerprints(
         self, assigned: AssignmentInfo, subscribed: SubscriptionInfo
     ) -> AssignmentInfo:
-        """Add the fingerprints of topologies and inputs for a member that declares a topology."""
-        if subscribed.topology is None:
-            return assigned._replace(notice="")
+        """Add the fingerprints of the member's topology, of this leader's and of the inputs."""
+        assert subscribed.topology is not None, "a member that has joined declares its topology"
         return assigned._replace(
             fingerprint=subscribed.topology.fingerprint,
             leader=self.declared.fingerprint,
@@ -233,46 +218,22 @@ class StreamsPartitionAssignor:
         """Check the leader's assignment, as a member, and return it in this member's task numbers.
 
         Where the leader has another topology, the internal topics of this one are created here,
-        also for tasks that are only followed: without changelogs they would never catch up. A
-        leader of a release that compares no topologies may number tasks otherwise: what it has
-        assigned is known by its partitions.
+        also for tasks that are only followed: without changelogs they would never catch up.
 
-        Raises: TopologyRefused if the leader says so, or for partitions that are no whole tasks
-        here; StreamsError where a topic has the wrong ones; OutcomeUnknown for partitions that
-        brokers do not list here yet: join again.
+        Raises: TopologyRefused if the leader says so; StreamsError where a topic has the wrong
+        partitions.
         """
         if assigned.refused:
             raise TopologyRefused(assigned.refused)
         self._adopted_inputs_hash = assigned.inputs_hash
-        self._log_notice(
-            assigned.notice if assigned.leader or not assigned.tasks else _SILENT_LEADER
-        )
+        self._log_notice(assigned.notice)
         is_idle = not (assigned.tasks or assigned.following)
         if assigned.leader == self.declared.fingerprint or is_idle:
             return assigned
         existing = self._admin.fetch_partition_counts()
         counts = self._source_partition_counts(existing)
-        self._create_internal_topics(existing, counts, is_only_version=not assigned.leader)
-        if assigned.leader:
-            return assigned
-        assigned_partitions = {Partition(*each) for each in assigned.partitions}
-        tasks = {
-            name: partitions
-            for name, partitions in self.find_task_partitions(counts).items()
-            if assigned_partitions.issuperset(partitions)
-        }
-        unknown = assigned_partitions.difference(*tasks.values())
-        if unknown and all(p.number >= counts.get(p.topic, p.number + 1) for p in unknown):
-            names = list_names({p.topic for p in unknown})
-            raise OutcomeUnknown(f"the leader has seen more partitions of {names} than there are")
-        if unknown:
-            raise TopologyRefused(
-                f"the leader of group {self._topology.application_id!r}, of an earlier release of "
-                f"Millrace, has another topology: {list_names({p.topic for p in unknown})} is read "
-                "with other topics there, or not here. End all workers of that version before; or, "
-                "if it is another application, choose another application id"
-            )
-        return assigned._replace(tasks=tuple(tasks))
+        self._create_internal_topics(existing, counts, is_only_version=False)
+        return assigned
 
     def _log_notice(self, notice: str) -> None:
         """Log the leader's notice about the group, once while it stays the same."""
@@ -284,7 +245,7 @@ class StreamsPartitionAssignor:
         """Return whether input partitions have changed since tasks were assigned; for the leader.
 
         A leader that has not assigned, since it came back as a static member, compares what its
-        assignment says; a leader of an earlier release says nothing. The settings of internal
+        assignment says. The settings of internal
         topics are checked again.
 
         Raises: StreamsError where an input does not exist any more, or an internal topic would lose

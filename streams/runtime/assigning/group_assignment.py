@@ -32,14 +32,13 @@ from streams.settings.config import StreamsConfig
 class GroupInfo(NamedTuple):
     """Holds what the leader knows of the members that it has admitted, in its own task numbers.
 
-    `owners` own a task and process it while they join; `runners` has besides the members of an
-    earlier release, which have stopped theirs. `clients` has the members by state directory.
+    `owners` own a task and process it while they join. `clients` has the members by state
+    directory.
     """
 
     members: Mapping[str, SubscriptionInfo]
     numbers: TaskNumbers
     owners: Mapping[str, str]
-    runners: Mapping[str, str]
     clients: Mapping[str, list[str]]
 
 
@@ -48,7 +47,7 @@ def describe_group(
 ) -> GroupInfo:
     """Find out who owns each task, and which members share a state directory.
 
-    A member of an earlier release names no directory, and is taken to share none.
+    A member that names no directory is taken to share none.
     """
     known = {member: members[member] for member in sorted(admitted)}
     claims = {
@@ -56,16 +55,10 @@ def describe_group(
         for member, each in known.items()
     }
     owners = find_task_owners(claims)
-    stopped = {
-        task: member
-        for member, claim in claims.items()
-        for task in claim.tasks
-        if claim.generation is None
-    }
     clients: dict[str, list[str]] = {}
     for member, each in known.items():
         clients.setdefault(each.directory or f"member {member}", []).append(member)
-    return GroupInfo(known, numbers, owners, stopped | owners, clients)
+    return GroupInfo(known, numbers, owners, clients)
 
 
 def describe_application(
@@ -90,7 +83,7 @@ def describe_application(
             )
             for client, members in group.clients.items()
         },
-        owners=group.runners,
+        owners=group.owners,
         standby_holders=_find_standby_holders(group),
         eligible_members=None if are_all_alike else group.numbers.able_members_by_task,
         changelog_sizes=end_offset_sums or {},
@@ -103,13 +96,8 @@ def _find_client_lags(
     stateful_tasks: Collection[str],
     end_offset_sums: Mapping[str, int] | None,
 ) -> dict[str, int]:
-    """Return the lags of the tasks in one state directory, as far as they are known.
-
-    Members of an earlier release never warm up: tasks move to them at once, as they did before.
-    """
-    if any(group.members[member].generation is None for member in members):
-        return dict.fromkeys(stateful_tasks, 0)
-    running = {task for task in stateful_tasks if group.runners.get(task) in members}
+    """Return the lags of the tasks in one state directory, as far as they are known."""
+    running = {task for task in stateful_tasks if group.owners.get(task) in members}
     if end_offset_sums is None:
         return dict.fromkeys(running, 0)
     offsets = combine_offsets(
@@ -174,7 +162,9 @@ def build_assignments(
     is_settled = not any(withheld.revoked.values())
     are_lags_unknown = end_offset_sums is None
     if is_settled and (targets.is_probing_needed or are_lags_unknown):
-        _request_probing(assigned, group, config.probing_rebalance_interval_ms)
+        # One member is enough, and more would rebalance the group as often (KIP-441).
+        member, interval_ms = next(iter(assigned)), config.probing_rebalance_interval_ms
+        assigned[member] = assigned[member]._replace(rejoin_ms=interval_ms)
     return assigned
 
 
@@ -197,18 +187,4 @@ def _build_assignment(
         standby=tuple(group.numbers.number_for_member(member, tasks.standby)),
         warmup=tuple(group.numbers.number_for_member(member, tasks.warmup)),
         following=tuple(p for task in copies for p in partitions_by_task[task]),
-        is_cooperative=True,
     )
-
-
-def _request_probing(
-    assigned: dict[str, AssignmentInfo], group: GroupInfo, interval_ms: int
-) -> None:
-    """Let one member join again after the interval: the first that knows how to.
-
-    One is enough, and more would rebalance the group as often (KIP-441).
-    """
-    for member, each in group.members.items():
-        if each.generation is not None:
-            assigned[member] = assigned[member]._replace(rejoin_ms=interval_ms)
-            return

@@ -6,9 +6,6 @@ lost their membership, then the one with most members, then by their fingerprint
 if it may run beside all those that were admitted before (`topology/compatibility`): so the group
 goes on, and who comes newly to it is refused.
 
-A member of a release that declares nothing is taken to run the leader's topology, as that release
-takes it; of the leader's sub-topologies only those whose topics it reads.
-
 Each sub-topology that some version has gets one number for the leader, its own where it has one;
 tasks are assigned by these numbers, and every member is told its own.
 Kafka Streams compares nothing, and assigns by the leader's numbers (StreamsPartitionAssignor). In
@@ -18,7 +15,7 @@ one that brings a newer is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -28,10 +25,6 @@ from streams.errors import TopologyError
 from streams.membership.protocol import SubscriptionInfo
 from streams.topology.compatibility import find_conflicts, is_superseded, list_names
 from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
-
-UNDECLARED_PREFIX = "undeclared"
-"""The start of the fingerprint of a member that declares nothing and reads other topics than the
-leader."""
 
 
 class TopologyVersion(NamedTuple):
@@ -69,13 +62,14 @@ class VersionAdmission:
 
 
 def find_versions(
-    members: Mapping[str, SubscriptionInfo], leader: DeclaredTopology
+    members: Mapping[str, SubscriptionInfo],
 ) -> tuple[TopologyVersion, ...]:
     """Return the versions that the members have declared, in the order of their rank."""
     topologies: dict[str, DeclaredTopology] = {}
     of_version: dict[str, list[str]] = {}
     for member, subscribed in sorted(members.items()):
-        topology = subscribed.topology or _assume_topology(leader, subscribed.topics)
+        topology = subscribed.topology
+        assert topology is not None, f"{member} has joined without a topology"
         topologies.setdefault(topology.fingerprint, topology)
         of_version.setdefault(topology.fingerprint, []).append(member)
     versions = [
@@ -88,25 +82,6 @@ def find_versions(
         for fingerprint, named in of_version.items()
     ]
     return tuple(sorted(versions, key=lambda version: version.rank))
-
-
-def _assume_topology(leader: DeclaredTopology, topics: Iterable[str]) -> DeclaredTopology:
-    """Return the topology assumed for a member that declares none: a part of the leader's.
-
-    It has those of the leader's sub-topologies that read no other topics than `topics`.
-    """
-    read = frozenset(topics)
-    if not read or read == leader.sources:
-        return leader
-    known = {n: sub for n, sub in leader.subtopologies.items() if sub.sources <= read}
-    covered = frozenset[str]().union(*(sub.sources for sub in known.values()))
-    return DeclaredTopology(
-        fingerprint=f"{UNDECLARED_PREFIX} {','.join(sorted(read))}",
-        subtopologies=known,
-        repartition_topics=leader.repartition_topics,
-        copartitioned=leader.copartitioned,
-        unknown_sources=read - covered,
-    )
 
 
 def admit_versions(
@@ -284,18 +259,12 @@ class TaskNumbers:
         return number
 
 
-def describe_versions(admission: VersionAdmission, undeclared_members: Sequence[str]) -> str:
+def describe_versions(admission: VersionAdmission) -> str:
     """Return the notice about versions and refusals that members log; empty if there is none.
 
-    It names the versions if there are several, and the members that have declared none.
+    It names the versions if there are several.
     """
     parts = []
-    if undeclared_members:
-        parts.append(
-            f"{', '.join(undeclared_members)}: of a release that declares no topology, and taken "
-            "to run "
-            "the leader's; change the topology when all workers are of this release"
-        )
     if len(admission.versions) > 1:
         each = ", ".join(
             f"{version.topology.fingerprint} on {len(version.members)}"

@@ -368,6 +368,7 @@ def _create_member(
         topology.application_id,
         f"{topology.application_id}-{worker.process_id}-{number}",
         topology.source_topics,
+        assignor.declared,
         open_connection=worker.open_connection,
         assign=assignor.assign_group,
         timeouts=MemberTimeouts(
@@ -379,7 +380,6 @@ def _create_member(
         is_stopping=worker.stop.is_set,
         is_overdue=worker.is_overdue,
         host=worker.host,
-        topology=assignor.declared,
         fencing=worker.fencing,
         fetch_size_limits=partial(fetch_group_size_limits, admin),
         abort_departed=(

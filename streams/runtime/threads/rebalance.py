@@ -115,8 +115,8 @@ class ThreadRebalance:
 
         If the group has begun the next generation since the commit began, it is that of the next
         one: the group refuses the one before. What the member has processed is its own until it has
-        given it up, whether it is assigned again or revoked; not so with a leader that gives tasks
-        away at once, or if the member has missed a generation.
+        given it up, whether it is assigned again or revoked; not so if the member has missed a
+        generation.
         """
         member = self._member
         if member.is_joining and member.is_generation_over:
@@ -128,11 +128,10 @@ class ThreadRebalance:
     def _is_owner_in(self, membership: Membership, assigned: AssignmentInfo) -> bool:
         """Return whether all that was processed is this member's in the generation given."""
         dirty = {name for name, task in self._tasks.by_name.items() if task.commit_needed}
-        return (
-            assigned.is_cooperative
-            and membership.generation == self._owned_generation + 1
-            and dirty <= {*assigned.tasks, *assigned.revoked}
-        )
+        return membership.generation == self._owned_generation + 1 and dirty <= {
+            *assigned.tasks,
+            *assigned.revoked,
+        }
 
     def maintain_membership(self) -> None:
         """Read the membership's signal, join the group if need be, and take an assignment over.

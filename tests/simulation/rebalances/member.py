@@ -182,6 +182,7 @@ class LightMember:
             APPLICATION,
             slot.instance_id,
             self.topology.source_topics,
+            assignor.declared,
             open_connection=lambda _: self._open(),
             assign=assignor.assign_group,
             timeouts=MemberTimeouts(
@@ -192,7 +193,6 @@ class LightMember:
             ),
             is_stopping=self.stop.is_set,
             host=host,
-            topology=assignor.declared,
         )
         self._restorer = LightRestorer(self)
         dormant = slot.directory.find_dormant_tasks(STORES[self.version])

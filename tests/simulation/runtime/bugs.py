@@ -21,7 +21,7 @@ from streams.membership.broker_outage import BrokerOutage
 from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.group_join import GroupJoin
 from streams.membership.group_member import Membership
-from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.membership.protocol import AssignmentInfo
 from streams.runtime.assigning import group_assignment
 from streams.runtime.assigning.topology_versions import TaskNumbers
 from streams.runtime.changelogs.changelog import RestoreStart
@@ -43,7 +43,6 @@ from tests.simulation.runtime.checkers import (
     Stores,
 )
 from tests.simulation.runtime.machine import SimDirectory
-from tests.simulation.runtime.world import RuntimeWorld
 from tests.simulation.world import Setting, World
 
 Bug = Callable[[World], AbstractContextManager[None]]
@@ -621,74 +620,3 @@ BUGS = (
     Planted(what_has_left_stays_on_disk, (Closed,), "kills", {"kind": "suppress"}),
     Planted(deletions_left_out_of_changelogs, (Closed, Stores), "damage", {"kind": "outer"}),
 )
-
-
-def members_of_the_release_before(world: World) -> AbstractContextManager[None]:
-    """Make every second life of a worker behave as the release before cooperative rebalances.
-
-    That is no bug. Such a member commits and stops its tasks before it joins, and says nothing of a
-    generation; as a leader it takes tasks away without revoking them.
-    """
-    return _earlier_members(world, declares_topology=True)
-
-
-def members_that_declare_no_topology(world: World) -> AbstractContextManager[None]:
-    """Make every second life of a worker send no topology either, as the first release does.
-
-    That is no bug. As a leader it hears nothing of the others' topologies.
-    """
-    return _earlier_members(world, declares_topology=False)
-
-
-def _earlier_members(world: World, *, declares_topology: bool) -> AbstractContextManager[None]:
-    def create_member(original: Any) -> Any:
-        def member(worker: Any, *others: Any) -> Any:
-            made = original(worker, *others)
-            if _is_earlier(world):
-                _stop_tasks_while_joining(made, worker, declares_topology=declares_topology)
-            return made
-
-        return member
-
-    def take_over(original: Any) -> Any:
-        def take_over_without_revoking(self: ThreadRebalance, assigned: AssignmentInfo) -> None:
-            original(self, assigned._replace(revoked=()) if _is_earlier(world) else assigned)
-
-        return take_over_without_revoking
-
-    return several(
-        replaced(assembly, "_create_member", create_member),
-        replaced(ThreadRebalance, "_take_over", take_over),
-    )
-
-
-def _stop_tasks_while_joining(member: Any, worker: Any, *, declares_topology: bool) -> None:
-    """Make a member join as one of the earlier release, and assign so if it leads."""
-    assign, start_joining = member._assign, member.start_joining
-    if not declares_topology:
-        member._topology = None
-
-    def forget_fields(subscribed: SubscriptionInfo) -> SubscriptionInfo:
-        known = SubscriptionInfo(subscribed.tasks, subscribed.shutdown)
-        if not declares_topology:
-            return known
-        return known._replace(
-            topics=subscribed.topics, topology=subscribed.topology, former=subscribed.former
-        )
-
-    def assign_group(members: Mapping[str, SubscriptionInfo]) -> dict[str, AssignmentInfo]:
-        assigned = assign({name: forget_fields(each) for name, each in members.items()})
-        return {name: each._replace(is_cooperative=False) for name, each in assigned.items()}
-
-    def join_group(subscription: SubscriptionInfo) -> None:
-        start_joining(forget_fields(subscription))
-        while not (worker.stop.is_set() or member._join.wait_until_over(0.1)):
-            member.mark_progress()
-
-    member._assign, member.start_joining = assign_group, join_group
-
-
-def _is_earlier(world: World) -> bool:
-    """Return whether the life that runs now is one of the earlier release."""
-    assert isinstance(world, RuntimeWorld)
-    return int(world.running().process.name.partition("#")[2]) % 2 == 1

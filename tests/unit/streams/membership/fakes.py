@@ -21,6 +21,8 @@ from tests.unit.streams.runtime.fakes import Clock, ThreadsOnClock
 COMMIT, FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC = 8, 9, 10, 11, 12, 13, 14
 COORDINATOR = ("coordinator", 9092)
 NOTHING = AssignmentInfo((), ())
+DECLARED = DeclaredTopology("topology", {}, {})
+"""What a member declares, unless a test is about it."""
 
 Answer = Mapping[str, Any] | Exception | Callable[[Callable[[], bool]], Mapping[str, Any]]
 """Fields of a response, an error to raise, or a function of `given_up` that returns the fields."""
@@ -159,7 +161,7 @@ class Worker:
         *,
         heartbeat_ms: int = 3_600_000,
         give_up_ms: int = 300_000,
-        topology: DeclaredTopology | None = None,
+        topology: DeclaredTopology = DECLARED,
         fencing: InstanceFencing | None = None,
     ) -> None:
         self.coordinator = FakeCoordinator()
@@ -176,12 +178,12 @@ class Worker:
             "a",
             "worker-0",
             ["in"],
+            topology,
             open_connection=self.coordinator.dial,
             assign=self._plan,
             timeouts=MemberTimeouts(45_000, heartbeat_ms, 300_000, give_up_ms),
             is_stopping=self.stop.is_set,
             host=ThreadsOnClock(self.clock),
-            topology=topology,
             abort_departed=self._abort_departed,
             fencing=fencing,
         )

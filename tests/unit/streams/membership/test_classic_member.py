@@ -20,6 +20,7 @@ from streams.membership.protocol import (
 from streams.topology.declared import DeclaredTopology
 from tests.unit.streams.membership.fakes import (
     COORDINATOR,
+    DECLARED,
     FIND,
     JOIN,
     LEAVE,
@@ -34,7 +35,7 @@ ONE_TASK = AssignmentInfo(("0_0",), (("in", 0),))
 
 
 def subscribed(*tasks: str) -> bytes:
-    return encode_subscription(["in"], SubscriptionInfo(tasks))
+    return encode_subscription(["in"], SubscriptionInfo(tasks), DECLARED)
 
 
 def test_a_member_joins_as_a_static_one_and_says_which_tasks_it_runs(worker: Worker) -> None:
@@ -44,7 +45,8 @@ def test_a_member_joins_as_a_static_one_and_says_which_tasks_it_runs(worker: Wor
     (protocol,) = join.protocols
     assert (join.group_id, join.group_instance_id, join.member_id) == ("a", "worker-0", "")
     assert (join.protocol_type, protocol.name) == ("consumer", "stream")
-    assert decode_subscription(protocol.metadata) == SubscriptionInfo(("0_0",), topics=("in",))
+    said = SubscriptionInfo(("0_0",), topics=("in",), topology=DECLARED)
+    assert decode_subscription(protocol.metadata) == said
 
 
 def test_the_membership_is_that_of_the_generation_joined(worker: Worker) -> None:
@@ -144,8 +146,8 @@ def test_a_leader_plans_for_all_members_by_what_they_run(worker: Worker) -> None
     worker.join()
     assert worker.planned == [
         {
-            "member-1": SubscriptionInfo(("0_0",), topics=("in",)),
-            "other": SubscriptionInfo((), topics=("in",)),
+            "member-1": SubscriptionInfo(("0_0",), topics=("in",), topology=DECLARED),
+            "other": SubscriptionInfo((), topics=("in",), topology=DECLARED),
         }
     ]
     (sync,) = worker.coordinator.sent(SYNC)

@@ -18,6 +18,7 @@ from streams.membership.group_member import Membership, MembershipSignal
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo, encode_subscription
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.unit.streams.membership.fakes import (
+    DECLARED,
     HEARTBEAT,
     JOIN,
     LEAVE,
@@ -28,7 +29,7 @@ from tests.unit.streams.membership.fakes import (
 )
 
 NewWorker = Callable[..., Worker]
-ONE_TASK = AssignmentInfo(("0_0",), (("in", 0),), is_cooperative=True)
+ONE_TASK = AssignmentInfo(("0_0",), (("in", 0),))
 FIRST = Membership(1, "member-1")
 
 
@@ -195,7 +196,7 @@ def test_a_member_that_is_forgotten_again_and_again_gives_up(
 def test_what_assigning_raises_ends_the_join_on_the_stream_thread(worker: Worker) -> None:
     worker.join()
     worker.plan = OutcomeUnknown("no broker answers")
-    members = {"member-1": encode_subscription(["in"], SubscriptionInfo(()))}
+    members = {"member-1": encode_subscription(["in"], SubscriptionInfo(()), DECLARED)}
     worker.coordinator.answer(JOIN, create_join_response(2, leader="member-1", members=members))
     worker.member.start_joining(SubscriptionInfo(("0_0",), generation=1))
     with pytest.raises(OutcomeUnknown, match="no broker answers"):
@@ -210,7 +211,7 @@ def test_what_assigning_raises_ends_the_join_on_the_stream_thread(worker: Worker
 
 def lead_generation(generation: int, *members: str) -> dict[str, Any]:
     """Return the answer of a JoinGroup by which `member-1` leads these members."""
-    subscription = encode_subscription(["in"], SubscriptionInfo(()))
+    subscription = encode_subscription(["in"], SubscriptionInfo(()), DECLARED)
     return create_join_response(
         generation, leader="member-1", members=dict.fromkeys(members, subscription)
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Callable
-from typing import Any
 
 import orjson
 import pytest
@@ -25,20 +24,22 @@ from streams.membership.protocol import (
     encode_assignment,
     encode_subscription,
 )
-from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
+from streams.topology.declared import DeclaredSubtopology, DeclaredTopology, encode_topology
 
 ASSIGNED = AssignmentInfo(("0_0", "0_1", "1_0"), (("in", 0), ("in", 1), ("other", 0)))
-
-
-@pytest.mark.parametrize("tasks", [(), ("0_0",), ("0_0", "1_11")])
-def test_a_subscription_comes_back_with_its_tasks(tasks: tuple[str, ...]) -> None:
-    found = decode_subscription(encode_subscription(["in"], SubscriptionInfo(tasks)))
-    assert found == SubscriptionInfo(tasks, topics=("in",))
 
 
 DECLARED = DeclaredTopology(
     "0123456789abcdef", {0: DeclaredSubtopology(frozenset({"in"}))}, {"a-repartition": None}
 )
+REQUIRED = {"format": 1, "tasks": [], "generation": -1, "topology": encode_topology(DECLARED)}
+"""The fields that every subscription has."""
+
+
+@pytest.mark.parametrize("tasks", [(), ("0_0",), ("0_0", "1_11")])
+def test_a_subscription_comes_back_with_its_tasks(tasks: tuple[str, ...]) -> None:
+    found = decode_subscription(encode_subscription(["in"], SubscriptionInfo(tasks), DECLARED))
+    assert found == SubscriptionInfo(tasks, topics=("in",), topology=DECLARED)
 
 
 def test_a_subscription_comes_back_with_its_topology() -> None:
@@ -47,8 +48,8 @@ def test_a_subscription_comes_back_with_its_topology() -> None:
 
 
 def test_a_subscription_comes_back_with_what_the_member_ran_before_it_was_lost() -> None:
-    lost = SubscriptionInfo((), topics=("in",), former=("0_0", "1_1"))
-    assert decode_subscription(encode_subscription(["in"], lost)) == lost
+    lost = SubscriptionInfo((), topics=("in",), topology=DECLARED, former=("0_0", "1_1"))
+    assert decode_subscription(encode_subscription(["in"], lost, DECLARED)) == lost
 
 
 @pytest.mark.parametrize("generation", [-1, 7])
@@ -56,50 +57,27 @@ def test_a_subscription_comes_back_with_owner_and_offsets(generation: int) -> No
     owner = SubscriptionInfo(
         ("0_0",),
         topics=("in",),
+        topology=DECLARED,
         generation=generation,
         process="p",
         directory="d",
         offsets={"0_0": RUNNING_OFFSET, "0_1": 500},
         tags={"zone": "a"},
     )
-    assert decode_subscription(encode_subscription(["in"], owner)) == owner
-
-
-@pytest.mark.parametrize(
-    ("data", "read"),
-    [
-        (
-            encode_subscription(
-                ["in"], SubscriptionInfo(("0_0",), "why", former=("0_1",)), DECLARED
-            ),
-            "subscription",
-        ),
-        (encode_assignment(ASSIGNED._replace(leader="x", fingerprint="y")), "assignment"),
-    ],
-)
-def test_the_release_before_reads_the_fields_that_it_knows(data: bytes, read: str) -> None:
-    """Test that the previous release can read `format` 1, `tasks`, and `shutdown` if present."""
-    decode: Any = getattr(consumer_protocol, f"decode_{read}")
-    found = decode(data)
-    user_data = found.user_data if read == "subscription" else found[1]
-    said = orjson.loads(user_data)
-    assert said["format"] == 1
-    assert said["tasks"] == (["0_0"] if read == "subscription" else list(ASSIGNED.tasks))
-    assert said.get("shutdown", "") == ("why" if read == "subscription" else "")
-
-
-def test_what_the_release_before_writes_is_read() -> None:
-    user_data = orjson.dumps({"format": 1, "tasks": ["0_0"]})
-    subscription = consumer_protocol.encode_subscription(ConsumerSubscription(("in",), user_data))
-    assert decode_subscription(subscription) == SubscriptionInfo(("0_0",), topics=("in",))
-    assignment = consumer_protocol.encode_assignment((("in", 0),), user_data)
-    assert decode_assignment(assignment) == AssignmentInfo(("0_0",), (("in", 0),))
+    assert decode_subscription(encode_subscription(["in"], owner, DECLARED)) == owner
 
 
 def test_fields_of_a_later_release_are_skipped() -> None:
-    user_data = orjson.dumps({"format": 1, "tasks": ["0_0"], "lags": {"0_1": 7}, "tags": {}})
-    subscription = consumer_protocol.encode_subscription(ConsumerSubscription(("in",), user_data))
-    assert decode_subscription(subscription) == SubscriptionInfo(("0_0",), topics=("in",))
+    fields = {**REQUIRED, "tasks": ["0_0"], "lags": {"0_1": 7}, "tags": {}}
+    found = decode_subscription(encode_user_data(fields, decode_subscription))
+    assert found == SubscriptionInfo(("0_0",), topics=("in",), topology=DECLARED)
+
+
+@pytest.mark.parametrize("missing", ["topology", "generation"])
+def test_a_subscription_that_every_member_says_more_of_is_refused(missing: str) -> None:
+    fields = {name: value for name, value in REQUIRED.items() if name != missing}
+    with pytest.raises(ValueError, match=f"unknown format: {missing} is missing"):
+        decode_subscription(encode_user_data(fields, decode_subscription))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +87,7 @@ def test_fields_of_a_later_release_are_skipped() -> None:
         ASSIGNED,
         ASSIGNED._replace(notice="two versions", fingerprint="ab", leader="cd"),
         AssignmentInfo((), (), refused="another topology", fingerprint="ab", leader="cd"),
-        ASSIGNED._replace(revoked=("0_2",), is_cooperative=True),
+        ASSIGNED._replace(revoked=("0_2",)),
         ASSIGNED._replace(
             standby=("0_2",),
             warmup=("0_3",),
@@ -127,7 +105,7 @@ def test_no_bytes_are_an_assignment_of_nothing() -> None:
 
 
 def test_kafkas_own_tools_find_the_topics_in_a_subscription() -> None:
-    data = encode_subscription(["in", "other"], SubscriptionInfo(()))
+    data = encode_subscription(["in", "other"], SubscriptionInfo(()), DECLARED)
     entity, _ = entity_reader(ConsumerProtocolSubscription)(data, 2)
     assert (data[:2], entity.topics) == (b"\0\3", ("in", "other"))
 
@@ -145,7 +123,7 @@ FOREIGN = {
     "a version and no more": b"\0\3",
     "an older version": b"\0\1" + b"\0\0\0\0" + b"\xff\xff\xff\xff" + b"\0\0\0\0",
     "no version that can be": b"\xff\xff" + encode_assignment(ASSIGNED)[2:],
-    "torn": encode_subscription(["in"], SubscriptionInfo(("0_0",)))[:-12],
+    "torn": encode_subscription(["in"], SubscriptionInfo(("0_0",)), DECLARED)[:-12],
     "Kafka Streams' user data": b"\0\3" + b"\0\0\0\0" + b"\0\0\0\2\0\x0b" + b"\0\0\0\0" * 2,
     "no user data": b"\0\3" + b"\0\0\0\0" + b"\xff\xff\xff\xff" + b"\0\0\0\0" * 2,
     "a later format": encode_assignment(ASSIGNED).replace(b'"format":1', b'"format":2'),
@@ -187,7 +165,6 @@ MISTYPED: dict[Callable[[bytes], object], dict[str, list[object]]] = {
         "topology": ["text", {"leader": 1}],
         "following": [7, [["in"]], [["in", "0"]], ["in"], [None]],
         "rejoin_ms": ["soon"],
-        "cooperative": ["yes", 1],
     },
 }
 
@@ -205,14 +182,14 @@ def test_a_field_of_another_type_is_refused(
     decode: Callable[[bytes], object], name: str, value: object
 ) -> None:
     with pytest.raises(ValueError, match=r"unknown format|not a declared topology"):
-        decode(encode_user_data({"format": 1, "tasks": [], name: value}, decode))
+        decode(encode_user_data({**REQUIRED, name: value}, decode))
 
 
-def test_many_offsets_are_deflated_and_few_are_as_earlier_releases_read_them() -> None:
+def test_many_offsets_are_deflated_and_few_are_as_they_are() -> None:
     few = {f"0_{number}": 10**8 + number for number in range(50)}
     many = {f"{sub}_{number}": 10**8 + number for sub in range(5) for number in range(50)}
     for offsets in ({}, few, many):
-        encoded = encode_subscription(["in"], SubscriptionInfo((), offsets=offsets))
+        encoded = encode_subscription(["in"], SubscriptionInfo((), offsets=offsets), DECLARED)
         assert decode_subscription(encoded).offsets == offsets
         assert (b'"deflated"' in encoded) == (offsets is many)
     assert len(encoded) < len(orjson.dumps(many)) / 2
@@ -224,7 +201,6 @@ def deflate(value: object) -> str:
 
 @pytest.mark.parametrize("deflated", ["no base64!", "AAAA", 7, deflate([1]), deflate({"0_0": "x"})])
 def test_deflated_offsets_that_no_member_has_sent_are_refused(deflated: object) -> None:
-    user_data = orjson.dumps({"format": 1, "tasks": [], "deflated": deflated})
-    encoded = consumer_protocol.encode_subscription(ConsumerSubscription(("in",), user_data))
+    encoded = encode_user_data({**REQUIRED, "deflated": deflated}, decode_subscription)
     with pytest.raises(ValueError, match="user data of an unknown format: deflated"):
         decode_subscription(encoded)

@@ -59,10 +59,8 @@ def topology() -> Topology:
     return app.topology()
 
 
-def member(
-    name: str, assigned: AssignmentInfo, *, declares: bool = True, **fields: Any
-) -> MemberDescription:
-    declared = declare_topology(describe_topology(topology())) if declares else None
+def member(name: str, assigned: AssignmentInfo, **fields: Any) -> MemberDescription:
+    declared = declare_topology(describe_topology(topology()))
     subscription = SubscriptionInfo((), **{"generation": 3, "directory": f"dir-{name}", **fields})
     return MemberDescription(
         f"{name}-id",
@@ -146,13 +144,6 @@ def test_in_a_rebalance_members_are_told_and_nothing_of_their_tasks() -> None:
     given = report(blank, state="PreparingRebalance")
     assert [(each.instance_id, each.active) for each in given.members] == [("one", [])]
     assert "look again in a moment" in print_text(given)
-
-
-def test_a_member_that_declares_no_topology_has_tasks_of_unknown_lag() -> None:
-    old = member("old", AssignmentInfo(("0_0",), (("x", 0),)), declares=False, generation=None)
-    given = report(old)
-    assert lags(given.members[0].active) == {"0_0": None}
-    assert given.former_generation is None
 
 
 def test_a_group_without_members_is_behind_by_all_that_was_committed() -> None:

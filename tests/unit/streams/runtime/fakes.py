@@ -24,6 +24,7 @@ from streams.testing.clients import InMemoryAdmin, InMemoryConsumer, InMemoryPro
 from streams.testing.cluster import Message
 from streams.testing.member import OnlyMember
 from streams.testing.simulated_host import SimulatedEvent, SimulatedHost
+from streams.topology.declared import DeclaredTopology
 from tests.unit.streams.runtime.kafka import Kafka
 
 NOW_MS = 1_700_000_000_000
@@ -179,7 +180,9 @@ def create_follower(
         lambda: consumer or FakeConsumer(kafka, script, clock, "standby"),
         FakeAdmin(kafka, script),
         host or clock,
-        fetch_committed_offsets=OnlyMember(kafka, "", lambda _: {}).fetch_committed_offsets,
+        fetch_committed_offsets=OnlyMember(
+            kafka, "", lambda _: {}, DeclaredTopology("", {}, {})
+        ).fetch_committed_offsets,
         is_transactional=True,
         **options,
     )
@@ -348,7 +351,7 @@ class FakeMember(OnlyMember):
     """Stands in for a group membership; `assign` sets the assignment that the next join returns."""
 
     def __init__(self, kafka: Kafka, script: Script) -> None:
-        super().__init__(kafka, "worker-0", lambda members: {})
+        super().__init__(kafka, "worker-0", lambda members: {}, DeclaredTopology("", {}, {}))
         self.is_leader = True
         self.signalled = MembershipSignal.NOTHING
         self.turns = 0

@@ -22,6 +22,7 @@ from streams.settings.uncaught_exceptions import (
     call_uncaught_handler,
     parse_uncaught_handler,
 )
+from streams.topology.declared import DeclaredTopology
 from tests.unit.streams.runtime.world import World, build_counting_topology
 
 
@@ -85,8 +86,10 @@ def test_replacing_waits_twice_as_long_each_time_until_a_thread_runs_steadily() 
 
 
 def test_who_asks_for_the_shutdown_of_all_says_why_through_the_leader() -> None:
-    asking = decode_subscription(encode_subscription(["in"], SubscriptionInfo((), "disk is full")))
-    others = decode_subscription(encode_subscription(["in"], SubscriptionInfo(("0_0",))))
+    asking, others = (
+        decode_subscription(encode_subscription(["in"], told, DeclaredTopology("t", {}, {})))
+        for told in (SubscriptionInfo((), "disk is full"), SubscriptionInfo(("0_0",)))
+    )
     planner = StreamsPartitionAssignor.__new__(
         StreamsPartitionAssignor
     )  # It makes no request: no topic is created, no task assigned.

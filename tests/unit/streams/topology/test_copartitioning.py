@@ -219,11 +219,12 @@ def test_partitions_that_one_topic_gets_later_end_the_threads_with_the_same_word
     merge_and_count(app)
     kafka = Kafka({"x": 3, "y": 3})
     assignor = StreamsPartitionAssignor(app.topology(), StreamsConfig(), FakeAdmin(kafka, Script()))
-    assignor.assign_group({"m": SubscriptionInfo(())})
+    members = {"m": SubscriptionInfo((), topology=assignor.declared)}
+    assignor.assign_group(members)
     kafka.grow("x", 4)
     assert assignor.are_inputs_changed()
     with pytest.raises(StreamsError, match=BOTH_NAMED):
-        assignor.assign_group({"m": SubscriptionInfo(())})
+        assignor.assign_group(members)
 
 
 def test_the_leader_learns_of_it_with_the_declared_topology() -> None:

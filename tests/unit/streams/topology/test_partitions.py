@@ -111,7 +111,7 @@ def test_topics_that_become_uneven_end_the_thread_with_the_same_words() -> None:
     admin = FakeAdmin(Kafka({"orders": 4, "payments": 8, "out": 1}), Script())
     planner = StreamsPartitionAssignor(joined().topology(), StreamsConfig(), admin)
     with pytest.raises(StreamsError, match=UNEVEN):
-        planner.assign_group({"m": SubscriptionInfo(())})
+        planner.assign_group({"m": SubscriptionInfo((), topology=planner.declared)})
 
 
 def test_a_circle_that_only_a_repartition_topic_leads_into_has_what_that_one_has() -> None:

@@ -207,14 +207,10 @@ def test_of_versions_in_conflict_the_one_that_runs_is_admitted_alone(
         "running": SubscriptionInfo(("0_0", "0_1"), topology=one),
         "new": SubscriptionInfo((), topology=other),
     }
-    for leader in (one, other):
-        versions = find_versions(members, leader)
-        admission = admit_versions(versions, {"x": 2, "y": 2}, "a")
-        assert admission.refusal_reasons.keys() == {"new"}
-        told = why.replace("in old", "in the running version").replace(
-            "in new", "in the refused one"
-        )
-        assert told in admission.refusal_reasons["new"]
+    admission = admit_versions(find_versions(members), {"x": 2, "y": 2}, "a")
+    assert admission.refusal_reasons.keys() == {"new"}
+    told = why.replace("in old", "in the running version").replace("in new", "in the refused one")
+    assert told in admission.refusal_reasons["new"]
 
 
 @pytest.mark.parametrize("declared_", [each for pair in SIDE_BY_SIDE.values() for each in pair])

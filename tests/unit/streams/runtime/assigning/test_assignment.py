@@ -24,8 +24,6 @@ from streams.topology.build import Topology, build_topology
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 
-NOBODY = SubscriptionInfo(())
-
 
 def words() -> Topology:
     """Build a topology that counts `lines` by value through a repartition topic into `out`."""
@@ -48,18 +46,20 @@ class Planning:
             replication_factor=replication_factor, cut_retention_ms=cut_retention_ms
         )
         self.planner = StreamsPartitionAssignor(words(), config, self.admin)
+        self.nobody = SubscriptionInfo((), topology=self.planner.declared)
+        """What a member says that runs nothing."""
 
 
 def test_internal_topics_are_made_with_the_partitions_of_what_feeds_them() -> None:
     world = Planning({"lines": 3, "out": 1})
-    world.planner.assign_group({"m": NOBODY})
+    world.planner.assign_group({"m": world.nobody})
     made = {topic: count for topic, (count, _, _) in world.admin.created.items()}
     assert made == {"a-c-repartition": 3, "a-c-changelog": 3}
 
 
 def test_a_changelog_is_compacted_and_keeps_the_records_times() -> None:
     world = Planning({"lines": 1, "out": 1})
-    world.planner.assign_group({"m": NOBODY})
+    world.planner.assign_group({"m": world.nobody})
     _, settings, _ = world.admin.created["a-c-changelog"]
     assert settings == {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 
@@ -129,7 +129,7 @@ def test_tasks_are_assigned_though_the_lag_of_a_changelog_can_not_be_asked(
 ) -> None:
     world = Planning({"lines": 1, "out": 1, "a-c-changelog": 1}, cut_retention_ms=100)
     world.admin.script.fail("admin.fetch_topic_settings", error)
-    assert world.planner.assign_group({"m": NOBODY})["m"].tasks
+    assert world.planner.assign_group({"m": world.nobody})["m"].tasks
 
 
 @pytest.mark.parametrize(("wanted_ms", "told"), [(0, False), (50, False), (100, True)])
@@ -139,11 +139,11 @@ def test_a_changelog_that_was_made_with_a_shorter_lag_is_told(
     topics = {"lines": 1, "out": 1}
     world = Planning(topics | {"a-c-changelog": 1}, cut_retention_ms=wanted_ms)
     world.kafka.topic_settings["a-c-changelog"] = {"min.compaction.lag.ms": "50"}
-    world.planner.assign_group({"m": NOBODY})
+    world.planner.assign_group({"m": world.nobody})
     assert ("'a-c-changelog' has min.compaction.lag.ms=50" in caplog.text) is told
     fresh = Planning(topics, cut_retention_ms=wanted_ms)
     caplog.clear()
-    fresh.planner.assign_group({"m": NOBODY})
+    fresh.planner.assign_group({"m": fresh.nobody})
     _, settings, _ = fresh.admin.created["a-c-changelog"]
     assert int(settings.get("min.compaction.lag.ms", 0)) == wanted_ms
     assert not caplog.text
@@ -155,13 +155,14 @@ def test_a_store_that_is_not_logged_has_no_changelog() -> None:
     stream.group_by_key().count(store=Store.persistent("c", logged=False))
     kafka = Kafka({"lines": 1})
     admin = FakeAdmin(kafka, Script())
-    StreamsPartitionAssignor(app.topology(), StreamsConfig(), admin).assign_group({"m": NOBODY})
+    planner = StreamsPartitionAssignor(app.topology(), StreamsConfig(), admin)
+    planner.assign_group({"m": SubscriptionInfo((), topology=planner.declared)})
     assert admin.created == {}
 
 
 def test_a_repartition_topic_keeps_all_that_was_not_read() -> None:
     world = Planning({"lines": 1, "out": 1})
-    world.planner.assign_group({"m": NOBODY})
+    world.planner.assign_group({"m": world.nobody})
     _, settings, _ = world.admin.created["a-c-repartition"]
     assert settings == {
         "cleanup.policy": "delete",
@@ -174,16 +175,16 @@ def test_a_repartition_topic_keeps_all_that_was_not_read() -> None:
 
 def test_internal_topics_get_the_replication_factor_of_the_settings() -> None:
     world = Planning({"lines": 1, "out": 1}, replication_factor=3)
-    world.planner.assign_group({"m": NOBODY})
+    world.planner.assign_group({"m": world.nobody})
     assert {factor for _, _, factor in world.admin.created.values()} == {3}
 
 
 def test_topics_that_are_there_are_left_as_they_are() -> None:
     world = Planning({"lines": 2, "out": 1, "a-c-repartition": 2})
-    world.planner.assign_group({"m": NOBODY})
+    world.planner.assign_group({"m": world.nobody})
     assert world.admin.created.keys() == {"a-c-changelog"}
     world.admin.created.clear()
-    world.planner.assign_group({"m": NOBODY})
+    world.planner.assign_group({"m": world.nobody})
     assert world.admin.created == {}
 
 
@@ -191,7 +192,7 @@ def test_topics_that_are_there_are_left_as_they_are() -> None:
 def test_an_internal_topic_with_other_partitions_is_refused_with_both_numbers(topic: str) -> None:
     world = Planning({"lines": 3, "out": 1, topic: 2})
     with pytest.raises(StreamsError, match=rf"'{topic}' has 2 partitions .* needs 3") as raised:
-        world.planner.assign_group({"m": NOBODY})
+        world.planner.assign_group({"m": world.nobody})
     assert "start over with `millrace group reset" in str(raised.value)
     assert world.admin.created == {}
 
@@ -199,7 +200,7 @@ def test_an_internal_topic_with_other_partitions_is_refused_with_both_numbers(to
 def test_an_input_that_was_deleted_is_named() -> None:
     world = Planning({"out": 1})
     with pytest.raises(StreamsError, match=r"input topics \['lines'\] do not exist any more"):
-        world.planner.assign_group({"m": NOBODY})
+        world.planner.assign_group({"m": world.nobody})
 
 
 def test_topics_that_are_missing_at_the_start_are_all_named_with_the_broker() -> None:
@@ -248,7 +249,7 @@ def test_a_task_beyond_a_topics_last_partition_reads_the_others_only() -> None:
 
 def test_every_task_goes_to_one_member_with_the_partitions_that_it_reads() -> None:
     world = Planning({"lines": 3, "out": 1})
-    plan = world.planner.assign_group({"m": NOBODY, "n": NOBODY})
+    plan = world.planner.assign_group({"m": world.nobody, "n": world.nobody})
     assert plan.keys() == {"m", "n"}
     given = sorted(task for assigned in plan.values() for task in assigned.tasks)
     assert given == ["0_0", "0_1", "0_2", "1_0", "1_1", "1_2"]
@@ -260,7 +261,10 @@ def test_every_task_goes_to_one_member_with_the_partitions_that_it_reads() -> No
 
 def test_tasks_stay_with_the_members_that_run_them() -> None:
     world = Planning({"lines": 2, "out": 1})
-    before = {"m": SubscriptionInfo(("0_1", "1_0")), "n": SubscriptionInfo(("0_0", "1_1"))}
+    before = {
+        "m": world.nobody._replace(tasks=("0_1", "1_0"), generation=1),
+        "n": world.nobody._replace(tasks=("0_0", "1_1"), generation=1),
+    }
     plan = world.planner.assign_group(before)
     assert {member: assigned.tasks for member, assigned in plan.items()} == {
         member: subscribed.tasks for member, subscribed in before.items()
@@ -269,7 +273,7 @@ def test_tasks_stay_with_the_members_that_run_them() -> None:
 
 def test_inputs_with_more_partitions_than_were_assigned_are_seen() -> None:
     world = Planning({"lines": 2, "out": 1})
-    world.planner.assign_group({"m": NOBODY})
+    world.planner.assign_group({"m": world.nobody})
     assert not world.planner.are_inputs_changed()
     world.kafka.create_topic("another", 7)
     assert not world.planner.are_inputs_changed()
@@ -287,8 +291,7 @@ def test_a_leader_that_has_not_assigned_takes_the_inputs_as_it_finds_them() -> N
 def test_a_leader_that_comes_back_sees_partitions_that_were_added_meanwhile() -> None:
     """Test that a static member which leads again, and assigns nothing, compares the inputs."""
     world = Planning({"lines": 2, "out": 1})
-    declaring = NOBODY._replace(topology=world.planner.declared)
-    assigned = world.planner.assign_group({"m": declaring})["m"]
+    assigned = world.planner.assign_group({"m": world.nobody})["m"]
     for count, is_changed in ((2, False), (3, True)):
         back = Planning({"lines": count, "out": 1}).planner
         back.adopt_assignment(decode_assignment(encode_assignment(assigned)))
@@ -298,7 +301,7 @@ def test_a_leader_that_comes_back_sees_partitions_that_were_added_meanwhile() ->
 
 def test_an_input_that_is_deleted_while_it_is_read_is_named() -> None:
     world = Planning({"lines": 2, "out": 1})
-    world.planner.assign_group({"m": NOBODY})
+    world.planner.assign_group({"m": world.nobody})
     world.kafka.delete("lines")
     with pytest.raises(StreamsError, match=r"'lines'.*do not exist any more"):
         world.planner.are_inputs_changed()

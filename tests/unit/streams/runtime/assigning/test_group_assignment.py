@@ -118,7 +118,6 @@ def test_a_new_client_warms_up_before_it_gets_tasks_and_one_member_probes() -> N
         tuple(("x", number) for number in range(PARTITION_COUNT)),
         fingerprint=group.leader.declared.fingerprint,
         leader=group.leader.declared.fingerprint,
-        is_cooperative=True,
         inputs_hash=hash_partition_counts({"x": PARTITION_COUNT}),
     )
     group.join("b")
@@ -270,23 +269,6 @@ def test_the_state_of_another_version_is_known_by_its_own_task_numbers() -> None
     group.rebalance()
     given = group.rebalance()
     assert {topic for topic, _ in given["b"].partitions} == {"y"}
-
-
-def test_tasks_move_at_once_from_and_to_members_of_an_earlier_release() -> None:
-    group = Group()
-    group.join("old", generation=None, directory="", tasks=TASKS)
-    group.join("older", generation=None, directory="")
-    given = group.rebalance()
-    assert active(given) == {"old": 2, "older": 2}
-    assert not any(each.rejoin_ms or each.revoked for each in given.values())
-
-
-def test_tasks_stay_with_members_of_an_earlier_release_that_had_them() -> None:
-    group = Group()
-    held = {"old": TASKS[2:], "older": TASKS[:2]}
-    for member, tasks in held.items():
-        group.join(member, generation=None, directory="", tasks=tasks)
-    assert {member: each.tasks for member, each in group.rebalance().items()} == held
 
 
 def test_a_member_that_claims_a_task_it_has_lost_has_no_state_of_it() -> None:

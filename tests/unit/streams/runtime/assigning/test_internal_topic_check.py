@@ -41,7 +41,8 @@ class Leader:
 
     def start(self) -> None:
         """Assign the group's tasks."""
-        assert self.assignor.assign_group({"m": SubscriptionInfo(())})["m"].tasks
+        member = SubscriptionInfo((), topology=self.assignor.declared)
+        assert self.assignor.assign_group({"m": member})["m"].tasks
 
     def look_at_inputs(self) -> None:
         """Look whether inputs have changed, as the leader does from time to time."""

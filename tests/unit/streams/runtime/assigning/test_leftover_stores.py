@@ -33,7 +33,7 @@ class Leading:
         )
 
     def plan(self) -> None:
-        self.planner.assign_group({"m": SubscriptionInfo(())})
+        self.planner.assign_group({"m": SubscriptionInfo((), topology=self.planner.declared)})
 
 
 def test_a_renamed_store_is_told_of_with_the_changelog_that_is_left(
@@ -157,7 +157,7 @@ def test_two_stores_that_begin_are_told_of_in_one_line(
         stream.group_by_key().count(store=f"of-{topic}")
     admin = FakeAdmin(Kafka(TOPICS | {OLD: 1}), Script())
     planner = StreamsPartitionAssignor(app.topology(), StreamsConfig(state_dir=tmp_path), admin)
-    planner.assign_group({"m": SubscriptionInfo(())})
+    planner.assign_group({"m": SubscriptionInfo((), topology=planner.declared)})
     (said,) = (record.getMessage() for record in caplog.records)
     assert "store 'of-in', 'of-out' begins empty" in said
 
@@ -172,6 +172,6 @@ def test_a_store_that_is_added_to_others_is_not_told_of(
     StateDirectory(tmp_path, "a").store_path("0_0", "of-in").mkdir(parents=True)
     admin = FakeAdmin(Kafka(TOPICS | {"a-of-in-changelog": 1}), Script())
     planner = StreamsPartitionAssignor(app.topology(), StreamsConfig(state_dir=tmp_path), admin)
-    planner.assign_group({"m": SubscriptionInfo(())})
+    planner.assign_group({"m": SubscriptionInfo((), topology=planner.declared)})
     assert "a-of-out-changelog" in admin.created
     assert not caplog.records

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from streams import App, serdes
 from streams.common.topic_partitions import Partition
-from streams.errors import OutcomeUnknown, TopologyRefused
+from streams.errors import TopologyRefused
 from streams.membership.protocol import (
     AssignmentInfo,
     SubscriptionInfo,
@@ -66,14 +66,13 @@ def says(
     *subs: str,
     runs: tuple[str, ...] = (),
     ran: tuple[str, ...] = (),
-    declares: bool = True,
+    generation: int = 4,
 ) -> SubscriptionInfo:
     """Return the leader's view of a member of a version, decoded from the member's bytes."""
-    made = planner(*subs)
     data = encode_subscription(
         topology(*subs).source_topics,
-        SubscriptionInfo(runs, former=ran),
-        made.declared if declares else None,
+        SubscriptionInfo(runs, former=ran, generation=generation),
+        planner(*subs).declared,
     )
     return decode_subscription(data)
 
@@ -104,23 +103,19 @@ MEMBERS = st.lists(
     st.tuples(
         st.integers(0, 2),  # which version
         st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=3),  # what it runs
-        st.booleans(),  # whether it declares its topology
     ),
     min_size=1,
     max_size=5,
 )
 
 
-def group(
-    kinds: list[tuple[str, ...]], drawn: list[Any], *, silent: bool
-) -> dict[str, SubscriptionInfo]:
+def group(kinds: list[tuple[str, ...]], drawn: list[Any]) -> dict[str, SubscriptionInfo]:
     return {
         f"m{n}": says(
             *kinds[version % len(kinds)],
             runs=tuple(f"{sub}_{partition}" for sub, partition in runs),
-            declares=declares or not silent or n == 0,
         )
-        for n, (version, runs, declares) in enumerate(drawn)
+        for n, (version, runs) in enumerate(drawn)
     }
 
 
@@ -128,13 +123,16 @@ def group(
 def test_every_partition_that_an_admitted_version_reads_has_one_owner_that_has_it(
     kinds: list[tuple[str, ...]], drawn: list[Any]
 ) -> None:
-    members = group(kinds, drawn, silent=False)
-    version_of = {f"m{n}": kinds[version % len(kinds)] for n, (version, _, _) in enumerate(drawn)}
+    members = group(kinds, drawn)
+    version_of = {f"m{n}": kinds[version % len(kinds)] for n, (version, _) in enumerate(drawn)}
     given_ = plan(version_of["m0"], members)
     assert given_.keys() == members.keys()
     admitted = {member for member, assigned in given_.items() if not assigned.refused}
     assert admitted
     owners = Counter(Partition(*p) for assigned in given_.values() for p in assigned.partitions)
+    for member, assigned in given_.items():
+        mine = planner(*version_of[member]).find_task_partitions(PARTITIONS)
+        owners.update(p for task in assigned.revoked for p in mine.get(task, ()))
     read = {topic for member in admitted for topic in topology(*version_of[member]).source_topics}
     assert owners == {Partition(t, n): 1 for t in read for n in range(PARTITIONS[t])}
     for member, assigned in given_.items():
@@ -145,7 +143,7 @@ def test_every_partition_that_an_admitted_version_reads_has_one_owner_that_has_i
         declared = members[member].topology
         assert declared is not None
         assert not assigned.is_for_other_topology(declared)
-    first, *_ = find_versions(members, planner(*version_of["m0"]).declared)
+    first, *_ = find_versions(members)
     assert set(first.members) <= admitted  # The version that runs most tasks goes on.
     for one in admitted:
         for other in admitted:
@@ -157,40 +155,12 @@ def test_every_partition_that_an_admitted_version_reads_has_one_owner_that_has_i
 
 @given(st.lists(versions(), min_size=1, max_size=3), MEMBERS)
 def test_whoever_leads_admits_the_same(kinds: list[tuple[str, ...]], drawn: list[Any]) -> None:
-    members = group(kinds, drawn, silent=False)
+    members = group(kinds, drawn)
     refused = {
         frozenset(m for m, each in plan(kinds[v % len(kinds)], members).items() if each.refused)
-        for v, _, _ in drawn
+        for v, _ in drawn
     }
     assert len(refused) == 1
-
-
-@given(st.lists(versions(), min_size=1, max_size=3), MEMBERS)
-def test_no_partition_has_two_owners_whatever_members_keep_silent(
-    kinds: list[tuple[str, ...]], drawn: list[Any]
-) -> None:
-    members = group(kinds, drawn, silent=True)
-    leader = kinds[drawn[0][0] % len(kinds)]
-    given_ = plan(leader, members)
-    owners = Counter(Partition(*p) for assigned in given_.values() for p in assigned.partitions)
-    assert all(count == 1 for count in owners.values())
-    for member, assigned in given_.items():
-        topics = {topic for topic, _ in assigned.partitions}
-        assert topics <= set(members[member].topics)
-        if members[member].topology is None:
-            assert not assigned.refused  # A silent member would not understand a refusal.
-        if assigned.refused or assigned.shutdown:
-            assert not assigned.tasks
-
-
-def test_a_homogeneous_group_is_assigned_as_ever_whether_members_declare_or_not() -> None:
-    silent = {m: says("a+", "b", declares=False) for m in "xyz"}
-    declared = {m: says("a+", "b") for m in "xyz"}
-    before, now = plan(("a+", "b"), silent), plan(("a+", "b"), declared)
-    assert {m: (e.tasks, e.partitions) for m, e in before.items()} == {
-        m: (e.tasks, e.partitions) for m, e in now.items()
-    }
-    assert not any(each.notice for each in now.values())
 
 
 def test_swapped_sub_topologies_are_handed_out_in_each_members_own_numbers() -> None:
@@ -367,93 +337,3 @@ def test_a_task_of_two_versions_has_one_name_whatever_its_number() -> None:
         "c_0",
         "d_1",
     ]
-
-
-# Members and leaders of the release that declares nothing
-
-
-def test_members_that_declare_nothing_are_told_of_by_those_who_do(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    given_ = plan(("a",), {"new": says("a"), "silent": says("a", declares=False)})
-    assert given_["silent"].notice == ""
-    for _ in range(2):
-        planner("a").adopt_assignment(given_["new"])
-    assert "silent: of a release that declares no topology" in caplog.text
-
-
-def test_a_leader_that_declares_nothing_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    member = planner("a")
-    for _ in range(2):
-        member.adopt_assignment(*old_leader("a").values())
-    assert caplog.text.count("is of a release that compares no topologies") == 1
-
-
-def test_a_silent_member_of_another_topology_runs_what_both_have() -> None:
-    """Test that a member without a declared topology gets the tasks that both topologies have.
-
-    Otherwise it would get all tasks of the leader's topology, and restart over and over.
-    """
-    members = {"new": says("a", "b"), "silent": says("a", declares=False)}
-    given_ = plan(("a", "b"), members)
-    assert {topic for topic, _ in given_["silent"].partitions} == {"a"}
-    assert ("b", 0) in given_["new"].partitions
-
-
-def test_a_silent_member_that_reads_a_part_of_a_sub_topology_is_shut_down_or_goes_on() -> None:
-    silent = says("a", declares=False)
-    given_ = plan(("ab",), {"new": says("ab", runs=("0_0",)), "silent": silent})
-    assert "earlier release" in given_["silent"].shutdown
-    assert len(given_["new"].tasks) == 3
-    running = silent._replace(tasks=("0_0",))
-    given_ = plan(("ab",), {"new": says("ab"), "silent": running})
-    assert "earlier release" in given_["new"].refused
-    # It leads itself when the other has left.
-    assert given_["silent"] == AssignmentInfo((), (), is_cooperative=True)
-
-
-def old_leader(*subs: str, members: tuple[str, ...] = ("m",)) -> dict[str, AssignmentInfo]:
-    """Return the assignment of a leader of the release that declares no topology."""
-    given_ = plan(subs, {member: says(*subs, declares=False) for member in members})
-    assert not any(each.leader for each in given_.values())
-    return given_
-
-
-@pytest.mark.parametrize("subs", [("a+", "b+"), ("b+", "a+")])
-def test_what_a_silent_leader_gives_is_known_by_its_partitions(subs: tuple[str, ...]) -> None:
-    for given_ in old_leader("a+", "b+", members=("m", "n")).values():
-        adopted = planner(*subs).adopt_assignment(given_)
-        mine = planner(*subs).find_task_partitions(PARTITIONS)
-        assert {Partition(*p) for p in given_.partitions} == {
-            partition for task in adopted.tasks for partition in mine[task]
-        }
-
-
-@pytest.mark.parametrize("subs", [("a",), ("abc",)])
-def test_partitions_of_a_silent_leader_that_are_no_whole_tasks_are_refused(
-    subs: tuple[str, ...],
-) -> None:
-    (given_,) = old_leader("ab").values()
-    with pytest.raises(TopologyRefused, match="of an earlier release of Millrace, has another"):
-        planner(*subs).adopt_assignment(given_)
-
-
-def test_partitions_that_a_silent_leader_has_seen_grow_first_are_waited_for() -> None:
-    """Test that a member waits for partitions which only its leader's broker lists so far.
-
-    The member's own brokers may list them a little later.
-    """
-    (given_,) = plan(("a", "b"), {"m": says("a", "b", declares=False)}).values()
-    kafka = Kafka(PARTITIONS | {"a": PARTITIONS["a"] - 1})
-    member = planner("b", "a", kafka=kafka)
-    with pytest.raises(OutcomeUnknown, match="'a'"):
-        member.adopt_assignment(given_)
-    kafka.grow("a", PARTITIONS["a"])
-    assert len(member.adopt_assignment(given_).partitions) == PARTITIONS["a"] + PARTITIONS["b"]
-
-
-def test_a_partition_that_is_not_listed_yet_hides_no_other_reason_to_end() -> None:
-    (given_,) = old_leader("ab", "d").values()
-    member = planner("a", "d", kafka=Kafka(PARTITIONS | {"d": 1}))
-    with pytest.raises(TopologyRefused, match="'b'"):
-        member.adopt_assignment(given_)

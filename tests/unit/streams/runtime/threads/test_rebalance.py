@@ -23,7 +23,7 @@ from tests.unit.streams.runtime.world import (
 )
 
 BOTH = assign_partitions(0, 1)
-REVOKED = assign_partitions(0)._replace(revoked=("0_1",), is_cooperative=True)
+REVOKED = assign_partitions(0)._replace(revoked=("0_1",))
 
 
 def two_tasks(path: Path, **given: object) -> World:
@@ -135,11 +135,10 @@ def test_nothing_is_committed_from_the_answer_to_the_join_to_the_assignment(
 @pytest.mark.parametrize(
     ("assigned", "generations", "committed_in"),
     [
-        (BOTH._replace(is_cooperative=True), 1, 2),
+        (BOTH, 1, 2),
         (REVOKED, 1, 2),
-        (BOTH, 1, 1),  # a leader that gives tasks away at once
-        (BOTH._replace(is_cooperative=True), 2, 1),  # another may have run them in between
-        (assign_partitions(0)._replace(is_cooperative=True), 1, 1),  # one isn't ours any more
+        (BOTH, 2, 1),  # another may have run them in between
+        (assign_partitions(0), 1, 1),  # one isn't ours any more
     ],
 )
 def test_a_commit_under_way_enters_the_generation_that_begins_if_its_tasks_are_kept(
@@ -214,7 +213,7 @@ def test_revoked_tasks_are_committed_with_all_others_and_the_member_joins_again(
 def test_a_task_that_is_gone_without_being_revoked_is_closed_without_a_commit(
     tmp_path: Path,
 ) -> None:
-    """Test what a leader of the release before does: another member may have begun already."""
+    """Test a leader that has lost track of an owner: another member may have begun already."""
     world = two_tasks(tmp_path, commit_every_ms=3_600_000)
 
     def loaded() -> bool:
@@ -293,7 +292,7 @@ def test_a_tasks_own_producer_is_made_anew_after_a_missed_generation(tmp_path: P
         former.extend(world.producers)
         for producer in former:
             assert FakeProducer(world.kafka, world.script, name=producer.name).close()
-        return start_rebalance(world, BOTH._replace(is_cooperative=True), generations=2)
+        return start_rebalance(world, BOTH, generations=2)
 
     run_steps(
         world,
@@ -315,7 +314,7 @@ def test_a_member_that_runs_nothing_of_what_it_is_to_revoke_joins_again_with_ano
     The coordinator would answer an equal subscription with the same assignment again.
     """
     world = two_tasks(tmp_path)
-    world.member.assign(AssignmentInfo((), (), revoked=("0_1",), is_cooperative=True))
+    world.member.assign(AssignmentInfo((), (), revoked=("0_1",)))
 
     def taken() -> bool:
         if is_taken := len(world.member.subscribed) == 1:

@@ -132,7 +132,7 @@ def test_all_tasks_are_closed_where_the_restorers_thread_has_ended(
     world.turn()
     tasks = [*world.loop.tasks.values(), *world.loop.standby_tasks]
     assert [task.state.name for task in tasks] == ["RUNNING", "STANDBY", "STANDBY"]
-    world.rebalance(assign_roles([0, 1], standby=[2])._replace(is_cooperative=True))
+    world.rebalance(assign_roles([0, 1], standby=[2]))
 
     def fail(*_: object) -> None:
         raise StreamsError("the thread that restores stores has ended")
