@@ -39,6 +39,7 @@ from streams.runtime.changelogs.changelog import (
 )
 from streams.runtime.clients.interfaces import AdminClient, ConsumerClient
 from streams.runtime.global_tables.added_partitions import AddedPartitionCheck
+from streams.runtime.global_tables.cleanup_policy import CleanupPolicyCheck
 from streams.runtime.global_tables.copied_records import RecordCopier
 from streams.runtime.offsets.topic_ids import TopicIdCheck, fetch_topic_id_hashes
 
@@ -94,6 +95,7 @@ class GlobalTables:
         self._added_partition_check = AddedPartitionCheck(
             admin.fetch_partition_counts, host.monotonic_s, topic_check_ms / 1000
         )
+        self._cleanup_policy_check = CleanupPolicyCheck(tables, admin, host, topic_check_ms / 1000)
         self._caught_up = host.create_event()
         self._stop = host.create_event()
         self.copied_records = 0
@@ -153,6 +155,7 @@ class GlobalTables:
         assert self._consumer is not None, "nothing was begun"
         self._renew_replaced_clients(self._consumer)
         self._take_up_added_partitions(self._consumer)
+        self._cleanup_policy_check.warn_if_due()
         self._poll_and_copy(self._consumer)
         self._copier.poll_delivery_reports()
         self._check_in_range(self._consumer)
@@ -298,11 +301,8 @@ class GlobalTables:
             lags = self._measure_lags(consumer)
             if all(lag == 0 for lag in lags):
                 self._write_checkpoint_times()
-                log.info(
-                    "global tables are there: %d records in %.1f s",
-                    self.copied_records,
-                    now_s - began_s,
-                )
+                count, took_s = self.copied_records, now_s - began_s
+                log.info("global tables are there: %d records in %.1f s", count, took_s)
                 self._caught_up.set()
                 return
             if now_s - logged_at_s > _REPORT_EVERY_S:
