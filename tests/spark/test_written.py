@@ -9,7 +9,6 @@ import pytest
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction, WrittenRange
-from streams.spark.books import ledgers
 from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.ledger_check import LedgerRuns, entries_in_cut
 from streams.spark.source.broker_access import BrokerAccess
@@ -23,15 +22,6 @@ def test_without_a_ledger_it_is_said_what_to_do() -> None:
     cut = Cut(application_id="app", taken_ms=0, offsets={})
     with pytest.raises(ConfigError, match=r"'app' keeps no ledger.*ledger=True"):
         entries_in_cut(BrokerAccess("127.0.0.1:1"), cut)
-
-
-def test_the_former_names_find_the_same(spark: SparkSession) -> None:
-    runs = {Partition("topic", 0): (WrittenRange(0, 1),)}
-    entry = LedgerTransaction(producer_id=1, producer_epoch=0, inputs={}, written=runs)
-    _, found = frames(spark, [], [there(row("k", "v"), at, 0) for at in (1, 2)])
-    rows = ledgers.Written(spark, [entry]).against(found, "topic", whole=True).collect()
-    assert {(r.verdict, r.positions[0].offset) for r in rows} == {("missing", 0), ("unexpected", 2)}
-    assert ledgers.entries_in_cut is entries_in_cut
 
 
 @pytest.mark.parametrize("whole", [True, False])

@@ -1,1 +1,0 @@
-"""Keeps the module names that programs imported before `streams.spark.reconciliation`."""
