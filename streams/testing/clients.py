@@ -87,8 +87,8 @@ class InMemoryConsumer:
 
     def take_out_of_range_positions(self) -> dict[Partition, int]:
         """Return and forget the positions that were out of range of their logs."""
-        strayed, self._out_of_range = self._out_of_range, {}
-        return strayed
+        positions, self._out_of_range = self._out_of_range, {}
+        return positions
 
     def take_seen_topic_ids(self) -> dict[str, str]:
         """Return nothing: a topic in memory keeps its id."""

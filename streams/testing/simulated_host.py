@@ -78,7 +78,7 @@ class FinishedThread:
     """Represents a thread that had ended when it was spawned."""
 
     def join(self, timeout: float | None = None) -> None:
-        """Return at once: the thread has ended."""
+        """Return without waiting: the thread has ended."""
 
     def is_alive(self) -> bool:
         return False

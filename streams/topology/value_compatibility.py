@@ -138,7 +138,7 @@ def _find_remedy(found: TypeCompatibility) -> str:
 
 
 def _describe_way_back(found: TypeCompatibility) -> str:
-    """Return what the old version makes of what the new one writes, if it is started again."""
+    """Explain whether the old version can read values of the new one, if it is started again."""
     refused = [each for each in found.forward if each.is_refused]
     if refused:
         reasons = "; ".join(map(describe_difference, refused))

@@ -25,6 +25,20 @@ ERROR_NUMBER = re.compile(
     r"(?: \w+)? (?:with )?(?:-1|1?\d{1,2})\b(?! [kM]B)",
     re.IGNORECASE,
 )
+LEANS_ON_NEIGHBOUR = re.compile(
+    r"\b(?:inverse of the function|as the one (?:above|before)|see above|does the same)\b"
+    r"|^Return (?:at once\b|that\b|what .* (?:makes? of|says? of|became of)\b)"
+)
+"""Parts of first docstring lines that can only be understood with another function before one."""
+METAPHORS = re.compile(
+    r"\bthe books\b|\w+_books\b|\bbooks_\w+|\bcould[-_ ]lie\b|\b(?:let|lets|letting)[_ ]go\b"
+    r"|\bput[_ ]out\b|\bunder[_ ]fire\b|\bstrayed\b",
+    re.IGNORECASE,
+)
+"""Private metaphors, in words and names. The terms are: reconciliation, results as expected, may
+have missed writes, expired or emitted, fenced, under failures, out of range."""
+METAPHOR_FILES = {"books", "under_fire"}
+FORMER_NAMES = "streams/spark/books/"
 SHARED_CLASS_NAMES: dict[str, str] = {}
 """Class names that more than one module of a package may have, and why."""
 
@@ -61,6 +75,28 @@ def find_error_numbers(sources: Iterable[Source]) -> Iterator[str]:
     for source, node, text in _docstrings(sources):
         for found in ERROR_NUMBER.finditer(" ".join(text.split())):
             yield f"{source.path}:{getattr(node, 'lineno', 1)}: {found.group()}"
+
+
+def find_leaning_lines(sources: Iterable[Source]) -> Iterator[str]:
+    """Yield the first docstring lines that refer to a neighbour in the place of an effect."""
+    for source, node, text in _docstrings(sources):
+        line = text.split("\n", 1)[0]
+        if not isinstance(node, ast.Module) and LEANS_ON_NEIGHBOUR.search(line):
+            yield f"{source.path}:{getattr(node, 'lineno', 1)}: {line}"
+
+
+def find_metaphors(path: str, text: str) -> Iterator[str]:
+    """Yield the private metaphors of a file, in names and in words."""
+    for found in METAPHORS.finditer(text):
+        yield f"{path}:{text.count(chr(10), 0, found.start()) + 1}: {found.group()}"
+
+
+def find_metaphorical_paths(paths: Iterable[str]) -> Iterator[str]:
+    """Yield the paths whose file or directory is named by a private metaphor."""
+    for path in paths:
+        parts = {part.partition(".")[0].removeprefix("test_") for part in path.split("/")}
+        if parts & METAPHOR_FILES and not path.startswith(FORMER_NAMES):
+            yield path
 
 
 def find_shared_class_names(sources: Iterable[Source]) -> Iterator[str]:
@@ -115,6 +151,20 @@ def test_docstrings_name_errors(product: list[Source]) -> None:
     assert not list(find_error_numbers(product))
 
 
+def test_first_docstring_lines_lean_on_no_neighbour(product: list[Source]) -> None:
+    assert not list(find_leaning_lines(product))
+
+
+def test_nothing_is_called_by_a_private_metaphor() -> None:
+    roots = (*PRODUCT, "examples", "benchmarks", "tests")
+    code = [file for root in roots for file in (ROOT / root).rglob("*.py")]
+    assert not list(find_metaphorical_paths(str(file.relative_to(ROOT)) for file in code))
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    read = [*pages, *(file for file in code if not file.is_relative_to(ROOT / "tests"))]
+    found = (find_metaphors(str(file.relative_to(ROOT)), file.read_text()) for file in read)
+    assert not [line for lines in found for line in lines]
+
+
 def test_class_names_are_unique(product: list[Source]) -> None:
     assert not list(find_shared_class_names(product))
 
@@ -151,6 +201,34 @@ def test_a_fragment_is_found(text: str) -> None:
 )
 def test_a_sentence_is_none(text: str) -> None:
     assert not list(find_fragments([_written(text)]))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Return the inverse of the function of `create_reader`.",
+        "Return at once: nothing changes.",
+        "Return what a refusal says of a store.",
+        "Return that nothing has changed.",
+    ],
+)
+def test_a_line_that_leans_on_a_neighbour_is_found(line: str) -> None:
+    assert list(find_leaning_lines([_written(f'def f():\n    """{line}"""')]))
+    assert not list(find_leaning_lines([_written('def f():\n    """Return the size in bytes."""')]))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["def check_books(): ...", "The books of app balance.", "a store could lie", "what it let go"],
+)
+def test_a_private_metaphor_is_found(line: str) -> None:
+    assert list(find_metaphors("streams/a.py", line))
+    assert not list(find_metaphors("docs/a.md", "docs/notebooks.md shows an e-book for orders"))
+
+
+def test_a_path_with_a_private_metaphor_is_found() -> None:
+    paths = ["tests/spark/books.py", "tests/spark/test_under_fire.py", "tests/test_notebooks.py"]
+    assert list(find_metaphorical_paths(paths)) == paths[:2]
 
 
 @pytest.mark.parametrize(

@@ -377,11 +377,11 @@ class GlobalTables:
 
         The topic was cut or made again. The worker starts over, and copies it.
         """
-        if strayed := consumer.take_out_of_range_positions():
+        if lost := consumer.take_out_of_range_positions():
             with suppress(OutcomeUnknown):
                 self._topic_id_check.check_now([self._topic_ids])
             raise StreamsError(
-                f"global tables: {', '.join(map(str, strayed))} has lost the position of its copy:"
+                f"global tables: {', '.join(map(str, lost))} has lost the position of its copy:"
                 " the topic was cut or made again. Start again, and it is copied anew"
             )
 

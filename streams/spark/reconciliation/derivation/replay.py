@@ -345,7 +345,7 @@ class _CapturingProducer(StreamsProducer):
         self.produce = capture_record
 
     def wait_for_queue_room(self) -> None:
-        """Return at once, since there is always room."""
+        """Return without waiting, since there is always room."""
 
     def find_transaction_error(self) -> Exception | None:
         """Return None: nothing is written in transactions."""
