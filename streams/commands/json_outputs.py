@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from streams.errors import ConfigError
 from streams.monitoring.group_report import GroupReport
+from streams.spark.reconciliation.report_schema import ReconciliationOutput
 
 
 @dataclass(frozen=True)
@@ -303,6 +304,7 @@ OUTPUTS: dict[str, Any] = {
     "new": CreatedFileOutput,
     "plan": PlanOutput,
     "produce": ProducedRecordsOutput,
+    "reconcile": ReconciliationOutput,
     "state dump": StoreEntryOutput,
     "state inspect": InspectedStoreOutput,
     "topics create": CreatedTopicOutput,
@@ -314,7 +316,9 @@ OUTPUTS: dict[str, Any] = {
     "txn list": ListedTransactionOutput | OpenTransactionOutput,
 }
 """The type of a line, or of the one object, that each command prints with --json."""
-ONE_OBJECT = frozenset({"acls", "broker status", "broker stop", "group describe", "plan"})
+ONE_OBJECT = frozenset(
+    {"acls", "broker status", "broker stop", "group describe", "plan", "reconcile"}
+)
 """The commands that print one object, and not a line for each row."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from streams.commands.root import cli
 from tests.brokers import SETTINGS, EmbeddedProcess
+from tests.json_outputs import check_json_output
 from tests.spark.counting import LINES, Counting
 
 if TYPE_CHECKING:
@@ -88,9 +90,17 @@ def test_its_status_says_whether_the_results_are_as_expected(
     assert f"not checked: {word_count.out}: expected says nothing of it" in done.output
     assert f"--allow-unchecked {word_count.out}" in done.output
     allowed = ("--allow-unchecked", word_count.out)
-    done = millrace(of, "--expected", "counted_words:one", *named, *allowed)
+    done = millrace(of, "--expected", "counted_words:one", *named, *allowed, "--json")
     assert done.exit_code == 0, done.output
-    assert f"not checked, as allowed: {word_count.out}" in done.output
+    printed = json.loads(done.stdout)
+    check_json_output("reconcile", printed)
+    assert (printed["status"], printed["accounts_checked"], printed["off"]) == (0, 1, [])
+    assert [(each["account"], each["balanced"]) for each in printed["accounts"]] == [
+        ("counts", True)
+    ]
+    assert [(each["account"], each["is_allowed"]) for each in printed["unchecked"]] == [
+        (word_count.out, True)
+    ]
 
     for arguments, said in [
         (("--expected", "counted_words:nothing"), "expected returns a DataFrame"),
@@ -108,6 +118,14 @@ def test_its_status_says_whether_the_results_are_as_expected(
     # A record more of each word has come since, which the old cut has not.
     done = millrace(of, "--expected", "counted_words:expected", "--cut", "cut.json")
     assert done.exit_code == 0, done.output
+    done = millrace(of, "--account", "counts", "--json")
+    assert done.exit_code == 1, done.output
+    printed = json.loads(done.stdout)
+    check_json_output("reconcile", printed)
+    assert (printed["status"], printed["off_records"]) == (1, 1)
+    [row] = printed["off"]
+    assert (row["account"], row["verdict"], row["key"]) == ("counts", "different", "mill")
+    assert {each["role"] for each in row["offsets"]} == {"state", "input"}
     command = [sys.executable, "-m", "streams", "reconcile", of, "--account", "counts"]
     ended = subprocess.run(
         [*command, "--master", "local[1]"], capture_output=True, text=True, timeout=300, check=False

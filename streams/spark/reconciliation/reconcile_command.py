@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import orjson
 import typer
 from rich.console import Console
 from rich.text import Text
@@ -81,6 +82,9 @@ def reconcile(
     master: Master = None,
     spark: SparkSettings = None,
     verbose: Verbose = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as one object of JSON.")
+    ] = False,
 ) -> None:
     """Compute with Spark what an application should hold, and compare it with what it holds.
 
@@ -116,8 +120,14 @@ def reconcile(
             allow_unchecked=allow_unchecked or (),
             on_progress=_print_progress,
         ) as report:
-            _show_report(report, html, to)
             status = 1 if report.is_off else 0 if report.balanced else _UNCHECKED_STATUS
+            _write_report(report, html, to)
+            if as_json:
+                from streams.spark.reconciliation.report_output import build_report_output
+
+                typer.echo(orjson.dumps(build_report_output(report, status)).decode())
+            else:
+                _show_report(report, is_written=to is not None)
     if status:
         raise typer.Exit(status)
 
@@ -127,14 +137,18 @@ def _print_progress(line: str) -> None:
     Console(stderr=True).print(Text(line, style="dim"), soft_wrap=True)
 
 
-def _show_report(report: Report, html: Path | None, to: Path | None) -> None:
-    """Print a report, write it as a page and as rows if asked to, and say what can be done."""
-    report.show()
+def _write_report(report: Report, html: Path | None, to: Path | None) -> None:
+    """Write a report as a page and as rows, if asked to."""
     if html is not None:
         report.to_html(html)
     if to is not None:
         report.write(to.absolute())  # Spark may have another working directory
-    elif report.is_off:
+
+
+def _show_report(report: Report, *, is_written: bool) -> None:
+    """Print a report, and say what can be done."""
+    report.show()
+    if report.is_off and not is_written:
         typer.echo("All rows that are off, as Parquet: --to DIR")
     if report.unchecked:
         options = " ".join(f"--allow-unchecked {name}" for name in report.unchecked)
