@@ -41,14 +41,17 @@ REDACTION = {
 """The setting by which Spark shows no secret of a connection that is given as options in SQL. What
 is called secret, password or token it hides without."""
 _BRIEF_RUN_SETTINGS = {
-    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
+    "spark.driver.defaultJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+    ),
     "spark.sql.adaptive.enabled": "false",
     "spark.python.daemon.module": "streams.spark.python_daemon",
 }
 """Settings of a local session for a run of minutes. Most code runs for some seconds, in which the
-optimising compiler costs more than it gains; without it, Java's code cache is small by default. And
-planning each stage anew, by the size of the one before, makes several jobs of each query. Workers
-are forked with their modules imported."""
+optimising compiler costs more than it gains, and so do the threads of a parallel garbage collector;
+without that compiler Java's code cache is small by default. And planning each stage anew, by the
+size of the one before, makes several jobs of each query. Workers are forked with their modules
+imported."""
 _SUBMIT_VARIABLE = "PYSPARK_GATEWAY_PORT"
 """The environment variable that spark-submit sets; it then chooses master, Java and logging."""
 _QUIET_LOG_CONFIG = Path(__file__).with_name("log4j2.properties")

@@ -47,13 +47,19 @@ def _number_tasks(spark: SparkSession, count: int) -> DataFrame:
 
     Spark takes a DataFrame made of an RDD for very large, as it does what a data source reads. Of
     `spark.range` it knows the size, would take all records that are read for as few, and so
-    broadcast them in joins.
+    broadcast them in joins. The RDD is made of rows, and not of a range, which would be planned as
+    a query of its own for each read.
     """
     session: Any = spark
-    numbers: Any = spark.range(0, count, 1, max(count, 1))
-    rows = numbers._jdf.toDF()  # of Row, where a range is of Long
-    made = session._jsparkSession.createDataFrame(rows.toJavaRDD(), rows.schema())
-    return DataFrame(made, spark)
+    jvm, context = session._jvm, session.sparkContext
+    rows = jvm.java.util.ArrayList()
+    for number in range(count):
+        values = context._gateway.new_array(jvm.java.lang.Object, 1)
+        values[0] = number
+        rows.add(jvm.org.apache.spark.sql.RowFactory.create(values))
+    schema = jvm.org.apache.spark.sql.types.StructType.fromDDL("id INT NOT NULL")
+    numbered = context._jsc.parallelize(rows, max(count, 1))
+    return DataFrame(session._jsparkSession.createDataFrame(numbered, schema), spark)
 
 
 def _read_splits(work: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
