@@ -65,7 +65,11 @@ class Broker:
         self.clock: Clock = clock or SystemClock()
         self._fail_stop = FailStop(self.request_stop)
         self.scheduler: Scheduler = GuardedScheduler(scheduler or LoopScheduler(), self._fail_stop)
-        self.features = Features(config.transaction_version)
+        self.features = Features(
+            config.transaction_version,
+            config.group_version,
+            allows_consumer_protocol=config.allows_consumer_protocol,
+        )
         self.host = config.host
         self.port = config.port
         self.metrics_port = -1  # there is no metrics endpoint

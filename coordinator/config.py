@@ -9,14 +9,19 @@ the broker runs (see `dynamic_config`).
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from coordinator.setting_limits import ALLOWED_WORDS, ORDERED_PAIRS, RANGES
 from coordinator.settings import INT32_MAX as _INT32_MAX
 from coordinator.settings import INT64_MAX as _INT64_MAX
 from coordinator.settings import ConfigType, Setting, split_list
+from coordinator.unused_settings import UNUSED_SETTINGS, find_objection, is_unused_setting
+
+log = logging.getLogger(__name__)
 
 _DAY_MS = 24 * 3600 * 1000
 
@@ -88,6 +93,8 @@ class BrokerConfig:
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = _INT32_MAX
+    # Kafka's default; streams and share groups aren't there, whatever it says.
+    group_coordinator_rebalance_protocols: str = "classic,consumer,streams"
     # Settings of consumer groups (KIP-848); a group may have its own within the limits.
     # Kafka assigns once a second at most, so that many members that join at once cost it little;
     # the second one then waits for its next heartbeat, 5 s. Here an assignment is cheap enough for
@@ -107,7 +114,9 @@ class BrokerConfig:
     group_consumer_session_timeout_ms: int = 45_000
 
     metrics_port: int = -1  # of the endpoint for Prometheus; 0: any free one; -1: there is none
-    transaction_version: int = 2  # in Kafka a feature, chosen when the storage is formatted
+    # In Kafka these two are features, chosen when the storage is formatted.
+    group_version: int = 1  # 0: without the consumer protocol (KIP-848)
+    transaction_version: int = 2
     transaction_state_log_num_partitions: int = 50
     transaction_max_timeout_ms: int = 900_000
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
@@ -118,11 +127,12 @@ class BrokerConfig:
         if self.host.startswith("[") and self.host.endswith("]"):
             # An IPv6 address as it stands in host:port.
             object.__setattr__(self, "host", self.host[1:-1])
-        for name, low, high in _RANGES:
+        self._check_abilities()
+        for name, low, high in RANGES:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise WrongSetting(f"{_dotted_name(name)}={value}: must be from {low} to {high}")
-        for name, (_, words) in _ALLOWED_WORDS.items():
+        for name, (_, words) in ALLOWED_WORDS.items():
             for word in split_list(getattr(self, name)):
                 if word not in words:
                     raise WrongSetting(f"{_dotted_name(name)}={word}: must be {' or '.join(words)}")
@@ -132,7 +142,7 @@ class BrokerConfig:
                 f"group.consumer.assignors={self.group_consumer_assignors}: must name each of one "
                 "or more assignors once"
             )
-        for low_name, high_name in _ORDERED_PAIRS:
+        for low_name, high_name in ORDERED_PAIRS:
             low, high = getattr(self, low_name), getattr(self, high_name)
             if low > high:
                 raise WrongSetting(
@@ -146,25 +156,51 @@ class BrokerConfig:
                 f"{_dotted_name(session)}={getattr(self, session)}"
             )
 
+    def _check_abilities(self) -> None:
+        """Raise WrongSetting for what another broker could do, and this one can not."""
+        if self.default_replication_factor > 1:
+            raise WrongSetting(
+                f"default.replication.factor={self.default_replication_factor}: must be 1: this "
+                "broker is the only one, with the only replica"
+            )
+        if "classic" not in split_list(self.group_coordinator_rebalance_protocols):
+            raise WrongSetting(
+                "group.coordinator.rebalance.protocols="
+                f"{self.group_coordinator_rebalance_protocols}: must have classic: disabling that "
+                "protocol is not supported"
+            )
+
     @classmethod
     def from_settings(
         cls, data_dir: Path, settings: Mapping[str, object], **given: Any
     ) -> BrokerConfig:
         """Create a configuration from settings by dotted name, which replace those by field name.
 
+        Settings of Kafka that this broker does not have are logged once, as having no effect.
+
         Raises: WrongSetting for an unknown name or an invalid value.
         """
         values: dict[str, Any] = dict(given)
-        for name, value in _convert_time_units(settings).items():
+        unused: list[str] = []
+        for name, value in _convert_time_units(_convert_broker_id(settings)).items():
             field = name.strip().replace(".", "_")
-            if field not in _SETTING_TYPES:
-                near = difflib.get_close_matches(
-                    name, map(_dotted_name, _SETTING_TYPES), n=1, cutoff=0.5
-                )
-                hint = f"did you mean {near[0]}?" if near else "it is not a setting of this broker"
-                raise WrongSetting(f"unknown setting {name}: {hint}")
-            values[field] = _parse_value(name, value, _SETTING_TYPES[field])
-        return cls(data_dir=data_dir, **values)
+            if field in _SETTING_TYPES:
+                values[field] = _parse_value(name, value, _SETTING_TYPES[field])
+            elif is_unused_setting(name.strip()):
+                objection = find_objection(name.strip(), str(value))
+                if objection is not None:
+                    raise WrongSetting(f"{name}={value}: {objection}")
+                unused.append(name.strip())
+            else:
+                raise WrongSetting(f"unknown setting {name}: {_suggest_name(name)}")
+        config = cls(data_dir=data_dir, **values)
+        if unused:
+            log.warning(
+                "settings of Kafka that have no effect on this broker ('Settings' in"
+                " docs/broker.md): %s",
+                ", ".join(sorted(unused)),
+            )
+        return config
 
     def with_settings(self, settings: Mapping[str, object]) -> BrokerConfig:
         """Return a copy in which settings, given by dotted name, replace the present values.
@@ -179,6 +215,11 @@ class BrokerConfig:
             parsed[field] = _parse_value(name, value, _SETTING_TYPES[field])
         return replace(self, **parsed)
 
+    @property
+    def allows_consumer_protocol(self) -> bool:
+        """Return whether `group.coordinator.rebalance.protocols` has the consumer protocol."""
+        return "consumer" in split_list(self.group_coordinator_rebalance_protocols)
+
     def setting_text(self, field: str) -> str:
         """Return the value of a setting, given by field name, as Kafka writes it."""
         return _format_value(getattr(self, field))
@@ -191,93 +232,6 @@ _SETTING_TYPES: dict[str, str] = {
     if field.name not in ("data_dir", "host", "port")
 }
 
-_RANGES: tuple[tuple[str, float, float], ...] = (
-    ("port", 0, 65_535),
-    ("node_id", 0, _INT32_MAX),
-    ("num_partitions", 1, _INT32_MAX),
-    ("default_replication_factor", 1, 1),
-    ("message_max_bytes", 0, _INT32_MAX),
-    ("log_cleaner_backoff_ms", 0, _INT64_MAX),
-    ("log_cleaner_dedupe_buffer_size", 0, _INT64_MAX),
-    ("log_cleaner_delete_retention_ms", 0, _INT64_MAX),
-    ("log_cleaner_max_compaction_lag_ms", 1, _INT64_MAX),
-    ("log_cleaner_min_cleanable_ratio", 0, 1),
-    ("log_cleaner_min_compaction_lag_ms", 0, _INT64_MAX),
-    ("log_flush_interval_messages", 1, _INT64_MAX),
-    ("log_flush_interval_ms", 0, _INT64_MAX),
-    ("log_index_interval_bytes", 0, _INT32_MAX),
-    ("log_index_size_max_bytes", 4, _INT32_MAX),
-    ("log_message_timestamp_after_max_ms", 0, _INT64_MAX),
-    ("log_message_timestamp_before_max_ms", 0, _INT64_MAX),
-    ("log_flush_offset_checkpoint_interval_ms", 1, _INT64_MAX),
-    ("log_retention_check_interval_ms", 1, _INT64_MAX),
-    ("log_retention_bytes", -_INT64_MAX - 1, _INT64_MAX),
-    ("log_retention_ms", -1, _INT64_MAX),
-    ("log_roll_jitter_ms", 0, _INT64_MAX),
-    ("log_roll_ms", 1, _INT64_MAX),
-    ("log_segment_bytes", 14, _INT32_MAX),
-    ("log_segment_delete_delay_ms", 0, _INT64_MAX),
-    ("fetch_max_bytes", 1_024, _INT32_MAX),
-    ("max_incremental_fetch_session_cache_slots", 0, _INT32_MAX),
-    ("socket_request_max_bytes", 1, _INT32_MAX),
-    ("queued_max_requests", 1, _INT32_MAX),
-    ("queued_max_request_bytes", -1, _INT64_MAX),
-    ("connections_max_idle_ms", -1, _INT64_MAX),
-    ("max_connections", 0, _INT32_MAX),
-    ("max_connections_per_ip", 0, _INT32_MAX),
-    ("producer_id_expiration_ms", 1, _INT32_MAX),
-    ("producer_id_expiration_check_interval_ms", 1, _INT32_MAX),
-    ("offsets_topic_num_partitions", 1, 10_000),
-    ("offset_metadata_max_bytes", 0, _INT32_MAX),
-    ("offsets_retention_check_interval_ms", 1, _INT64_MAX),
-    ("offsets_retention_minutes", 1, _INT32_MAX),
-    ("group_initial_rebalance_delay_ms", 0, _INT32_MAX),
-    ("group_min_session_timeout_ms", 1, _INT32_MAX),
-    ("group_max_session_timeout_ms", 1, _INT32_MAX),
-    ("group_max_size", 1, _INT32_MAX),
-    ("group_consumer_assignment_interval_ms", 0, _INT32_MAX),
-    ("group_consumer_heartbeat_interval_ms", 1, _INT32_MAX),
-    ("group_consumer_max_assignment_interval_ms", 0, _INT32_MAX),
-    ("group_consumer_max_heartbeat_interval_ms", 1, _INT32_MAX),
-    ("group_consumer_max_session_timeout_ms", 1, _INT32_MAX),
-    ("group_consumer_max_size", 1, _INT32_MAX),
-    ("group_consumer_min_assignment_interval_ms", 0, _INT32_MAX),
-    ("group_consumer_min_heartbeat_interval_ms", 1, _INT32_MAX),
-    ("group_consumer_min_session_timeout_ms", 1, _INT32_MAX),
-    ("group_consumer_regex_refresh_interval_ms", 10_000, _INT32_MAX),
-    ("group_consumer_session_timeout_ms", 1, _INT32_MAX),
-    ("metrics_port", -1, 65_535),
-    ("transaction_version", 0, 2),
-    ("transaction_state_log_num_partitions", 1, 10_000),
-    ("transaction_max_timeout_ms", 1, _INT32_MAX),
-    ("transaction_abort_timed_out_transaction_cleanup_interval_ms", 1, _INT32_MAX),
-    ("transactional_id_expiration_ms", 1, _INT32_MAX),
-    ("transaction_remove_expired_transaction_cleanup_interval_ms", 1, _INT32_MAX),
-)
-
-# Pairs of settings whose first must not be above the second.
-_ORDERED_PAIRS: tuple[tuple[str, str], ...] = (
-    ("group_min_session_timeout_ms", "group_max_session_timeout_ms"),
-    *(
-        pair
-        for name in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms")
-        for pair in (
-            (f"group_consumer_min_{name}", f"group_consumer_{name}"),
-            (f"group_consumer_{name}", f"group_consumer_max_{name}"),
-        )
-    ),
-)
-
-# Settings whose value is one of a few words, or a list of them.
-_ALLOWED_WORDS: Mapping[str, tuple[ConfigType, tuple[str, ...]]] = {
-    "group_consumer_assignors": (ConfigType.LIST, ("uniform", "range")),
-    "group_consumer_migration_policy": (
-        ConfigType.STRING,
-        ("bidirectional", "disabled", "downgrade", "upgrade"),
-    ),
-    "log_cleanup_policy": (ConfigType.LIST, ("compact", "delete")),
-    "log_message_timestamp_type": (ConfigType.STRING, ("CreateTime", "LogAppendTime")),
-}
 _CONFIG_TYPES = {
     "bool": ConfigType.BOOLEAN,
     "float": ConfigType.DOUBLE,
@@ -287,7 +241,7 @@ _CONFIG_TYPES = {
 
 
 # Kafka's other names for a setting in milliseconds; where several are given, the finest counts.
-_TIME_UNIT_ALIASES = {
+TIME_UNIT_ALIASES = {
     "log.retention.minutes": ("log.retention.ms", 60_000),
     "log.retention.hours": ("log.retention.ms", 3_600_000),
     "log.roll.hours": ("log.roll.ms", 3_600_000),
@@ -295,13 +249,33 @@ _TIME_UNIT_ALIASES = {
 }
 
 
+def _suggest_name(name: str) -> str:
+    known = [*map(_dotted_name, _SETTING_TYPES), *TIME_UNIT_ALIASES, *sorted(UNUSED_SETTINGS)]
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else "it is not a setting of this broker"
+
+
+def _convert_broker_id(settings: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the settings with `node.id` in the place of `broker.id`, Kafka's older name for it.
+
+    Raises: WrongSetting if both are given and differ.
+    """
+    if "broker.id" not in settings:
+        return settings
+    found = dict(settings)
+    broker_id = found.pop("broker.id")
+    if str(found.setdefault("node.id", broker_id)) != str(broker_id):
+        raise WrongSetting(f"broker.id={broker_id}: must be node.id={found['node.id']}")
+    return found
+
+
 def _convert_time_units(settings: Mapping[str, object]) -> dict[str, object]:
     """Return the settings with those in minutes or hours replaced by those in milliseconds.
 
     A negative number, which means no limit, is kept as it is. Raises: WrongSetting.
     """
-    found = {name: value for name, value in settings.items() if name not in _TIME_UNIT_ALIASES}
-    for name, (in_ms, unit_ms) in _TIME_UNIT_ALIASES.items():
+    found = {name: value for name, value in settings.items() if name not in TIME_UNIT_ALIASES}
+    for name, (in_ms, unit_ms) in TIME_UNIT_ALIASES.items():
         if name in settings:
             try:
                 number = int(str(settings[name]))
@@ -313,7 +287,7 @@ def _convert_time_units(settings: Mapping[str, object]) -> dict[str, object]:
 
 def _create_setting(name: str, annotation: str, default: object) -> Setting:
     """Create the definition of a broker setting from its field's annotation and default."""
-    kind, words = _ALLOWED_WORDS.get(name, (_CONFIG_TYPES[annotation], ()))
+    kind, words = ALLOWED_WORDS.get(name, (_CONFIG_TYPES[annotation], ()))
     low, high = _LIMITS.get(name, (0, _INT32_MAX))
     if kind is ConfigType.INT and high > _INT32_MAX:
         kind = ConfigType.LONG
@@ -350,7 +324,7 @@ def _format_value(value: object) -> str:
 
 # Settings that DescribeConfigs leaves out, as Kafka does with its internal ones.
 INTERNAL_SETTINGS = frozenset({"group_consumer_regex_refresh_interval_ms"})
-_LIMITS = {name: (low, high) for name, low, high in _RANGES}
+_LIMITS = {name: (low, high) for name, low, high in RANGES}
 # The definition of every setting, by field name, as DescribeConfigs describes it.
 BROKER_SETTINGS: Mapping[str, Setting] = {
     field.name: _create_setting(field.name, str(field.type), field.default)

@@ -22,12 +22,22 @@ SUPPORTED_LEVELS: dict[str, tuple[int, int]] = {
 
 
 class Features:
-    """Holds the finalised feature levels of a broker; `epoch` rises with each change."""
+    """Holds the finalised feature levels of a broker; `epoch` rises with each change.
 
-    def __init__(self, transaction_version: int = 2) -> None:
+    `allows_consumer_protocol`: whether `group.coordinator.rebalance.protocols` has it.
+    """
+
+    def __init__(
+        self,
+        transaction_version: int = 2,
+        group_version: int = 1,
+        *,
+        allows_consumer_protocol: bool = True,
+    ) -> None:
+        self._allows_consumer_protocol = allows_consumer_protocol
         self._levels = {
             METADATA_VERSION: 30,
-            GROUP_VERSION: 1,
+            GROUP_VERSION: group_version,
             TRANSACTION_VERSION: transaction_version,
         }
         self.epoch = 0
@@ -37,9 +47,9 @@ class Features:
         """Return the features whose level is above 0, with their levels."""
         return {name: level for name, level in self._levels.items() if level > 0}
 
-    def feature_level(self, name: str) -> int:
-        """Return the finalised level of a feature, 0 if it is not finalised."""
-        return self._levels[name]
+    def has_consumer_protocol(self) -> bool:
+        """Return whether the consumer protocol (KIP-848) is served: it is allowed and finalised."""
+        return self._allows_consumer_protocol and self._levels[GROUP_VERSION] >= 1
 
     def transaction_version(self) -> int:
         """Return the level of `transaction.version`: 2 for transactions v2 (KIP-890)."""

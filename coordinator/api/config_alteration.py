@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from coordinator.api.context import RequestContext
-from coordinator.config import BROKER_SETTINGS
+from coordinator.config import BROKER_SETTINGS, TIME_UNIT_ALIASES
 from coordinator.dynamic_config import DYNAMIC_SETTINGS, ResourceType
 from coordinator.errors import SUCCESS, Code, Outcome, Refused
 from coordinator.groups.configs import GROUP_CONFIGS, check_broker_limits, validate_group_configs
@@ -20,6 +20,7 @@ from coordinator.groups.configs import group_config_default as group_default_of
 from coordinator.log.configs import TOPIC_CONFIGS, topic_config_default, validate_topic_configs
 from coordinator.log.topic_names import check_topic_name
 from coordinator.settings import ConfigType, validate_value
+from coordinator.unused_settings import is_unused_setting
 
 if TYPE_CHECKING:
     from kio.schema.alter_configs.v2.request import AlterConfigsResource
@@ -109,7 +110,7 @@ class _AlterableBroker:
         return self._context.services.config.setting_text(key.replace(".", "_"))
 
     def validate_configs(self, configs: Configs) -> Configs:
-        unknown = [key for key in configs if self.setting_type(key) is None]
+        unknown = [key for key in configs if not _is_broker_setting(key)]
         if unknown:
             message = f"Not settings of this broker: [{', '.join(unknown)}]"
             raise Refused(Code.INVALID_REQUEST, message)
@@ -136,6 +137,15 @@ class _AlterableBroker:
         self._context.services.dynamic_configs.replace_configs(
             ResourceType.BROKER, self._name, configs
         )
+
+
+def _is_broker_setting(key: str) -> bool:
+    """Return whether a name is that of a broker's setting, if only of Kafka's, without effect."""
+    return (
+        key.replace(".", "_") in BROKER_SETTINGS
+        or key in TIME_UNIT_ALIASES
+        or is_unused_setting(key)
+    )
 
 
 class _AlterableGroup:

@@ -16,7 +16,6 @@ from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
 from coordinator.api.describe_groups import GROUP_OPERATIONS
 from coordinator.errors import Code, Refused
-from coordinator.features import GROUP_VERSION
 from coordinator.groups.consumer.describe import (
     DescribedConsumer,
     DescribedConsumerGroup,
@@ -37,7 +36,7 @@ _OPERATIONS_NOT_REQUESTED = -(2**31)
 def handle_request(
     request: ConsumerGroupDescribeRequest, context: RequestContext[ConsumerGroupDescribeResponse]
 ) -> ConsumerGroupDescribeResponse:
-    if context.services.features.feature_level(GROUP_VERSION) < 1:
+    if not context.services.features.has_consumer_protocol():
         return build_error_response(request, context, Code.UNSUPPORTED_VERSION)
     operations = (
         GROUP_OPERATIONS if request.include_authorized_operations else _OPERATIONS_NOT_REQUESTED

@@ -18,7 +18,6 @@ from uuid import UUID
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
 from coordinator.errors import Code, Refused
-from coordinator.features import GROUP_VERSION
 from coordinator.groups.consumer.heartbeat import ConsumerHeartbeat, ConsumerHeartbeatAnswer
 from coordinator.groups.consumer.state import AWAY_EPOCH, JOINING_EPOCH, LEFT_EPOCH
 from coordinator.log.data_directory import uuid_to_base64
@@ -51,7 +50,7 @@ def handle_request(
     request: ConsumerGroupHeartbeatRequest, context: RequestContext[ConsumerGroupHeartbeatResponse]
 ) -> ConsumerGroupHeartbeatResponse | EncodedResponse:
     try:
-        if context.services.features.feature_level(GROUP_VERSION) < 1:
+        if not context.services.features.has_consumer_protocol():
             raise Refused(Code.UNSUPPORTED_VERSION)
         coordinators = context.services.coordinators
         command = _to_checked_command(request, context, coordinators.consumer_config.assignors)

@@ -54,6 +54,8 @@ PROPERTIES: Mapping[str, str] = {
     "log.retention.check.interval.ms": "3600000",
 }
 
+FEATURES = ("group.version", "transaction.version")
+
 
 def missing() -> str | None:
     """Return what this machine lacks for real Kafka, as a reason to skip; None if it has all."""
@@ -83,7 +85,8 @@ def java(*arguments: str, timeout_s: float = HANG_LIMIT_S) -> str:
 class RealKafka(ServerProcess):
     """Represents one Kafka node; `settings` are broker properties, `jvm_flags` the JVM's.
 
-    `host` is the address for clients.
+    Features among the settings are given to the tool that formats its storage. `host` is the
+    address for clients.
     """
 
     kind = "kafka"
@@ -97,6 +100,9 @@ class RealKafka(ServerProcess):
         super().__init__("kafka")
         self._host = host
         self._settings = dict(settings or {})
+        self._features = {
+            name: self._settings.pop(name) for name in FEATURES if name in self._settings
+        }
         self._jvm_flags = tuple(jvm_flags)
         self.data_dir = self.directory / "data"
         self._properties_path = self.directory / "server.properties"
@@ -142,7 +148,8 @@ class RealKafka(ServerProcess):
 
     def _format(self) -> None:
         config = str(self._properties_path)
-        java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config)
+        features = [f"--feature={name}={level}" for name, level in self._features.items()]
+        java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config, *features)
 
     def _launch(self) -> None:
         self.spawn(
