@@ -78,40 +78,20 @@ class Coordinators:
         self._group_configs = group_configs
         self.new_id = new_id
         self.consumer_config = _consumer_group_config(config)
-        group_logs = self._open_internal_topic(
-            GROUP_TOPIC, config.offsets_topic_num_partitions, COMPACTED_TOPIC_CONFIGS
-        )
-        self.groups = GroupService(
-            group_logs,
-            _classic_group_config(config),
-            _offset_config(config),
-            self.consumer_config,
-            self._group_settings,
-            topics,
-            clock,
-            scheduler,
-            background,
-            MigrationPolicy.from_name(
-                config.group_consumer_migration_policy,
-                config.group_consumer_max_size,
-                config.group_max_size,
-            ),
-        )
+        self.groups = self._create_group_service(config, clock, scheduler, background)
         self.deleted_topics = DeletedTopicCleanup(
             self.groups.offsets, self.groups.sliced_executor, scheduler, topics.release_deleted_name
         )
         topics.forget_offsets = self.deleted_topics.forget_offsets
         self.groups.offsets.deleted_while_failed = topics.deleted_while_failed
         self.groups.offsets.save_deleted_while_failed = topics.write_topic_list
-        metadata_topic = topics.find_including_hidden(METADATA_TOPIC)
-        if (
-            metadata_topic is not None and metadata_topic.configs != UNLIMITED_RETENTION_CONFIGS
-        ):  # set by an older version
-            topics.replace_configs(METADATA_TOPIC, UNLIMITED_RETENTION_CONFIGS)
-        [metadata_log] = self._open_internal_topic(METADATA_TOPIC, 1, UNLIMITED_RETENTION_CONFIGS)
         producer_ids = ProducerIdState()
         self._producer_ids: Shard[ProducerIdsAllocated] = Shard(
-            METADATA_TOPIC, metadata_log, ProducerIdsCodec(), producer_ids.apply_record, clock
+            METADATA_TOPIC,
+            self._open_metadata_log(),
+            ProducerIdsCodec(),
+            producer_ids.apply_record,
+            clock,
         )
         self.transactions = TransactionService(
             self._open_internal_topic(
@@ -126,6 +106,37 @@ class Coordinators:
             clock,
             scheduler,
         )
+
+    def _create_group_service(
+        self, config: BrokerConfig, clock: Clock, scheduler: Scheduler, background: Background
+    ) -> GroupService:
+        """Create the group coordinator on the partitions of `__consumer_offsets`."""
+        return GroupService(
+            self._open_internal_topic(
+                GROUP_TOPIC, config.offsets_topic_num_partitions, COMPACTED_TOPIC_CONFIGS
+            ),
+            _classic_group_config(config),
+            _offset_config(config),
+            self.consumer_config,
+            self._group_settings,
+            self._topics,
+            clock,
+            scheduler,
+            background,
+            MigrationPolicy.from_name(
+                config.group_consumer_migration_policy,
+                config.group_consumer_max_size,
+                config.group_max_size,
+            ),
+        )
+
+    def _open_metadata_log(self) -> PartitionLog:
+        """Open the hidden log of producer ids, whose records may never be removed."""
+        topic = self._topics.find_including_hidden(METADATA_TOPIC)
+        if topic is not None and topic.configs != UNLIMITED_RETENTION_CONFIGS:
+            self._topics.replace_configs(METADATA_TOPIC, UNLIMITED_RETENTION_CONFIGS)
+        [log] = self._open_internal_topic(METADATA_TOPIC, 1, UNLIMITED_RETENTION_CONFIGS)
+        return log
 
     def load_shards(self) -> None:
         """Replay the internal topics, complete the transactions that are decided, start the timers.

@@ -77,12 +77,6 @@ class GroupService:
         """Return the partition of `__consumer_offsets` that a group lives in."""
         return self._shards.partition_of(group_id)
 
-    def load_shards(self) -> None:
-        """Load every shard without a pause."""
-        for load_slice in self.shard_loaders():
-            while not load_slice():
-                pass
-
     def shard_loaders(self) -> list[LoadSlice]:
         """Return, for each shard, the function that loads its next slice."""
         return [partial(self._load_shard_slice, index) for index in range(len(self.shards))]

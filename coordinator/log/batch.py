@@ -4,8 +4,8 @@ A batch is the unit that is produced, stored and fetched. The log treats it as a
 and an opaque rest. A produced batch is checked (`batch_validation`), its offset is written over the
 client's (`copy_with_offset`), and the bytes go to disk and later to consumers as they are, so its
 cost does not depend on the number of records in it. The broker opens batches of its own making
-(`encode_batch`, `encode_marker`, `RecordBatch.iterate_records`), and a client's to look for a time
-or for keys in it.
+(`encode_batch_of`, `encode_marker`, `RecordBatch.iterate_records`), and a client's to look for a
+time or for keys in it.
 
     base offset int64 | length int32 | leader epoch int32 | magic int8 | crc uint32
     from here under the crc: attributes int16 | last offset delta int32 | base, max timestamp int64

@@ -106,10 +106,6 @@ class ProducerStateManager:
             return offset
         return None
 
-    def open_transactions(self) -> Iterator[tuple[int, int]]:
-        """Yield (producer id, first offset) of the open transactions, in the order of the log."""
-        yield from self._open.items()
-
     def iterate_producers(self) -> Iterator[tuple[int, ProducerStateEntry, int]]:
         """Yield each producer's id and state, and the first offset of its open transaction or -1.
 

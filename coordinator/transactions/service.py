@@ -121,12 +121,6 @@ class TransactionService:
 
     # Loading and election of shards
 
-    def load_shards(self) -> None:
-        """Load every shard to its end before returning."""
-        for load_slice in self.begin_loading():
-            while not load_slice():
-                pass
-
     def begin_loading(self) -> list[LoadSlice]:
         """Start the timer that expires ids; return the functions that load the shards by slices."""
         self._expiry.start_timer()

@@ -111,7 +111,11 @@ def _partition(partition: PartitionLog, *, expires: bool) -> dict[str, Any]:
         "start": partition.start_offset,
         "end": partition.end_offset,
         "stable": partition.last_stable_offset,
-        "open": dict(producers.open_transactions()),
+        "open": [
+            (producer_id, first_offset)
+            for producer_id, _, first_offset in producers.iterate_producers()
+            if first_offset >= 0
+        ],
         "producers": last if expires else known,
         "aborted": partition.aborted_in(0, partition.end_offset + 1),
     }

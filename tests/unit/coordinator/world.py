@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from coordinator.clock import Clock
 from coordinator.errors import Code, Refused
 from coordinator.features import Features
@@ -14,6 +16,7 @@ from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, Of
 from coordinator.offsets.config import OffsetConfig
 from coordinator.offsets.fetch import FetchedOffset
 from coordinator.shard.decision import TransactionalProducer, TransactionEnded
+from coordinator.shard.loading import LoadSlice
 from coordinator.shard.shard import Shard
 from coordinator.shard.slices import run_to_completion
 from coordinator.transactions.add_partitions import AddPartitionsCommand
@@ -88,9 +91,9 @@ class World:
             clock,
             self.clock,
         )
-        self.groups.load_shards()
+        load_whole(self.groups.shard_loaders())
         id_shard.replay_log()
-        self.transactions.load_shards()
+        load_whole(self.transactions.begin_loading())
 
     def restart(self) -> None:
         self.groups.close()
@@ -225,6 +228,13 @@ class World:
     def forget_topic(self, topic: str) -> None:
         """Delete the offsets of a deleted topic without a pause."""
         run_to_completion(self.groups.offsets.forget_topics_in_slices({topic}))
+
+
+def load_whole(loaders: Iterable[LoadSlice]) -> None:
+    """Load shards to their ends, one after the other."""
+    for load_slice in loaders:
+        while not load_slice():
+            pass
 
 
 def code_of(call: object, *arguments: object, **named: object) -> Code:

@@ -28,7 +28,7 @@ def summary(log: PartitionLog) -> object:
         log.end_offset,
         log.last_stable_offset,
         known,
-        list(log.producers.open_transactions()),
+        list(log.producers.iterate_producers()),
         log.aborted_in(0, 1_000),
         log.timestamps.find_max_timestamp(log.start_offset),
     )

@@ -193,7 +193,11 @@ class Topic:
 
     def rebuilt_transactions(self) -> list[tuple[int, int]]:
         """Return (producer id, first offset) of the transactions that a reloaded log has open."""
-        return list(self._rebuild_producers().open_transactions())
+        return [
+            (producer_id, first_offset)
+            for producer_id, _, first_offset in self._rebuild_producers().iterate_producers()
+            if first_offset >= 0
+        ]
 
     def _rebuild_producers(self) -> ProducerStateManager:
         told = ProducerStateManager()
