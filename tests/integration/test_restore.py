@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_END, Producer, TopicPartition
@@ -15,25 +14,10 @@ from streams.processes.running import RunningApp
 from streams.runtime.threads.commit import CommitStep
 from tests.brokers import IN_CI
 from tests.integration.cluster import KEYS, PARTITIONS, Topics, Worker, stored_counts
-from tests.integration.worker import build
+from tests.integration.running import start_counting
 from tests.processes import HANG_LIMIT_S, wait_until
 
 pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
-
-
-def started(topics: Topics, state: Path, **settings: Any) -> RunningApp:
-    return build(
-        topics.application,
-        topics.source,
-        topics.target,
-        kind="count",
-        bootstrap_servers=topics.servers,
-        state_dir=state,
-        heartbeat_interval_ms=200,
-        session_timeout_ms=15_000,
-        commit_interval_ms=50,
-        **settings,
-    ).start()
 
 
 def left_open(topics: Topics, changelog: str) -> Producer:
@@ -76,7 +60,7 @@ def test_a_restore_that_a_rebalance_interrupts_goes_on_where_it_stopped_and_read
 ) -> None:
     caplog.set_level("INFO")
     changelog = f"{topics.application}-counts-changelog"
-    with started(topics, tmp_path / "lost") as running:
+    with start_counting(topics, tmp_path / "lost") as running:
         for _ in range(3):
             topics.load(1_000)
             topics.wait_for_counts(topics.loaded)
@@ -84,14 +68,14 @@ def test_a_restore_that_a_rebalance_interrupts_goes_on_where_it_stopped_and_read
     committed = sum(1 for _ in topics.committed(changelog))
     stray = left_open(topics, changelog)
     moved_at_once = {"acceptable_recovery_lag": 10 * committed}
-    with started(topics, tmp_path / "here", **moved_at_once) as here:
+    with start_counting(topics, tmp_path / "here", **moved_at_once) as here:
         # All of it is read, and none of the tasks may run: what is open may yet be committed.
         until_replayed(here, committed)
         wait_until(
             lambda: "waiting for an open transaction to end" in caplog.text,
             what="the restore to wait",
         )
-        with started(topics, tmp_path / "there", **moved_at_once) as there:
+        with start_counting(topics, tmp_path / "there", **moved_at_once) as there:
             wait_until(
                 lambda: there.metrics()["tasks"] == 1 and count_replayed(there) > 0,
                 what="a task to go there and be replayed",
@@ -114,12 +98,12 @@ def test_aborted_records_and_markers_at_the_end_of_a_changelog_hang_nothing(
     topics: Topics, tmp_path: Path
 ) -> None:
     changelog = f"{topics.application}-counts-changelog"
-    with started(topics, tmp_path) as running:
+    with start_counting(topics, tmp_path) as running:
         topics.load(500)
         topics.wait_for_counts(500)
     for _ in range(2):
         left_open(topics, changelog).abort_transaction(HANG_LIMIT_S)
-    with started(topics, tmp_path) as running:
+    with start_counting(topics, tmp_path) as running:
         running.wait_for("RUNNING", HANG_LIMIT_S)
         assert running.metrics()["restored_records"] == 0
     assert stored_counts(tmp_path, topics.application) == topics.truth
@@ -128,7 +112,7 @@ def test_aborted_records_and_markers_at_the_end_of_a_changelog_hang_nothing(
 def test_a_worker_killed_in_the_middle_of_a_restore_goes_on_from_what_it_has(
     topics: Topics, new_worker: Callable[..., Worker], tmp_path: Path
 ) -> None:
-    with started(topics, tmp_path / "lost"):
+    with start_counting(topics, tmp_path / "lost"):
         topics.load(1_000)
         topics.wait_for_counts(1_000)
     written = sum(1 for _ in topics.committed(f"{topics.application}-counts-changelog"))
@@ -148,16 +132,16 @@ def test_a_store_that_may_have_missed_deletions_is_rebuilt_alone_and_the_log_say
     topics: Topics, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     changelog = f"{topics.application}-counts-changelog"
-    with started(topics, tmp_path / "old"):
+    with start_counting(topics, tmp_path / "old"):
         topics.load(500)
         topics.wait_for_counts(500)
-    with started(topics, tmp_path / "new"):
+    with start_counting(topics, tmp_path / "new"):
         topics.load(500)
         topics.wait_for_counts(1_000)
-    with started(topics, tmp_path / "old") as running:
+    with start_counting(topics, tmp_path / "old") as running:
         running.wait_for("RUNNING", HANG_LIMIT_S)
     assert "rebuilt" not in caplog.text
-    with started(topics, tmp_path / "new"):
+    with start_counting(topics, tmp_path / "new"):
         topics.load(500)
         topics.wait_for_counts(1_500)
     settings = ConfigResource(
@@ -169,7 +153,7 @@ def test_a_store_that_may_have_missed_deletions_is_rebuilt_alone_and_the_log_say
     )
     admin = AdminClient({"bootstrap.servers": topics.servers})
     admin.incremental_alter_configs([settings])[settings].result(HANG_LIMIT_S)
-    with started(topics, tmp_path / "old") as running:
+    with start_counting(topics, tmp_path / "old") as running:
         running.wait_for("RUNNING", HANG_LIMIT_S)
         assert running.metrics()["restored_records"] == sum(1 for _ in topics.committed(changelog))
     assert "keeps deletions for 0 s (delete.retention.ms): some may be gone" in caplog.text
@@ -179,7 +163,7 @@ def test_a_store_that_may_have_missed_deletions_is_rebuilt_alone_and_the_log_say
 def test_an_input_that_was_cut_below_its_offset_stops_the_thread_or_goes_by_the_policy(
     topics: Topics, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with started(topics, tmp_path):
+    with start_counting(topics, tmp_path):
         topics.load(300)
         topics.wait_for_counts(300)
     counted = topics.counts()
@@ -189,10 +173,10 @@ def test_an_input_that_was_cut_below_its_offset_stops_the_thread_or_goes_by_the_
     for answer in admin.delete_records(cut).values():
         answer.result(HANG_LIMIT_S)
     refused = pytest.raises(StreamsError, match=r"outside .* there.*offset_out_of_range=fail")
-    with refused, started(topics, tmp_path) as running:
+    with refused, start_counting(topics, tmp_path) as running:
         running.wait_for("ERROR", HANG_LIMIT_S)
     assert topics.counts() == counted
-    with started(topics, tmp_path, offset_out_of_range="earliest") as running:
+    with start_counting(topics, tmp_path, offset_out_of_range="earliest") as running:
         last = Producer({"bootstrap.servers": topics.servers})
         last.produce(topics.source, b"after the cut", b"key-0")
         assert last.flush(HANG_LIMIT_S) == 0

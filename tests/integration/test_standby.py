@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -18,7 +17,7 @@ from streams.processes.running import RunningApp
 from streams.runtime.assigning.assignment import StreamsPartitionAssignor
 from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics, Worker, stored_counts
-from tests.integration.worker import build
+from tests.integration.running import start_counting
 from tests.processes import HANG_LIMIT_S, wait_until
 
 pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
@@ -44,21 +43,6 @@ def standbys(monkeypatch: pytest.MonkeyPatch) -> None:
         }
 
     monkeypatch.setattr(StreamsPartitionAssignor, "assign_group", assign_with_standbys)
-
-
-def started(topics: Topics, state: Path, **settings: Any) -> RunningApp:
-    return build(
-        topics.application,
-        topics.source,
-        topics.target,
-        kind="count",
-        bootstrap_servers=topics.servers,
-        state_dir=state,
-        heartbeat_interval_ms=200,
-        session_timeout_ms=15_000,
-        commit_interval_ms=50,
-        **settings,
-    ).start()
 
 
 def wait_for_tasks(running: RunningApp, tasks: int, standby_tasks: int) -> None:
@@ -119,9 +103,9 @@ def wait_until_followed(topics: Topics, state: Path, tasks: Collection[str]) -> 
 def test_a_worker_that_takes_over_replays_nothing_that_its_standbys_have(
     topics: Topics, tmp_path: Path
 ) -> None:
-    with started(topics, tmp_path / "second") as second:
+    with start_counting(topics, tmp_path / "second") as second:
         wait_for_tasks(second, PARTITIONS, 0)
-        with started(topics, tmp_path / "first") as first:
+        with start_counting(topics, tmp_path / "first") as first:
             wait_until(lambda: second.metrics()["standby_tasks"] > 0, what="the standbys")
             topics.load(2_000)
             assert topics.wait_for_counts(2_000) == topics.truth
@@ -146,7 +130,7 @@ def test_a_worker_that_takes_over_replays_nothing_that_its_standbys_have(
 def test_a_killed_workers_standbys_go_on_from_where_they_were(
     topics: Topics, new_worker: Callable[..., Worker], tmp_path: Path
 ) -> None:
-    with started(topics, tmp_path / "first") as first:
+    with start_counting(topics, tmp_path / "first") as first:
         wait_for_tasks(first, PARTITIONS, 0)  # it leads the group
         worker = new_worker()
         worker.start()

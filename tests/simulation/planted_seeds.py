@@ -3,7 +3,7 @@
 Which seed shows a bug changes with the code, so that any may; a search from the first one on may
 take a minute. `planted_seeds.json` has the seed of each bug that the first histories do not show;
 it is a hint and no verdict: where it is out of date, all seeds are tried.
-`TEST_SAMPLE= pytest tests/simulation -k bug --keep-seeds` writes it anew.
+`pytest tests/simulation -k 'bug or found' --keep-seeds` writes it anew.
 """
 
 from __future__ import annotations

@@ -103,6 +103,10 @@ class World:
     def logs(self) -> list[FakeLog]:
         return [*self.group_logs, *self.transaction_logs, self.metadata_log, *self.words.values()]
 
+    def group_log(self, group_id: str = "counts") -> FakeLog:
+        """Return the log of the shard that has a group."""
+        return self.group_logs[self.groups.partition_of(group_id)]
+
     def locate(self, partition: TopicPartition) -> MarkerDestination | None:
         there = partition[0] == GROUP_TOPIC or partition in self.words
         return self.local_markers if there else None

@@ -25,15 +25,6 @@ TRANSACTION_KEY = bytes.fromhex("00000003") + b"app"
 ALL = TransactionFilters()
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-def group_log(world: World, group_id: str = "counts") -> FakeLog:
-    return world.group_logs[world.groups.partition_of(group_id)]
-
-
 def transaction_log(world: World, transactional_id: str = "app") -> FakeLog:
     return world.transaction_logs[partition_for(transactional_id, 2)]
 
@@ -67,7 +58,7 @@ def test_a_group_shard_with_a_damaged_record_refuses_and_the_other_serves(
     other = elsewhere("counts")
     world.commit(7)
     world.commit(5, group_id=other)
-    log = group_log(world)
+    log = world.group_log()
     damage(log, OFFSET_KEY, value)
     world.restart()
     [error] = errors(caplog)
@@ -88,7 +79,7 @@ def test_nothing_is_written_to_a_failed_group_shard_whatever_happens(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.commit(7)
-    log = group_log(world)
+    log = world.group_log()
     damage(log, OFFSET_KEY)
     end_offset = log.end_offset
     for _ in range(2):
@@ -107,10 +98,10 @@ def test_nothing_is_written_to_a_failed_group_shard_whatever_happens(
 
 def test_a_repaired_shard_has_all_but_what_was_damaged(world: World) -> None:
     world.commit(7)
-    damage(group_log(world), OFFSET_KEY)
+    damage(world.group_log(), OFFSET_KEY)
     world.commit(9, partition=1)
     world.restart()
-    repair(group_log(world))
+    repair(world.group_log())
     world.restart()
     assert world.offset() == 7
     assert world.offset(partition=1) == 9
@@ -167,7 +158,7 @@ def test_a_commit_waits_for_the_failed_group_shard_that_has_its_offsets(world: W
     world.add(owner)
     world.add_group(owner)
     world.stage(owner, 17)
-    damage(group_log(world), OFFSET_KEY)
+    damage(world.group_log(), OFFSET_KEY)
     world.restart()
     assert code_of(world.stage, owner, 18) is Code.NOT_COORDINATOR
     assert world.end(owner) == ProducerIdAndEpoch(owner.producer_id, owner.producer_epoch)
@@ -180,7 +171,7 @@ def test_a_commit_waits_for_the_failed_group_shard_that_has_its_offsets(world: W
     }
     assert code_of(world.init) is Code.CONCURRENT_TRANSACTIONS
     world.clock.advance(DAY_MS)
-    repair(group_log(world))
+    repair(world.group_log())
     world.restart()
     world.clock.advance(10_000)
     assert world.offset() == 17
@@ -188,8 +179,8 @@ def test_a_commit_waits_for_the_failed_group_shard_that_has_its_offsets(world: W
 
 
 def test_a_damaged_marker_fails_the_shard(world: World) -> None:
-    damage(group_log(world), OFFSET_KEY, None)
-    log = group_log(world)
+    damage(world.group_log(), OFFSET_KEY, None)
+    log = world.group_log()
     log.append_marker(7, 0, True, 0)
     base, data = log.appended[-1]
     log.appended[-1] = (base, data[:-6] + b"\xff" * 6)
@@ -220,7 +211,7 @@ def test_without_a_readable_log_no_producer_id_is_given_again_and_the_rest_is_se
 
 def test_a_failed_shard_is_in_the_figures(world: World) -> None:
     world.commit(7)
-    damage(group_log(world), OFFSET_KEY)
+    damage(world.group_log(), OFFSET_KEY)
     world.restart()
     name = f"__consumer_offsets-{world.groups.partition_of('counts')}"
     other = f"__consumer_offsets-{1 - world.groups.partition_of('counts')}"

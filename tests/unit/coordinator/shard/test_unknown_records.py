@@ -22,15 +22,6 @@ STREAMS_KEY = bytes.fromhex("00110006") + b"counts"  # of a streams group
 PRODUCER_ID = 4_000
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-def group_log(world: World, group_id: str = "counts") -> FakeLog:
-    return world.group_logs[world.groups.partition_of(group_id)]
-
-
 def append(log: FakeLog, key: bytes | None, value: bytes | None, producer_id: int = -1) -> None:
     log.append_internal(
         encode_batch(
@@ -52,15 +43,15 @@ def test_a_group_of_which_something_is_unreadable_is_neither_read_nor_written(
 ) -> None:
     world.commit(7)
     world.commit(8, partition=1)
-    append(group_log(world), OFFSET_KEY, FROM_THE_FUTURE)
+    append(world.group_log(), OFFSET_KEY, FROM_THE_FUTURE)
     world.restart()
-    end_offset = group_log(world).end_offset
+    end_offset = world.group_log().end_offset
     member = FakeMember(world)
     for request in (world.offset, lambda: world.offset(partition=1), member.join_once):
         assert code_of(request) is Code.COORDINATOR_NOT_AVAILABLE
     assert code_of(world.commit, 9) is Code.COORDINATOR_NOT_AVAILABLE
     assert code_of(world.groups.describe_group, "counts") is Code.COORDINATOR_NOT_AVAILABLE
-    assert group_log(world).end_offset == end_offset
+    assert world.group_log().end_offset == end_offset
     index = world.groups.partition_of("counts")
     [warning] = warnings(caplog)
     assert f"__consumer_offsets-{index}: records of type 1, version 127 of its value: 1" in warning
@@ -74,7 +65,7 @@ def test_groups_beside_it_are_served(world: World) -> None:
         for number in range(100)
         if world.groups.partition_of(f"g{number}") == world.groups.partition_of("counts")
     )
-    append(group_log(world), OFFSET_KEY, FROM_THE_FUTURE)
+    append(world.group_log(), OFFSET_KEY, FROM_THE_FUTURE)
     world.commit(5, group_id=same_shard)
     world.restart()
     assert world.offset(same_shard) == 5
@@ -83,12 +74,12 @@ def test_groups_beside_it_are_served(world: World) -> None:
 def test_deleting_the_topic_leaves_the_unreadable_offset_in_the_log(world: World) -> None:
     world.commit(7)
     world.commit(8, partition=1)
-    append(group_log(world), OFFSET_KEY, FROM_THE_FUTURE)
+    append(world.group_log(), OFFSET_KEY, FROM_THE_FUTURE)
     world.restart()
     world.forget_topic("words")
     last = {
         each.key: each.value
-        for batch in group_log(world).batches()
+        for batch in world.group_log().batches()
         for each in batch.iterate_records()
     }
     assert last[OFFSET_KEY or b""] == FROM_THE_FUTURE
@@ -99,17 +90,17 @@ def test_members_of_an_unreadable_group_are_left_alone(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     stable_group(world, FakeMember(world))
-    append(group_log(world), OFFSET_KEY, FROM_THE_FUTURE)
+    append(world.group_log(), OFFSET_KEY, FROM_THE_FUTURE)
     world.restart()
-    end_offset = group_log(world).end_offset
+    end_offset = world.group_log().end_offset
     world.clock.advance(2 * SESSION_MS)
-    assert group_log(world).end_offset == end_offset
+    assert world.group_log().end_offset == end_offset
     assert len(warnings(caplog)) == 1  # no timer has tried
 
 
 def test_a_group_record_from_the_future_hides_the_one_before(world: World) -> None:
     stable_group(world, FakeMember(world))
-    append(group_log(world), GROUP_KEY, FROM_THE_FUTURE)
+    append(world.group_log(), GROUP_KEY, FROM_THE_FUTURE)
     world.restart()
     assert world.groups.list_groups() == []
     assert code_of(world.offset) is Code.COORDINATOR_NOT_AVAILABLE
@@ -123,22 +114,22 @@ def test_a_consumer_group_of_which_something_is_unreadable_waits_with_all_its_me
     world: World, caplog: pytest.LogCaptureFixture, unreadable: Golden
 ) -> None:
     for golden in VALUED:
-        append(group_log(world), bytes.fromhex(golden.key), bytes.fromhex(golden.value or ""))
-    append(group_log(world), bytes.fromhex(unreadable.key), FROM_THE_FUTURE)
+        append(world.group_log(), bytes.fromhex(golden.key), bytes.fromhex(golden.value or ""))
+    append(world.group_log(), bytes.fromhex(unreadable.key), FROM_THE_FUTURE)
     world.restart()
-    end_offset = group_log(world).end_offset
+    end_offset = world.group_log().end_offset
     assert code_of(world.commit, 9) is Code.COORDINATOR_NOT_AVAILABLE
     assert code_of(world.groups.consumer.describe_group, "counts") is Code.COORDINATOR_NOT_AVAILABLE
     world.clock.advance(3_600_000)
-    assert group_log(world).end_offset == end_offset
+    assert world.group_log().end_offset == end_offset
     assert len(warnings(caplog)) == 1
 
 
 def test_a_later_record_that_can_be_read_counts_again(world: World) -> None:
     for readable in (OffsetCommitted("counts", "words", 0, 42, -1, "", 0), None):
-        append(group_log(world), OFFSET_KEY, FROM_THE_FUTURE)
+        append(world.group_log(), OFFSET_KEY, FROM_THE_FUTURE)
         value = None if readable is None else GroupCodec().encode_record(readable)[1]
-        append(group_log(world), OFFSET_KEY, value)
+        append(world.group_log(), OFFSET_KEY, value)
         world.restart()
         assert world.offset() == (-1 if readable is None else 42)
 
@@ -146,7 +137,7 @@ def test_a_later_record_that_can_be_read_counts_again(world: World) -> None:
 def test_an_unreadable_offset_of_a_transaction_counts_at_once(world: World) -> None:
     """Check that the group waits for the newer broker whether the transaction commits or aborts."""
     world.commit(7)
-    append(group_log(world), OFFSET_KEY, FROM_THE_FUTURE, producer_id=PRODUCER_ID)
+    append(world.group_log(), OFFSET_KEY, FROM_THE_FUTURE, producer_id=PRODUCER_ID)
     world.restart()
     assert code_of(world.offset) is Code.COORDINATOR_NOT_AVAILABLE
 
@@ -156,8 +147,8 @@ def test_records_of_unknown_kinds_are_reported_and_take_the_name_of_their_group(
 ) -> None:
     world.commit(7)
     for _ in range(3):
-        append(group_log(world), STREAMS_KEY, b"anything")
-    append(group_log(world), b"\0\x17" + STREAMS_KEY[2:], b"anything")
+        append(world.group_log(), STREAMS_KEY, b"anything")
+    append(world.group_log(), b"\0\x17" + STREAMS_KEY[2:], b"anything")
     world.restart()
     assert world.offset() == 7
     world.commit(8)
@@ -169,19 +160,19 @@ def test_records_of_unknown_kinds_are_reported_and_take_the_name_of_their_group(
     found = figures(world)
     assert found["millrace_shard_records_unknown_total", f"__consumer_offsets-{index}"] == 4
     for kind in (b"\0\x11", b"\0\x17"):
-        append(group_log(world), kind + STREAMS_KEY[2:], None)
+        append(world.group_log(), kind + STREAMS_KEY[2:], None)
     world.restart()
     assert code_of(FakeMember(world).join_once) is Code.NONE
 
 
 def test_offsets_of_a_group_of_an_unknown_kind_stay_whatever_happens(world: World) -> None:
     world.commit(7)
-    append(group_log(world), STREAMS_KEY, b"anything")
+    append(world.group_log(), STREAMS_KEY, b"anything")
     world.restart()
     world.clock.advance(8 * 24 * 3_600_000)  # beyond offsets.retention.minutes
     assert code_of(world.delete_group, "counts") is Code.NON_EMPTY_GROUP
     assert world.offset() == 7
-    append(group_log(world), STREAMS_KEY, None)
+    append(world.group_log(), STREAMS_KEY, None)
     world.restart()
     assert code_of(world.delete_group, "counts") is Code.NONE
     assert world.offset() == -1
@@ -206,9 +197,9 @@ def test_a_transactional_id_that_is_unreadable_is_refused_and_kept(
 
 
 def test_an_election_reads_the_log_anew(world: World) -> None:
-    append(group_log(world), OFFSET_KEY, FROM_THE_FUTURE)
+    append(world.group_log(), OFFSET_KEY, FROM_THE_FUTURE)
     world.restart()
-    append(group_log(world), OFFSET_KEY, None)
+    append(world.group_log(), OFFSET_KEY, None)
     index = world.groups.partition_of("counts")
     world.groups.resign(index)
     while not world.groups.elect(index)():

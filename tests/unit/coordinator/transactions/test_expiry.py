@@ -15,11 +15,6 @@ CHECK_MS = CONFIG.expiry_check_ms
 EXPIRATION_MS = CONFIG.transactional_id_expiration_ms
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def ids_of(world: World) -> set[str]:
     return {name for shard in world.transactions.shards for name in shard.state.transactions}
 

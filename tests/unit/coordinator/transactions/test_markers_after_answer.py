@@ -6,18 +6,11 @@ They are written before anything more is read from clients.
 
 from __future__ import annotations
 
-import pytest
-
 from coordinator.transactions.end_transaction import EndTransactionCommand
 from coordinator.transactions.state import ProducerIdAndEpoch, TransactionStatus
 from tests.unit.coordinator.world import World
 
 WORDS = ("words", 0)
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
 
 
 def end_without_markers(world: World, owner: ProducerIdAndEpoch) -> None:

@@ -1,3 +1,5 @@
+"""Give each test of the coordinators a world of its own."""
+
 from __future__ import annotations
 
 import pytest
