@@ -8,19 +8,21 @@ that one answers ends it. Who waits for the end asks once a second (`ask_if_due`
     one answers again     one warning
 
 What may not go on for ever while brokers answer, such as a task that can't commit, may go on while
-none does, or while a coordinator that the worker needs is away: `is_overdue` measures from when the
-clients have connected again after the last outage, and asks before it says yes.
+none does, or while a coordinator or the leader of a partition is away that the worker needs:
+`is_overdue` measures from when the clients have connected again after the last outage, and asks
+before it says yes.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from streams.common.host import Host
 from streams.membership.connection import BrokerConnection, ConnectionLost, OpenConnection
 from streams.membership.coordinator_outage import CoordinatorOutage
+from streams.membership.leader_outage import LeaderOutage
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +45,8 @@ class BrokerOutage:
     """Opens the connections of a worker, and knows from them whether any broker answers.
 
     `open_connection` opens them; `servers` is for messages. `is_stopping` tells whether the worker
-    stops: then nobody has to know. `group_id` is the group whose coordinator the worker needs.
+    stops: then nobody has to know. `group_id` is the group whose coordinator the worker needs, and
+    `topics` are those whose leaders it needs.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class BrokerOutage:
         *,
         give_up_after_s: float = 30.0,
         group_id: str = "",
+        topics: Collection[str] = (),
     ) -> None:
         self._servers = servers
         self._host = host
@@ -64,6 +68,8 @@ class BrokerOutage:
         """For how long no broker may answer until what is uncommitted is given up."""
         self.coordinators = CoordinatorOutage(group_id, host, self.open_connection)
         """Knows whether the coordinators answer that the worker needs."""
+        self.leaders = LeaderOutage(topics, host, self.open_connection)
+        """Knows whether the partitions have leaders that the worker needs."""
         self._lock = host.create_lock()
         self.since_s: float | None = None
         """The monotonic time since when no broker answers; None if one does, as far as known."""
@@ -85,6 +91,12 @@ class BrokerOutage:
     def describe(self) -> str:
         """Format the sentence that no broker answers, for how many seconds, and why."""
         return f"no broker answers at {self._servers}, for {self.measure_s():.0f} s: {self.reason}"
+
+    def describe_trouble(self) -> str:
+        """Return what is away, the brokers or leaders of partitions; empty if nothing is."""
+        if self.is_on:
+            return self.describe()
+        return self.leaders.describe() if self.leaders.is_on else ""
 
     def describe_cause(self) -> str:
         """Format the sentence that no broker answers, and why, without the duration so far."""
@@ -120,15 +132,17 @@ class BrokerOutage:
     def is_overdue(self, since_s: float, limit_s: float) -> bool:
         """Return whether what began at `since_s` has lasted for `limit_s` while brokers answered.
 
-        Asks a broker first, and the worker's coordinators: they may just have gone, unknown to
-        anybody. A coordinator that is away is waited for as all brokers are.
+        Asks a broker first, and the worker's coordinators and leaders: they may just have gone,
+        unknown to anybody. One of them that is away is waited for as all brokers are.
         """
-        if self.is_on or self._host.monotonic_s() - max(since_s, self._ended_at_s) <= limit_s:
+        began_s = max(since_s, self._ended_at_s)
+        if self.is_on or self._host.monotonic_s() - began_s <= limit_s:
             return False
         if not self.ask_broker():
             return False
-        was_away = self.coordinators.was_away_since(max(since_s, self._ended_at_s))
+        was_away = self.coordinators.was_away_since(began_s) or self.leaders.was_away_since(began_s)
         is_answered = self.coordinators.ask_coordinators(since_s)
+        is_answered = self.leaders.ask_leaders(since_s) and is_answered
         if is_answered and was_away:
             self._ended_at_s = self._host.monotonic_s() + _RECONNECT_S
             return False

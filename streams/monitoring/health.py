@@ -1,14 +1,14 @@
 """Judge the health of a worker, for a person, a probe or an alert.
 
-    healthy   records are processed, or could be: a broker answers; state CREATED, REBALANCING or
-              RUNNING; no thread
+    healthy   records are processed, or could be: a broker answers, and each partition has a leader;
+              state CREATED, REBALANCING or RUNNING; no thread
               stuck, failing or without an answer from its group for `stuck_after_ms`, none
               that has failed and waits to be replaced
     live      a restart of the process would not help: state as above; no thread stuck, except in
               a broker call
 
-A worker whose broker is away is not healthy, and live: it goes on by itself when the broker is
-back. `why` has a line for each thing that is wrong.
+A worker whose broker is away, or the leader of a partition, is not healthy, and live: it goes on by
+itself when the broker is back. `why` has a line for each thing that is wrong.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def judge_health(
 ) -> Health:
     """Return the worker's health report: whether it is healthy and live, and why not.
 
-    `outage` says that no broker answers; empty if one does.
+    `outage` says that no broker answers, or no leader of a partition; empty if all do.
     """
     why = [] if state in ACTIVE_STATES else [f"state {state}" + (f": {error}" if error else "")]
     if outage:

@@ -8,7 +8,7 @@ alone.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from streams.common.host import Event, Host
@@ -63,16 +63,18 @@ class BrokerConnector:
         self._next_attempt_at_s = 0.0
         self._request_timeout_ms = config.request_timeout_ms
 
-    def create_outage(self, group_id: str) -> BrokerOutage:
+    def create_outage(self, group_id: str, topics: Collection[str]) -> BrokerOutage:
         """Create what opens all connections through this, and knows from them of an outage.
 
-        `group_id` is the group whose coordinator the worker needs.
+        `group_id` is the group whose coordinator the worker needs, and `topics` are those whose
+        leaders it needs.
         """
         return BrokerOutage(
             self._servers,
             *(self._host, self, self._stop.is_set),
             give_up_after_s=self._request_timeout_ms / 1000,
             group_id=group_id,
+            topics=topics,
         )
 
     def __call__(self, address: tuple[str, int] | None) -> BrokerConnection:

@@ -88,6 +88,9 @@ class RunningApp:
         self._replication_thread = spawn(GLOBAL_THREAD, self._replicate_global_tables)
         self._watchdog_thread = spawn("watchdog", self._watchdog.watch_until_stopped)
         spawn("cleanup", self._cleaner.clean_until_stopped)
+        outage = self._worker.outage
+        if outage is not None:
+            spawn("leaders", lambda: outage.leaders.watch_until_stopped(self._worker.stop))
         spawn("security", lambda: self._watch_security(self._worker.stop))
 
     @property
@@ -171,7 +174,7 @@ class RunningApp:
             self._lifecycle.error,
             threads,
             doing,
-            outage="" if outage is None or not outage.is_on else outage.describe(),
+            outage="" if outage is None else outage.describe_trouble(),
             stuck_after_s=self._stuck_after_s,
             now_s=now_s,
         )

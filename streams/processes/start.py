@@ -96,7 +96,7 @@ def start_application(
         memory = MemoryBudget(config.rocksdb_memory_max_bytes)
         security_watch = SecurityWatch(brokers.cluster, config.connection, host)
         connect = BrokerConnector(config, brokers.cluster, host, stop, security_watch.renew_refused)
-        outage = connect.create_outage(topology.application_id)
+        outage = connect.create_outage(topology.application_id, _list_topics(topology, config))
         worker = WorkerResources(
             process_id=str(slot.id),
             topology=topology,
@@ -229,6 +229,11 @@ def _create_ledger(admin: Admin, application_id: str, replication_factor: int) -
         admin.create_topics({topic: 1}, {topic: LEDGER_SETTINGS}, replication_factor)
     except OutcomeUnknown as error:
         raise BrokerUnavailable(f"the ledger can't be made: {error}") from error
+
+
+def _list_topics(topology: Topology, config: StreamsConfig) -> Collection[str]:
+    """Return the topics that the application reads or writes, as far as they are known now."""
+    return list_topic_operations(derive_acls(topology, config))
 
 
 def _find_state(

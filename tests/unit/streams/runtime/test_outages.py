@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from streams.errors import OutcomeUnknown
 from streams.membership.broker_outage import BrokerOutage
@@ -25,12 +27,29 @@ class Outage:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.until_s = 0.0
-        self.known = BrokerOutage("kafka:9092", clock, self._open)
+        self.leaderless_until_s = 0.0
+        """Until when no leader of the output's only partition is known."""
+        self.known = BrokerOutage("kafka:9092", clock, self._open, topics=["out"])
 
     def _open(self, address: tuple[str, int] | None) -> Any:
         if self.clock.elapsed_s < self.until_s:
             raise ConnectionLost("connection refused")
         return self
+
+    def negotiate_version(self, api_key: int, version_max: int) -> int:
+        return version_max
+
+    def send_request(self, request: Any) -> Any:
+        is_away = self.clock.elapsed_s < self.leaderless_until_s
+        partition = SimpleNamespace(
+            partition_index=0,
+            leader_id=-1 if is_away else 1,
+            error_code=ErrorCode.leader_not_available if is_away else ErrorCode.none,
+            replica_nodes=(1,),
+        )
+        broker = SimpleNamespace(node_id=1, host="kafka", port=9092)
+        topic = SimpleNamespace(name="out", partitions=[partition])
+        return SimpleNamespace(brokers=[broker], topics=[topic])
 
     def close(self) -> None:
         pass
@@ -111,3 +130,28 @@ def test_a_task_that_fails_while_brokers_answer_ends_its_thread(tmp_path: Path) 
         world.script.fail("producer.commit_transaction", OutcomeUnknown("no answer"), at=attempt)
     with pytest.raises(Exception, match=r"no commit for 60000 ms \(task_timeout_ms\): no answer"):
         world.run_until(world.consumed)
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_a_thread_waits_for_the_leader_of_an_output_for_ten_minutes(
+    tmp_path: Path, guarantee: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world, outage = load_world(tmp_path, guarantee)
+    world.stop.looks_left = 200_000
+    outage.leaderless_until_s = world.clock.elapsed_s + OUTAGE_S
+
+    def write_in_vain() -> None:
+        if world.clock.elapsed_s < outage.leaderless_until_s:
+            world.script.do_before("producer.flush", write_in_vain)
+            world.clock.advance_monotonic_clock(5)
+            raise OutcomeUnknown("2 not delivered")
+
+    world.script.do_before("producer.flush", write_in_vain)
+    world.run_until(lambda: world.consumed() and world.clock.elapsed_s > outage.leaderless_until_s)
+    if guarantee != "at_least_once":
+        assert_exact(world)
+    assert not outage.known.is_on
+    told = [each for each in caplog.messages if "no leader answers for out[0]" in each]
+    assert "(its replicas are on broker 1). Other brokers answer" in told[0]
+    assert all(each.startswith("still ") for each in told[1:])
+    assert 5 <= len(told) <= OUTAGE_S / 60 + 1
