@@ -57,7 +57,6 @@ OFFERED_COMMANDS: dict[str, tuple[str, ...]] = {
     "group reset": _CLUSTER,
     "group restore-offsets": _CLUSTER,
     "plan": _CLUSTER,
-    "topics create": _CLUSTER,
     "topics delete": _CLUSTER,
     "topics describe": _CLUSTER,
     "txn list": _CLUSTER,

@@ -118,7 +118,7 @@ class ClusterClients:
         hint = (
             f"did you mean {close[0]!r}?"
             if close
-            else f"{format_command('topics create', topic)} creates it"
+            else f"{format_command('create-topics', topic)} creates it"
         )
         return f"there is no topic {topic!r} on {self.servers}: {hint}"
 

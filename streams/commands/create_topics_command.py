@@ -1,37 +1,49 @@
-"""Define `millrace create-topics`: create topics for an application to read and write."""
+"""Define `millrace create-topics`, which is also run as `millrace topics create`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
 
-from streams.command_lines import note_invocation
 from streams.command_options import (
     BootstrapServers,
     ConfigFile,
     ConnectionFile,
+    JsonOutput,
     StateDir,
     exit_on_user_error,
 )
-from streams.commands.cluster_clients import BROKER_WAIT_S
-from streams.commands.internal_topics import find_names_of_internal_topics
-from streams.errors import ConfigError
-from streams.processes.cluster import find_cluster
-from streams.runtime.clients import KafkaClientSupplier
-from streams.settings.command_line import read_connection
-from streams.settings.config import load_config
 
 
 def create_topics(
     names: Annotated[list[str], typer.Argument(help="Their names.")],
     partitions: Annotated[int, typer.Option(min=1, help="Partitions of each.")] = 4,
+    replicas: Annotated[
+        int | None,
+        typer.Option(help="Replicas of each partition; -1 is the brokers' default."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic-setting", metavar="NAME=VALUE", help="A setting of the topics, repeatable."
+        ),
+    ] = None,
+    json: JsonOutput = False,
     bootstrap_servers: BootstrapServers = None,
     state_dir: StateDir = None,
     config: ConfigFile = None,
     connection: ConnectionFile = None,
 ) -> None:
     """Create topics for an application to read and write; those that exist stay as they are."""
+    from streams.command_lines import note_invocation
+    from streams.commands.cluster_clients import BROKER_WAIT_S
+    from streams.processes.cluster import find_cluster
+    from streams.runtime.clients import KafkaClientSupplier
+    from streams.settings.command_line import read_connection
+    from streams.settings.config import load_config
+
     given: dict[str, Any] = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
     with exit_on_user_error():
         given = {name: value for name, value in given.items() if value is not None}
@@ -42,24 +54,78 @@ def create_topics(
             config_file=config,
             connection_file=connection,
         )
+        topic_settings = _parse_topic_settings(settings or ())
         cluster = find_cluster(found)
         servers = cluster.bootstrap_servers
         admin = KafkaClientSupplier("millrace", found, servers, cluster.security).create_admin(
             retry_s=BROKER_WAIT_S
         )
         existing = admin.fetch_partition_counts_at_start(BROKER_WAIT_S)
-        if internal := find_names_of_internal_topics(set(names) - existing.keys()):
-            raise ConfigError(
-                f"{', '.join(sorted(internal))}: this is the name of an internal topic, which an "
-                "application creates itself when it starts, with the partitions and settings that "
-                "it needs. Made like this it would lose records"
-            )
-        admin.create_topics(dict.fromkeys(names, partitions), {}, found.replication_factor)
-    typer.echo(f"{', '.join(names)} on {servers}")
-    for name in names:
-        if existing.get(name, partitions) != partitions:
+        _refuse_internal_names(set(names) - existing.keys(), topic_settings)
+        admin.create_topics(
+            dict.fromkeys(names, partitions),
+            dict.fromkeys(names, topic_settings),
+            found.replication_factor if replicas is None else replicas,
+        )
+    _print_topics(names, partitions, existing, servers, as_json=json)
+    _tell_unchanged(names, partitions, existing, has_settings=bool(topic_settings))
+
+
+def _parse_topic_settings(pairs: Iterable[str]) -> dict[str, str]:
+    """Parse the NAME=VALUE pairs of --topic-setting. Raises ConfigError."""
+    from streams.errors import ConfigError
+
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise ConfigError(f"--topic-setting {pair!r} is not NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _refuse_internal_names(new_names: set[str], settings: dict[str, str]) -> None:
+    """Raise ConfigError for names of internal topics, unless their settings are given."""
+    from streams.commands.internal_topics import find_names_of_internal_topics
+    from streams.errors import ConfigError
+
+    internal = find_names_of_internal_topics(new_names)
+    if internal and "cleanup.policy" not in settings:
+        raise ConfigError(
+            f"{', '.join(sorted(internal))}: this is the name of an internal topic, which an "
+            "application creates itself when it starts, with the partitions and settings that it "
+            "needs. Made like this it would lose records. To create it beforehand say its "
+            "settings: --topic-setting cleanup.policy=..."
+        )
+
+
+def _print_topics(
+    names: list[str], partitions: int, existing: dict[str, int], servers: str, *, as_json: bool
+) -> None:
+    """Print the topics that there are now."""
+    from streams.commands.output import print_json_line
+
+    if as_json:
+        for name in dict.fromkeys(names):
+            print_json_line({"topic": name, "partitions": existing.get(name, partitions)})
+    else:
+        typer.echo(f"{', '.join(names)} on {servers}")
+
+
+def _tell_unchanged(
+    names: list[str], partitions: int, existing: dict[str, int], *, has_settings: bool
+) -> None:
+    """Say of each topic that existed in which respect it may not be as was asked for."""
+    for name in dict.fromkeys(names):
+        count = existing.get(name)
+        if count is not None and count != partitions:
             typer.echo(
-                f"{name} exists already, with {existing[name]} partitions and not {partitions}: "
+                f"{name} exists already, with {count} partitions and not {partitions}: "
                 "it stays as it is",
+                err=True,
+            )
+        elif count is not None and has_settings:
+            typer.echo(
+                f"{name} exists already: it stays as it is, and --topic-setting is not for it",
                 err=True,
             )

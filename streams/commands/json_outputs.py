@@ -56,7 +56,7 @@ class DescribedPartitionOutput:
 
 @dataclass(frozen=True)
 class CreatedTopicOutput:
-    """Names a topic that was created."""
+    """Names a topic that was created, or that was there, with its number of partitions."""
 
     topic: str
     partitions: int
@@ -297,6 +297,7 @@ OUTPUTS: dict[str, Any] = {
     "broker stop": BrokerStatusOutput,
     "changelog dump": ChangelogEntryOutput,
     "consume": ConsumedRecordOutput,
+    "create-topics": CreatedTopicOutput,
     "group describe": GroupReport,
     "group list": ListedGroupOutput,
     "group reset": ResetChangeOutput,
@@ -307,7 +308,6 @@ OUTPUTS: dict[str, Any] = {
     "reconcile": ReconciliationOutput,
     "state dump": StoreEntryOutput,
     "state inspect": InspectedStoreOutput,
-    "topics create": CreatedTopicOutput,
     "topics delete": DeletedTopicOutput,
     "topics describe": DescribedTopicOutput | DescribedPartitionOutput,
     "topics list": ListedTopicOutput,

@@ -44,7 +44,7 @@ COMMANDS = {
     ),
     "topics": LazyCommand(
         "streams.commands.topics_command:topics",
-        "List, describe, create, delete and read topics.",
+        "List, describe, delete and read topics.",
     ),
     "produce": LazyCommand(
         "streams.commands.produce_command:produce",

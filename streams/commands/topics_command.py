@@ -1,8 +1,7 @@
-"""Define the commands `millrace topics ...`: list, describe, create, delete, tail."""
+"""Define the commands `millrace topics ...`: list, describe, delete, tail."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -18,9 +17,10 @@ from streams.command_options import (
     ValueSerde,
     Yes,
 )
+from streams.commands.create_topics_command import create_topics
 
 topics = typer.Typer(
-    help="List, describe, create, delete and read topics.",
+    help="List, describe, delete and read topics.",
     no_args_is_help=True,
     rich_markup_mode=HELP_MARKUP,
 )
@@ -123,53 +123,11 @@ def _print_description(
             typer.echo(f"{name}={value}")
 
 
-@topics.command("create")
-def create_topics(
-    names: TopicsArgument,
-    partitions: Annotated[int, typer.Option(min=1, help="Partitions of each.")] = 4,
-    replicas: Annotated[
-        int, typer.Option(help="Replicas of each partition; -1 is the brokers' default.")
-    ] = -1,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic-setting", metavar="NAME=VALUE", help="A setting of the topics, repeatable."
-        ),
-    ] = None,
-    json: JsonOutput = False,
-    bootstrap_servers: BootstrapServers = None,
-    state_dir: StateDir = None,
-    config: ConfigFile = None,
-    connection: ConnectionFile = None,
-) -> None:
-    """Create topics that do not exist yet.
-
-    Unlike `millrace create-topics` it refuses a topic that exists, and starts no broker.
-    """
-    from streams.commands.cluster_clients import connect_command
-    from streams.commands.internal_topics import find_names_of_internal_topics
-    from streams.commands.output import print_message, print_rows
-    from streams.errors import ConfigError
-
-    with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
-        given = parse_pairs(settings or (), "--topic-setting")
-        if existing := [name for name in names if name in clients.partition_counts]:
-            raise ConfigError(f"there is a topic already: {', '.join(existing)}")
-        internal = find_names_of_internal_topics(names)
-        if internal and "cleanup.policy" not in given:
-            raise ConfigError(
-                f"{', '.join(internal)}: this is the name of an internal topic, which an "
-                "application creates itself when it starts, with the partitions and settings that "
-                "it needs. To create it beforehand say its settings: --topic-setting "
-                "cleanup.policy=..."
-            )
-        clients.cluster_admin.create_topics(list(dict.fromkeys(names)), partitions, replicas, given)
-        if json:
-            rows = [{"topic": name, "partitions": partitions} for name in names]
-            print_rows((), rows, as_json=True)
-        else:
-            count = f"{partitions} partition{'s'[: partitions != 1]}"
-            print_message(f"created {', '.join(names)} with {count} on {clients.servers}")
+topics.command(
+    "create",
+    hidden=True,
+    help="Create topics: the same command as `create-topics`, by its former name.",
+)(create_topics)
 
 
 @topics.command("delete")
@@ -238,19 +196,6 @@ def tail_topic(
                 print_until_interrupt(reader.read_records(ends), printer)
         finally:
             reader.close()
-
-
-def parse_pairs(pairs: Iterable[str], option: str) -> dict[str, str]:
-    """Parse the NAME=VALUE pairs of an option. Raises ConfigError."""
-    from streams.errors import ConfigError
-
-    found = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not name or not equals:
-            raise ConfigError(f"{option} {pair!r} is not NAME=VALUE")
-        found[name] = value
-    return found
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -74,20 +74,19 @@ def commands(broker: Broker) -> Commands:
 
 
 @pytest.mark.parametrize("ending", ["changelog", "repartition"])
-def test_names_of_internal_topics_are_refused_by_both_commands_that_create_topics(
+def test_names_of_internal_topics_are_refused_unless_their_settings_are_given(
     commands: Commands, unique: Callable[[str], str], ending: str
 ) -> None:
     """Made with the brokers' settings such a topic would lose records."""
     internal, output = f"{unique('app')}-counts-{ending}", unique("out")
-    for command in (("create-topics",), ("topics", "create")):
-        refusal = commands.refusal(*command, output, internal)
-        assert f"{internal}: this is the name of an internal topic" in refusal
-        assert "an application creates itself when it starts" in refusal
-        assert output not in refusal
+    refusal = commands.refusal("create-topics", output, internal)
+    assert f"{internal}: this is the name of an internal topic" in refusal
+    assert "an application creates itself when it starts" in refusal
+    assert output not in refusal
     listed = {row["topic"] for row in commands.rows("topics", "list")}
     assert listed.isdisjoint({internal, output})
     settings = ("--topic-setting", "cleanup.policy=compact")
-    commands.output("topics", "create", internal, *settings)
+    commands.output("create-topics", internal, *settings)
     head, *_ = commands.rows("topics", "describe", internal)
     assert head["settings"]["cleanup.policy"] == "compact"
     commands.output("create-topics", internal)  # it is there, and stays as it is
@@ -97,11 +96,13 @@ def test_topics_are_created_described_read_and_deleted(
     commands: Commands, unique: Callable[[str], str]
 ) -> None:
     topic = unique("daily")
-    create = ("topics", "create", topic, "--partitions", "2")
+    create = ("create-topics", topic, "--partitions", "2")
     commands.output(*create, "--topic-setting", "retention.ms=600000")
-    assert "there is a topic already" in commands.refusal(*create)
+    assert commands.rows("topics", "create", topic, "--partitions", "3") == [
+        {"topic": topic, "partitions": 2}
+    ], "it is the same command by its former name, and the topic stays as it is"
     setting = ("--topic-setting", "retention.ms=soon")
-    assert "INVALID_CONFIG" in commands.refusal("topics", "create", unique("x"), *setting)
+    assert "INVALID_CONFIG" in commands.refusal("create-topics", unique("x"), *setting)
     typed = "a:1\nb:2\na:3\n"
     options = ("--key-separator", ":", "--value-serde", "int64", "--header", "by=me")
     assert commands.rows("produce", topic, *options, typed=typed) == [

@@ -283,7 +283,7 @@ def test_the_command_that_creates_topics_asks_again(
     fault = embedded.faults.add(
         RequestFault("error", api="CreateTopics", error="NOT_CONTROLLER", times=2)
     )
-    create_topics(["new"], 2, embedded.bootstrap_servers, tmp_path)
+    create_topics(["new"], 2, bootstrap_servers=embedded.bootstrap_servers, state_dir=tmp_path)
     assert fault.struck == 2
     assert capsys.readouterr().out.startswith("new on ")
 

@@ -12,7 +12,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
@@ -81,14 +81,6 @@ class ClusterAdmin:
             name: TopicSetting(entry.value, entry.source != _TOPIC_SOURCE)
             for name, entry in entries.items()
         }
-
-    def create_topics(
-        self, topics: Sequence[str], partitions: int, replicas: int, settings: dict[str, str]
-    ) -> None:
-        """Create topics, each of which must not exist."""
-        new = [NewTopic(topic, partitions, replicas, config=settings) for topic in topics]
-        for topic, future in self._admin.create_topics(new).items():
-            self._wait_for(future, f"create topic {topic}", "Create", topic)
 
     def delete_topics(self, topics: Sequence[str]) -> None:
         """Delete topics with all of their records."""

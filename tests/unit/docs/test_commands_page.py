@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "commands.md").read_text()
 SECTION = re.compile(
     r"^##+ `(millrace [a-z -]+?)(?: [A-Z\[][^`\n]*)?`\n(.*?)(?=^## |^### |\Z)", re.M | re.S
 )
-ELSEWHERE = ("run", "broker", "create-topics", "plan", "acls", "export", "reconcile")
+ELSEWHERE = ("run", "broker", "plan", "acls", "export", "reconcile")
 CLUSTER_OPTIONS = {"--bootstrap-servers", "--state-dir", "--config", "--connection"}
 OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 
@@ -25,7 +25,7 @@ def list_commands() -> Iterator[tuple[str, Any]]:
     for name in COMMANDS:
         command = load_command(name)
         for subname, each in getattr(command, "commands", {"": command}).items():
-            if name not in ELSEWHERE:
+            if name not in ELSEWHERE and not each.hidden:
                 yield f"millrace {name} {subname}".strip(), each
 
 

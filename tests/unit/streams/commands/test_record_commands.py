@@ -109,7 +109,7 @@ def test_records_have_the_given_serdes_partition_and_time(
     ("arguments", "message"),
     [
         (("line", "a"), "there is no topic 'line' on memory:9092: did you mean 'lines'?"),
-        (("zzz", "a"), "millrace topics create zzz` creates it"),
+        (("zzz", "a"), "millrace create-topics zzz` creates it"),
         (("a b", "a"), "'a b' is no name of a topic: it may have letters, digits"),
         (("", "a"), "'' is no name of a topic: it is text, and not empty"),
         (

@@ -95,7 +95,7 @@ def test_completion_knows_the_commands_of_a_group_and_their_options() -> None:
             _MILLRACE_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(number)
         ).stdout.split()
 
-    assert complete("millrace topics ", 2) == ["list", "describe", "create", "delete", "tail"]
+    assert complete("millrace topics ", 2) == ["list", "describe", "delete", "tail"]
     assert complete("millrace consume --value-s", 2) == ["--value-serde"]
     assert complete("millrace consume --value-serde int", 3) == ["int32", "int64"]
 
