@@ -107,6 +107,9 @@ class BufferStore(DiskBackedStore):
         if changes is None or self._drained is not None:
             changes = self._changes_to_write()
         waits = changes.get(key)
+        if self._size_limit is not None:
+            written = (old_value if waits is None else waits[0], old_value, new_value, origin)
+            self._refuse_large_change(key, len(key) + len(encode_change(written)) + _TIME_BYTES)
         self._before_transaction.setdefault(key, waits)
         if waits is None:
             prior = old_value

@@ -9,6 +9,8 @@ from state.buffered_change import Headers
 from state.cache import ObjectCache, StoreCache
 from state.disk_layout import HeldBackDisk
 from state.early_serialization import ChangeLimit, RefusedChange
+from state.errors import StoreSerdeError
+from state.shown_values import quote_value
 from state.store import StoreDisk
 from state.store_checkpoint import StoreCheckpoint
 
@@ -16,12 +18,15 @@ from state.store_checkpoint import StoreCheckpoint
 class DiskBackedStore(ABC):
     """Owns a store's disk and its part of the cache above it."""
 
+    name: str
     _disk: StoreDisk
     _cache: ObjectCache
     _cached: StoreCache
     _committed_stream_time_ms: int
     changelog_headers: Headers | None = None
     """Headers of every value in the changelog."""
+    _size_limit: tuple[Callable[[], object], ChangeLimit] | None = None
+    """The limit of the changelog, where it has refused a larger change, and what to call then."""
 
     @abstractmethod
     def rollback_transaction(self) -> None:
@@ -46,8 +51,28 @@ class DiskBackedStore(ABC):
     def serialize_early(
         self, on_refused: Callable[[], object] | None, limit: ChangeLimit | None = None
     ) -> None:
-        """Do nothing: a store of this kind serialises each value as it is written anyway."""
-        return
+        """Refuse changes larger than `limit` from the next write on; None: take all again.
+
+        A store of this kind serialises each value as it is written anyway. `on_refused` is called
+        for each change that is refused.
+        """
+        is_limited = on_refused is not None and limit is not None
+        self._size_limit = (on_refused, limit) if is_limited else None  # type: ignore[assignment]
+
+    def _refuse_large_change(self, key: object, size: int) -> None:
+        """Raise StoreSerdeError if the changelog does not take a change of so many bytes.
+
+        The caller has changed nothing yet, and calls it only where `_size_limit` is not None.
+        """
+        assert self._size_limit is not None
+        on_refused, limit = self._size_limit
+        if size > limit.bytes_max:
+            on_refused()
+            raise StoreSerdeError(
+                f"store {self.name!r} can't keep the value of key {quote_value(key)}: it has "
+                f"{size} bytes, and its changelog takes {limit.bytes_max} with the key "
+                f"({limit.reason}): keep less in one value, or raise that setting"
+            )
 
     def serialize_mutated_objects(self) -> list[RefusedChange]:
         """Return nothing: no object of the store can be changed in place."""

@@ -118,6 +118,8 @@ class VersionedStore(DiskBackedStore, Generic[V]):
             self.dropped += 1
             return NOT_PUT
         stored = _DELETED if value is None else _VALUE + self._serialize_value(value)
+        if self._size_limit is not None:
+            self._refuse_large_change(key, len(encoded) + len(stored) - 1)
         self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
         latest = self._latest_version(encoded)
         self._overlay[encoded + pack_time(timestamp_ms)] = stored

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from state.disk_backed import DiskBackedStore
 from state.disk_layout import read_own_checkpoint
 from state.drained_writes import write_after_drain
 from state.early_serialization import ChangeLimit
 from state.entry import StoreEntry
-from state.keys import SEQUENCE_MAX, TIME_MAX, pack_window
+from state.keys import SEQUENCE_MAX, TIME_MAX, WINDOW_SUFFIX_BYTES, pack_window
 from state.recent_windows import RecentWindowsBudget
 from state.segmented import WindowSettings
 from state.state_serdes import StateSerdes, StoreCodecs
@@ -77,6 +78,8 @@ class DuplicatesWindowStore(WindowStore[V]):
         if value is None:
             return True
         serialized: Any = self._serialize_put(value)
+        if self._size_limit is not None:
+            self._refuse_large_change(key, len(encoded) + WINDOW_SUFFIX_BYTES + len(serialized))
         if not self._admit_write(window_start_ms):
             return False
         if timestamp_ms is None:
@@ -136,8 +139,8 @@ class DuplicatesWindowStore(WindowStore[V]):
     def serialize_early(
         self, on_refused: Callable[[], object] | None, limit: ChangeLimit | None = None
     ) -> None:
-        """Do nothing: each value is serialised as it is put in any case."""
-        return
+        """Compare sizes with `limit` alone: each value is serialised as it is put in any case."""
+        DiskBackedStore.serialize_early(self, on_refused, limit)
 
     def _restart_recent(self) -> None:
         """Forget the entries in memory: those that are read from now on are newer than the disk."""

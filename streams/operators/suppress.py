@@ -17,6 +17,7 @@ from typing import Any
 
 from state.buffer import BufferStore
 from state.entry import ValueAndTimestamp
+from state.errors import StoreSerdeError
 from streams.errors import StreamsError
 from streams.graph.nodes import Binding, ForwardUpdate, Operator, StoreSpec
 from streams.graph.views import OptionalRow, RowGetter, RowGetterAsOf, TableView
@@ -118,11 +119,15 @@ def suppress_updates(buffer_spec: StoreSpec, options: SuppressOptions) -> Operat
             except Exception as error:
                 failed(error, key, new)
                 return
-            if timestamp_ms > time.ms:
-                time.ms = timestamp_ms
             message = context.message
             origin = capture_origin(message, timestamp_ms)
-            first_ms = put(key_bytes, buffer_time_ms, old_bytes, new_bytes, origin)
+            try:
+                first_ms = put(key_bytes, buffer_time_ms, old_bytes, new_bytes, origin)
+            except StoreSerdeError as error:  # larger than the changelog takes
+                failed(error, key, new)
+                return
+            if timestamp_ms > time.ms:
+                time.ms = timestamp_ms
             if first_ms <= time.ms - wait_ms:
                 emit_due()
                 context.message = message

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from streams import App, Processor, Record, Store, serdes, windows
+from streams import App, Processor, Record, Store, serdes, until_time_limit, windows
 from tests.unit.streams.runtime.poison.operators import TEXT, milliseconds, store
 from tests.unit.streams.runtime.poison.places import (
     SURROGATE,
@@ -118,3 +118,52 @@ def list_large_places() -> Iterator[Place]:
 
             name = "cached" if is_cached else "not cached"
             yield Place("store", kind, name, build, write_poison, "processing")
+    for kind, made in (("too large", TOO_LARGE), ("10 MB", TEN_MB)):
+        for name, (build_large, step) in _build_large_elsewhere(made).items():
+            yield Place("store", kind, name, build_large, write_poison, "processing", step)
+
+
+def _build_large_elsewhere(made: str) -> dict[str, tuple[Callable[[App], None], str]]:
+    """Return applications whose stores serialise as they write, each with the step that writes."""
+
+    class Putting(Processor[str, str, str, str]):
+        def init(self, context: Any) -> None:
+            super().init(context)
+            self.store = context.store("s")
+
+        def process(self, record: Record[str, str]) -> None:
+            self.store.put(record.key, record.value)
+
+    def put_version(app: App) -> None:
+        app.add_store(Store.versioned("s", history=1_000, **TEXT))
+        stream = app.stream("in", **TEXT, name="read")
+        large = stream.map_values(replacing(lambda: made), value=serdes.string)
+        large.process(Putting, stores=["s"], name="bad", **TEXT)
+        stream.to("after")
+
+    def join(app: App) -> None:
+        stream = app.stream("in", **TEXT, name="read")
+        large = stream.map_values(replacing(lambda: made), value=serdes.string)
+        large.join(
+            app.stream("other", **TEXT),
+            lambda one, two: two,
+            within=milliseconds(1_000),
+            grace=milliseconds(0),
+            value=serdes.string,
+            name="bad",
+        )
+        stream.to("after")
+
+    def suppress(app: App) -> None:
+        stream = app.stream("in", **TEXT, name="read")
+        large = stream.map_values(replacing(lambda: made), value=serdes.string).group_by_key()
+        kept = Store.in_memory("s", caching=False, logged=False)
+        table = large.reduce(lambda old, new: new, store=kept)
+        table.suppress(until_time_limit(milliseconds(60_000)), name="bad")
+        stream.to("after")
+
+    return {
+        "a versioned store, large": (put_version, "bad"),
+        "a join of streams, large": (join, "bad-this-windowed"),
+        "suppress, large": (suppress, "bad"),
+    }
