@@ -25,6 +25,7 @@ from streams.commands.cluster_clients import (
     exit_on_cluster_error,
 )
 from streams.commands.output import print_rows
+from streams.commands.preview_command import preview
 from streams.commands.reset_command import find_application, reset
 from streams.commands.restore_offsets_command import restore_offsets
 from streams.commands.tables import create_console, create_table, shorten_ids
@@ -48,12 +49,13 @@ _VERSION_CHARS = 8
 """How much of a topology's fingerprint tells versions apart in a table."""
 
 group = typer.Typer(
-    help="Look at the groups of applications, reset one, or restore its offsets.",
+    help="Look at groups, reset an application's, or restore its offsets.",
     no_args_is_help=True,
     rich_markup_mode=HELP_MARKUP,
 )
 group.command()(reset)
 group.command()(restore_offsets)
+group.command()(preview)
 
 
 @group.command("list")

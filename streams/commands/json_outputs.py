@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Literal
 
 from streams.errors import ConfigError
+from streams.monitoring.assignment_preview import AssignmentPreview
 from streams.monitoring.group_report import GroupReport
 from streams.spark.reconciliation.report_schema import ReconciliationOutput
 
@@ -300,6 +301,7 @@ OUTPUTS: dict[str, Any] = {
     "create-topics": CreatedTopicOutput,
     "group describe": GroupReport,
     "group list": ListedGroupOutput,
+    "group preview": AssignmentPreview,
     "group reset": ResetChangeOutput,
     "group restore-offsets": RestoredOffsetOutput,
     "new": CreatedFileOutput,
@@ -317,7 +319,15 @@ OUTPUTS: dict[str, Any] = {
 }
 """The type of a line, or of the one object, that each command prints with --json."""
 ONE_OBJECT = frozenset(
-    {"acls", "broker status", "broker stop", "group describe", "plan", "reconcile"}
+    {
+        "acls",
+        "broker status",
+        "broker stop",
+        "group describe",
+        "group preview",
+        "plan",
+        "reconcile",
+    }
 )
 """The commands that print one object, and not a line for each row."""
 

@@ -56,7 +56,7 @@ COMMANDS = {
     ),
     "group": LazyCommand(
         "streams.commands.group_command:group",
-        "Look at the groups of applications, reset one, or restore its offsets.",
+        "Look at groups, reset an application's, or restore its offsets.",
     ),
     "state": LazyCommand(
         "streams.commands.state_command:state",

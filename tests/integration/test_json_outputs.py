@@ -96,6 +96,12 @@ def test_every_command_prints_what_its_schema_says(shown: Shown, tmp_path: Path)
     assert shown.check("topics tail", "shown-in")[-1]["headers"] == [["h", "1"]]
     shown.check("consume", "shown-out", "--until-end", "--value-serde", "int64")
     shown.check("group list")
+    plan = ("--members", "2", "--partitions", "shown-in=3", "--assignor", "range")
+    (preview,) = shown.check("group preview", *plan)
+    assert [each["then"] for each in preview["members"]] == [
+        {"shown-in": [0, 1]},
+        {"shown-in": [2]},
+    ]
     shown.check("state inspect", program)
     shown.check("state dump", program, "counts")
     assert "start_ms" in shown.check("state dump", program, "by-minute")[0]
