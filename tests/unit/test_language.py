@@ -38,7 +38,6 @@ METAPHORS = re.compile(
 """Private metaphors, in words and names. The terms are: reconciliation, results as expected, may
 have missed writes, expired or emitted, fenced, under failures, out of range."""
 METAPHOR_FILES = {"books", "under_fire"}
-FORMER_NAMES = "streams/spark/books/"
 SHARED_CLASS_NAMES: dict[str, str] = {}
 """Class names that more than one module of a package may have, and why."""
 
@@ -95,7 +94,7 @@ def find_metaphorical_paths(paths: Iterable[str]) -> Iterator[str]:
     """Yield the paths whose file or directory is named by a private metaphor."""
     for path in paths:
         parts = {part.partition(".")[0].removeprefix("test_") for part in path.split("/")}
-        if parts & METAPHOR_FILES and not path.startswith(FORMER_NAMES):
+        if parts & METAPHOR_FILES:
             yield path
 
 

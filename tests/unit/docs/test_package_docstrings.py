@@ -11,14 +11,11 @@ import pytest
 HOME = Path(__file__).parents[3]
 FILES = sorted(p for name in ("coordinator", "state", "streams") for p in HOME.glob(f"{name}/**"))
 PACKAGES = [path for path in FILES if (path / "__init__.py").is_file()]
-FORMER_NAMES = HOME / "streams" / "spark" / "books"
 LINES_MIN = 3
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(HOME)))
 def test_a_package_says_more_than_a_sentence_and_names_modules_that_exist(package: Path) -> None:
-    if package == FORMER_NAMES:
-        return
     text = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
     assert len(text.splitlines()) >= LINES_MIN
     start = re.search(r"Start reading at (.*?)\. ", text.replace("\n", " ") + " ")
