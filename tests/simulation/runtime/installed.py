@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import state.replica
 import streams.runtime.clients.admin
 import streams.runtime.clients.consumer
 import streams.runtime.clients.factory
@@ -36,6 +37,8 @@ MADE_IN = {
     "Consumer": (streams.runtime.clients.consumer,),
     "AdminClient": (streams.runtime.clients.admin,),
 }
+_LOCK_POLL_S = 0.001
+"""How long a simulated thread waits, by the simulation's time, before it asks for a lock again."""
 
 
 @contextmanager
@@ -67,6 +70,8 @@ def installed(world: RuntimeWorld) -> Iterator[None]:
             streams.runtime.global_tables.global_replicas,
         ):
             stack.enter_context(replaced(opens, "RocksDisk", partial(_instead, disk)))
+        lock = partial(SimLock, world)
+        stack.enter_context(replaced(state.replica, "Lock", partial(_instead, lock)))
         stack.enter_context(
             replaced(LocalMarkers, "try_write_marker", partial(_slow_markers, world))
         )
@@ -81,6 +86,22 @@ def installed(world: RuntimeWorld) -> Iterator[None]:
             )
         )
         yield
+
+
+class SimLock:
+    """Represents a lock for which a simulated thread waits, so that its owner's turn comes."""
+
+    def __init__(self, world: RuntimeWorld) -> None:
+        self._world = world
+        self._is_held = False
+
+    def __enter__(self) -> None:
+        while self._is_held:
+            self._world.running().wait(lambda wake: None, _LOCK_POLL_S)
+        self._is_held = True
+
+    def __exit__(self, *error: object) -> None:
+        self._is_held = False
 
 
 def _slow_markers(world: RuntimeWorld, original: Any) -> Any:
