@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from streams.errors import ConfigError
 from streams.spark import read_cut, reconcile
 from streams.spark.cuts.cut import Cut
@@ -17,6 +19,8 @@ from tests.spark.counting import LINES, Counting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.sampled(1, by="test")
 
 FOREIGN = "in no entry of the ledger"
 
