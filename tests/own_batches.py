@@ -7,7 +7,7 @@ from struct import pack_into
 
 from crc32c import crc32c
 
-from coordinator.log.batch import encode_batch_of, encode_records
+from coordinator.log.batch_encoding import encode_batch_of, encode_records
 
 _CRC_AT, _CHECKED_AT, _SEQUENCE_AT = 17, 21, 53  # in a batch
 

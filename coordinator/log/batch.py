@@ -1,11 +1,11 @@
-"""Parses, checks and encodes record batches of Kafka's v2 format.
+"""Parses and checks record batches of Kafka's v2 format.
 
 A batch is the unit that is produced, stored and fetched. The log treats it as a header of 61 bytes
 and an opaque rest. A produced batch is checked (`batch_validation`), its offset is written over the
 client's (`copy_with_offset`), and the bytes go to disk and later to consumers as they are, so its
 cost does not depend on the number of records in it. The broker opens batches of its own making
-(`encode_batch_of`, `encode_marker`, `RecordBatch.iterate_records`), and a client's to look for a
-time or for keys in it.
+(`batch_encoding`, `RecordBatch.iterate_records`), and a client's to look for a time or for keys in
+it.
 
     base offset int64 | length int32 | leader epoch int32 | magic int8 | crc uint32
     from here under the crc: attributes int16 | last offset delta int32 | base, max timestamp int64
@@ -18,7 +18,7 @@ Trace of a Produce: api/produce -> log/partition -> here.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from struct import Struct
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from crc32c import crc32c
 
 from coordinator.log.compression import decompress_records
-from coordinator.log.varint import VARINT, read_varint
+from coordinator.log.varint import read_varint
 
 HEADER = Struct(">qiibIhiqqqhii")
 HEADER_BYTES = 61
@@ -34,25 +34,23 @@ assert HEADER.size == HEADER_BYTES
 _PREFIX = Struct(">qi")  # base offset, length: enough to step from batch to batch
 PREFIX_BYTES = 12
 _ASSIGNED = Struct(">qii")  # base offset, length, leader epoch
-_UNCHECKED = Struct(">qiibI")
 _CRC = Struct(">I")
-_UNDER_CRC = Struct(">hiqqqhii")
 _MAGIC_AT = 16
 _CRC_AT = 17
-_ATTRIBUTES_AT = 21
+ATTRIBUTES_AT = 21
 _MAX_TIMESTAMP_AT = 35
 _RECORD_BYTES_MIN = 6  # attributes, two deltas, three lengths
-_LEADER_EPOCH = 0  # one broker, never another leader
+LEADER_EPOCH = 0  # one broker, never another leader
 
 COMPRESSION_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
-_TRANSACTIONAL = 0x10
-_CONTROL = 0x20
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
 DELETE_HORIZON = 0x40
 _SEQUENCES = 2**31
 
-_MARKER_KEY = Struct(">hh")
-_MARKER_VALUE = Struct(">hi")
+MARKER_KEY = Struct(">hh")
+MARKER_VALUE = Struct(">hi")
 
 
 Bytes = bytes | bytearray | memoryview
@@ -107,11 +105,11 @@ class RecordBatch(NamedTuple):
 
     @property
     def is_transactional(self) -> bool:
-        return bool(self.attributes & _TRANSACTIONAL)
+        return bool(self.attributes & TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
-        return bool(self.attributes & _CONTROL)
+        return bool(self.attributes & CONTROL)
 
     @property
     def delete_horizon_ms(self) -> int | None:
@@ -128,7 +126,7 @@ class RecordBatch(NamedTuple):
 
     def is_intact(self) -> bool:
         """Return whether the bytes match the batch's checksum."""
-        return crc32c(memoryview(self.data)[_ATTRIBUTES_AT:]) == self.crc
+        return crc32c(memoryview(self.data)[ATTRIBUTES_AT:]) == self.crc
 
     def iterate_records(self) -> Iterator[LogRecord]:
         """Yield the records in order, decompressed if need be.
@@ -189,8 +187,8 @@ def _decode_marker_content(content: bytes, attributes: int, record_count: int) -
     data = bytes(HEADER_BYTES) + content
     batch = RecordBatch(0, len(data), 0, 2, 0, attributes, 0, 0, 0, -1, -1, -1, record_count, data)
     record = next(batch.iterate_records())
-    _, kind = _MARKER_KEY.unpack_from(record.key or b"")
-    _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
+    _, kind = MARKER_KEY.unpack_from(record.key or b"")
+    _, coordinator_epoch = MARKER_VALUE.unpack_from(record.value or b"")
     return kind == 1, coordinator_epoch
 
 
@@ -237,9 +235,9 @@ def iterate_batches(data: bytes) -> Iterator[RecordBatch]:
 def is_transactional_batch(data: Bytes) -> bool:
     """Return whether bytes that may be a batch are marked as part of a transaction."""
     return (
-        len(data) > _ATTRIBUTES_AT + 1
+        len(data) > ATTRIBUTES_AT + 1
         and data[_MAGIC_AT] == 2
-        and bool(data[_ATTRIBUTES_AT + 1] & _TRANSACTIONAL)
+        and bool(data[ATTRIBUTES_AT + 1] & TRANSACTIONAL)
     )
 
 
@@ -258,106 +256,13 @@ def copy_with_offset(data: Bytes, base_offset: int, log_append_time_ms: int | No
     A `log_append_time_ms` becomes the timestamp of every record; None leaves the producer's.
     """
     out = bytearray(data)
-    _ASSIGNED.pack_into(out, 0, base_offset, len(out) - PREFIX_BYTES, _LEADER_EPOCH)
+    _ASSIGNED.pack_into(out, 0, base_offset, len(out) - PREFIX_BYTES, LEADER_EPOCH)
     if log_append_time_ms is not None:
-        out[_ATTRIBUTES_AT + 1] |= _LOG_APPEND_TIME
+        out[ATTRIBUTES_AT + 1] |= _LOG_APPEND_TIME
         out[_MAX_TIMESTAMP_AT : _MAX_TIMESTAMP_AT + 8] = log_append_time_ms.to_bytes(8, "big")
-    elif out[_ATTRIBUTES_AT + 1] & _LOG_APPEND_TIME:  # producers may not claim the log's time
-        out[_ATTRIBUTES_AT + 1] ^= _LOG_APPEND_TIME
+    elif out[ATTRIBUTES_AT + 1] & _LOG_APPEND_TIME:  # producers may not claim the log's time
+        out[ATTRIBUTES_AT + 1] ^= _LOG_APPEND_TIME
     else:
         return out
-    _CRC.pack_into(out, _CRC_AT, crc32c(memoryview(out)[_ATTRIBUTES_AT:]))
+    _CRC.pack_into(out, _CRC_AT, crc32c(memoryview(out)[ATTRIBUTES_AT:]))
     return out
-
-
-def encode_marker(
-    producer_id: int,
-    producer_epoch: int,
-    *,
-    committed: bool,
-    coordinator_epoch: int,
-    timestamp_ms: int,
-) -> bytes:
-    """Encode the control batch that ends a transaction on a partition."""
-    key = _MARKER_KEY.pack(0, 1 if committed else 0)
-    value = _MARKER_VALUE.pack(0, coordinator_epoch)
-    attributes = _TRANSACTIONAL | _CONTROL
-    producer = producer_id, producer_epoch, -1
-    return _add_header(encode_records([(key, value)]), 1, attributes, timestamp_ms, producer)
-
-
-@lru_cache(64)  # a transaction ends with the same marker in each of its partitions
-def build_marker(
-    producer_id: int,
-    producer_epoch: int,
-    *,
-    committed: bool,
-    coordinator_epoch: int,
-    timestamp_ms: int,
-) -> RecordBatch:
-    """Build the control batch that ends a transaction on a partition, at base offset 0."""
-    return parse_header(
-        encode_marker(
-            producer_id,
-            producer_epoch,
-            committed=committed,
-            coordinator_epoch=coordinator_epoch,
-            timestamp_ms=timestamp_ms,
-        )
-    )
-
-
-def encode_records(records: Sequence[tuple[bytes | None, bytes | None]]) -> bytes:
-    """Encode (key, value) records as they stand in a batch, one after the other."""
-    sized = []
-    for delta, (key, value) in enumerate(records):
-        # Attributes, timestamp delta 0, offset delta; key and value with their lengths; no headers.
-        record = b"\0\0%b%b%b%b%b\0" % (
-            VARINT[delta],
-            VARINT[-1 if key is None else len(key)],
-            key or b"",
-            VARINT[-1 if value is None else len(value)],
-            value or b"",
-        )
-        sized.append(VARINT[len(record)])
-        sized.append(record)
-    return b"".join(sized)
-
-
-def encode_batch_of(
-    encoded_records: bytes,
-    record_count: int,
-    *,
-    timestamp_ms: int,
-    producer_id: int = -1,
-    producer_epoch: int = -1,
-    transactional: bool = False,
-) -> bytes:
-    """Encode a batch at base offset 0, all with one timestamp, of records encoded already.
-
-    The broker writes its own records like this (see `encode_records`).
-    """
-    return _add_header(
-        encoded_records,
-        record_count,
-        _TRANSACTIONAL if transactional else 0,
-        timestamp_ms,
-        (producer_id, producer_epoch, -1),
-    )
-
-
-def _add_header(
-    encoded_records: bytes,
-    count: int,
-    attributes: int,
-    timestamp_ms: int,
-    producer: tuple[int, int, int],
-) -> bytes:
-    """Encode the header of a batch, and return both; `producer`: id, epoch, base sequence."""
-    if not count:
-        raise ValueError("a batch has at least one record")
-    checked = _UNDER_CRC.pack(attributes, count - 1, timestamp_ms, timestamp_ms, *producer, count)
-    checked += encoded_records
-    length = len(checked) + _ATTRIBUTES_AT - PREFIX_BYTES
-    head = _UNCHECKED.pack(0, length, _LEADER_EPOCH, 2, crc32c(checked))
-    return head + checked

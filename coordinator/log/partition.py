@@ -20,7 +20,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from coordinator.errors import Code, Refused
-from coordinator.log.batch import RecordBatch, build_marker, copy_with_offset, parse_header
+from coordinator.log.batch import RecordBatch, copy_with_offset, parse_header
+from coordinator.log.batch_encoding import build_marker
 from coordinator.log.change_callbacks import ChangeCallbacks
 from coordinator.log.checkpoint import write_start_offset
 from coordinator.log.checkpointing import CheckpointSaver, LogState

@@ -24,7 +24,7 @@ from typing import Generic, TypeVar
 
 from coordinator.clock import Clock
 from coordinator.errors import Refused
-from coordinator.log.batch import encode_batch_of, encode_records
+from coordinator.log.batch_encoding import encode_batch_of, encode_records
 from coordinator.shard.coordinator_state import (
     REFUSAL_CODES,
     VALID_PREVIOUS_STATES,

@@ -10,7 +10,8 @@ from itertools import count
 from uuid import UUID
 
 from coordinator.errors import Code, Refused
-from coordinator.log.batch import RecordBatch, encode_marker, iterate_batches
+from coordinator.log.batch import RecordBatch, iterate_batches
+from coordinator.log.batch_encoding import encode_marker
 from coordinator.log.producer_state import ProducerStateManager
 
 

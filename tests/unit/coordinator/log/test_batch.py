@@ -7,7 +7,8 @@ from crc32c import crc32c
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from coordinator.log.batch import copy_with_offset, encode_marker, iterate_batches, parse_header
+from coordinator.log.batch import copy_with_offset, iterate_batches, parse_header
+from coordinator.log.batch_encoding import encode_marker
 from coordinator.log.varint import VARINT, read_varint
 from tests.own_batches import encode_batch
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator.errors import Code, Refused
-from coordinator.log.batch import encode_marker, parse_header
+from coordinator.log.batch import parse_header
+from coordinator.log.batch_encoding import encode_marker
 from coordinator.log.producer_state import BATCHES_KEPT, ProducerStateManager
 from tests.unit.coordinator.log.logs import NOW_MS, produced
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.groups.state import GroupCodec, GroupShardState
-from coordinator.log.batch import encode_records
+from coordinator.log.batch_encoding import encode_records
 from coordinator.offsets.apply import apply_record
 from coordinator.offsets.commit_encoding import RECORDS_MAX, encode_commit_records
 from coordinator.offsets.records import encode_offset_record

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from crc32c import crc32c
 
-from coordinator.log.batch import HEADER_BYTES, RecordBatch, encode_marker, parse_header
+from coordinator.log.batch import HEADER_BYTES, RecordBatch, parse_header
+from coordinator.log.batch_encoding import encode_marker
 from coordinator.log.cleaner.batch_compaction import (
     CleaningParameters,
     LastProducerRecord,
