@@ -67,11 +67,6 @@ class TypeCompatibility:
         """Return whether the new version reads what the old one wrote."""
         return not any(each.is_refused for each in self.backward)
 
-    @property
-    def is_forward(self) -> bool:
-        """Return whether the old version reads what the new one writes."""
-        return not any(each.is_refused for each in self.forward)
-
     def __str__(self) -> str:
         """Return the directions in the schema registry's words, and what is left out in each."""
         told = (

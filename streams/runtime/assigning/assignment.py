@@ -10,7 +10,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 
 from streams.command_lines import format_command
-from streams.common.topic_partitions import CommittedOffsets, Partition
+from streams.common.topic_partitions import CommittedOffsets
 from streams.errors import (
     ConfigError,
     OutcomeUnknown,
@@ -43,7 +43,6 @@ from streams.runtime.assigning.topology_versions import (
     VersionAdmission,
     admit_versions,
     describe_versions,
-    find_tasks,
     find_versions,
 )
 from streams.runtime.clients.interfaces import AdminClient
@@ -272,12 +271,6 @@ class StreamsPartitionAssignor:
             self._admin.check_topic_rights(dict.fromkeys(missing, ("Read",)))
             raise StreamsError(f"input topics {missing} do not exist any more: create them again")
         return {topic: existing_counts[topic] for topic in self._topology.input_topics}
-
-    def find_task_partitions(
-        self, partition_counts: Mapping[str, int]
-    ) -> dict[str, list[Partition]]:
-        """Return every task with the partitions that it reads."""
-        return find_tasks(self.declared.subtopologies, partition_counts)
 
     def _source_partition_counts(self, existing_counts: Mapping[str, int]) -> dict[str, int]:
         """Return the partition counts of all source topics, internal ones included."""

@@ -8,7 +8,6 @@ values expire; and the number of the commit, which tells apart the commits of a 
 nothing in between (punctuations alone).
 
     version   text
-    1         `{"v": 1, "c": {store: changelog position}}`, read and not written any more
     2         `M2.` and, in base64: partition time (int64, -1 none), then for each store with a
               changelog the CRC-32 of its name and its position (uint32, int64), then for each
               step with a time of its own that of `time of <step>` and the time, for each store
@@ -42,10 +41,8 @@ from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
 
-import orjson
-
 _VERSION_2_PREFIX = "M2."
-"""The prefix of version 2; no base64 and no JSON begins with it."""
+"""The prefix of version 2, the only one; no base64 and no JSON begins with it."""
 _ANY_VERSION = re.compile(r"M\d+\.")
 _TIME_BYTES = 8
 _HASHED_POSITION = struct.Struct(">Iq")
@@ -207,8 +204,6 @@ def decode_metadata(text: str) -> OffsetMetadata:
     """
     if text.startswith(_VERSION_2_PREFIX):
         return _decode_version_2(_decode_base64(text.removeprefix(_VERSION_2_PREFIX)))
-    if text.startswith("{"):
-        return _decode_version_1(text)
     data = _decode_base64(text)
     if len(data) >= _KAFKA_STREAMS.size and data[0] in _KAFKA_STREAMS_VERSIONS:
         return OffsetMetadata(_KAFKA_STREAMS.unpack_from(data)[1])
@@ -217,7 +212,7 @@ def decode_metadata(text: str) -> OffsetMetadata:
 
 def has_positions(text: str) -> bool:
     """Return whether the metadata of an offset are in a format that names changelog positions."""
-    return text.startswith((_VERSION_2_PREFIX, "{"))
+    return text.startswith(_VERSION_2_PREFIX)
 
 
 def has_metadata_of_streams(text: str) -> bool:
@@ -225,7 +220,7 @@ def has_metadata_of_streams(text: str) -> bool:
 
     Kafka's own tools and plain consumers leave them empty.
     """
-    if _ANY_VERSION.match(text) or (text.startswith("{") and '"v"' in text):
+    if _ANY_VERSION.match(text):
         return True
     data = _decode_base64(text)
     return len(data) >= _KAFKA_STREAMS.size and data[0] in _KAFKA_STREAMS_VERSIONS
@@ -286,18 +281,6 @@ def _decode_version_2(data: bytes) -> OffsetMetadata:
         return OffsetMetadata()
     time_ms = int.from_bytes(data[:_TIME_BYTES], "big", signed=True)
     return OffsetMetadata(time_ms, dict(_HASHED_POSITION.iter_unpack(stores)))
-
-
-def _decode_version_1(text: str) -> OffsetMetadata:
-    try:
-        fields = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return OffsetMetadata()
-    if fields.get("v") != 1 or not isinstance(fields.get("c"), dict):
-        return OffsetMetadata()
-    return OffsetMetadata(
-        _NO_TIME, {hash_name(store): int(at) for store, at in fields["c"].items()}
-    )
 
 
 def _decode_base64(text: str) -> bytes:

@@ -19,6 +19,7 @@ from streams.graph.nodes import (
 from streams.membership.protocol import SubscriptionInfo, decode_assignment, encode_assignment
 from streams.runtime.assigning.assignment import StreamsPartitionAssignor, check_topics
 from streams.runtime.assigning.internal_topics import changelog_settings
+from streams.runtime.assigning.topology_versions import find_tasks
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology, build_topology
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script
@@ -221,7 +222,7 @@ def test_internal_topics_may_be_missing_at_the_start() -> None:
 
 def test_there_is_a_task_for_each_partition_of_each_sub_topology() -> None:
     world = Planning({"lines": 2, "out": 1})
-    assert world.planner.find_task_partitions({"lines": 2, "a-c-repartition": 2}) == {
+    assert find_tasks(world.planner.declared.subtopologies, {"lines": 2, "a-c-repartition": 2}) == {
         "0_0": [Partition("lines", 0)],
         "0_1": [Partition("lines", 1)],
         "1_0": [Partition("a-c-repartition", 0)],
@@ -241,7 +242,7 @@ def test_a_task_beyond_a_topics_last_partition_reads_the_others_only() -> None:
     planner = StreamsPartitionAssignor(
         build_topology("a", graph), StreamsConfig(), FakeAdmin(Kafka(), Script())
     )
-    assert planner.find_task_partitions({"wide": 2, "narrow": 1}) == {
+    assert find_tasks(planner.declared.subtopologies, {"wide": 2, "narrow": 1}) == {
         "0_0": [Partition("narrow", 0), Partition("wide", 0)],
         "0_1": [Partition("wide", 1)],
     }

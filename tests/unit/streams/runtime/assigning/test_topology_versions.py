@@ -22,7 +22,7 @@ from streams.membership.protocol import (
     encode_subscription,
 )
 from streams.runtime.assigning.assignment import StreamsPartitionAssignor, name_task_by_topic
-from streams.runtime.assigning.topology_versions import find_versions
+from streams.runtime.assigning.topology_versions import find_tasks, find_versions
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from streams.topology.compatibility import find_conflicts
@@ -131,12 +131,12 @@ def test_every_partition_that_an_admitted_version_reads_has_one_owner_that_has_i
     assert admitted
     owners = Counter(Partition(*p) for assigned in given_.values() for p in assigned.partitions)
     for member, assigned in given_.items():
-        mine = planner(*version_of[member]).find_task_partitions(PARTITIONS)
+        mine = find_tasks(planner(*version_of[member]).declared.subtopologies, PARTITIONS)
         owners.update(p for task in assigned.revoked for p in mine.get(task, ()))
     read = {topic for member in admitted for topic in topology(*version_of[member]).source_topics}
     assert owners == {Partition(t, n): 1 for t in read for n in range(PARTITIONS[t])}
     for member, assigned in given_.items():
-        mine = planner(*version_of[member]).find_task_partitions(PARTITIONS)
+        mine = find_tasks(planner(*version_of[member]).declared.subtopologies, PARTITIONS)
         assert {Partition(*p) for p in assigned.partitions} == {
             partition for task in assigned.tasks for partition in mine[task]
         }

@@ -119,17 +119,19 @@ def test_the_format_is_the_documented_one() -> None:
     assert text == "M2." + base64.b64encode(struct.pack(">qIq", 7, crc_32, 12)).decode()
 
 
-def test_version_1_is_still_read() -> None:
-    metadata = decode_metadata('{"v":1,"c":{"counts":12,"others":3}}')
-    assert metadata.position_of_store("counts") == 12
-    assert metadata.position_of_store("others") == 3
-    assert metadata.partition_time_ms == -1
-
-
 @pytest.mark.parametrize(
     "metadata",
     [
-        *["", "{", "null", "7", "[1]", '{"v":2,"c":{"a":1}}', '{"c":{"a":1}}', '{"v":1}'],
+        *[
+            "",
+            "{",
+            "null",
+            "7",
+            "[1]",
+            '{"v":2,"c":{"a":1}}',
+            '{"c":{"a":1}}',
+            '{"v":1,"c":{"a":1}}',
+        ],
         *["M2.", "M2.!", "M2.AAAA", "M3.AAAAAAAAAAA=", "a person's note"],
     ],
 )
