@@ -12,11 +12,15 @@ from functools import lru_cache
 
 def java_hash(text: str) -> int:
     """Return Java's `String.hashCode` of a text as an unsigned 32-bit integer."""
-    encoded = text.encode("utf-16-be", "surrogatepass")
     code = 0
-    for unit in struct.unpack(f">{len(encoded) // 2}H", encoded):
+    for unit in text.encode() if text.isascii() else _utf16_units(text):
         code = (code * 31 + unit) & 0xFFFFFFFF
     return code
+
+
+def _utf16_units(text: str) -> tuple[int, ...]:
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    return struct.unpack(f">{len(encoded) // 2}H", encoded)
 
 
 @lru_cache(maxsize=4_096)  # Every request asks, mostly for the same few names.
