@@ -131,20 +131,22 @@ def __getattr__(name: str) -> Any:
     elif name in __all__:
         found = import_module(f"{__name__}.{name}")
     else:
-        _explain_import(name)
+        explain_import(name, __name__, __file__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found
     return found
 
 
-def _explain_import(name: str) -> None:
-    """Raise ImportError that says what replaces a class of another library, if `name` is one.
+def explain_import(name: str, package: str, path: str) -> None:
+    """Raise ImportError of a package that lacks `name`, if that is a class of another library.
+
+    The message says what replaces it.
 
     The message of an AttributeError would be lost: `from streams import` replaces it by its own.
     """
     instead = import_module("streams.dsl.other_libraries").IMPORT_NAMES.get(name)
     if instead is not None:
-        raise ImportError(f"{__name__} has no {name!r}: {instead}", name=name, path=__file__)
+        raise ImportError(f"{package} has no {name!r}: {instead}", name=name, path=path)
 
 
 def __dir__() -> list[str]:

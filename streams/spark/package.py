@@ -17,7 +17,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 import streams
 from streams.errors import ConfigError, UserError
 
-_PACKAGES = ("coordinator", "state", "streams")
+_PACKAGES = ("coordinator", "millrace", "state", "streams")
 _SOURCE_ROOT = Path(streams.__file__).parents[1]
 _ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
 """The date of every file in the zip: a constant, so that the same sources give the same bytes."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = ("streams", "state", "coordinator")
+PRODUCT = ("millrace", "streams", "state", "coordinator")
 ONE_WORD_FUNCTIONS_MAX = 540
 """These are operators, the interface of stores and serdes, and names of foreign protocols."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = ("streams", "state", "coordinator")
+PRODUCT = ("millrace", "streams", "state", "coordinator")
 FILE_LINES_MAX = 399
 FUNCTION_LINES_MAX = 69
 

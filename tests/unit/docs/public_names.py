@@ -36,10 +36,21 @@ PAGES = [
     *sorted(each for each in (ROOT / "docs").glob("*.md") if each.name != "architecture.md"),
 ]
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-PACKAGES = ("streams", "streams.serdes", "streams.spark", "streams.testing", "coordinator")
+PACKAGES = (
+    "millrace",
+    "millrace.broker",
+    "millrace.spark",
+    "millrace.testing",
+    "streams",
+    "streams.serdes",
+    "streams.spark",
+    "streams.testing",
+    "coordinator",
+)
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 IMPORT = re.compile(
-    r"^\s*from ((?:streams|state|coordinator)[\w.]*) import ([^(\n]+?)(?: +#.*)?$", re.MULTILINE
+    r"^\s*from ((?:millrace|streams|state|coordinator)[\w.]*) import ([^(\n]+?)(?: +#.*)?$",
+    re.MULTILINE,
 )
 
 
@@ -126,7 +137,7 @@ def _shown_words() -> set[str]:
 
 def _is_ours(owner: Any) -> bool:
     module = owner.__name__ if inspect.ismodule(owner) else owner.__module__
-    return str(module).partition(".")[0] in ("streams", "state", "coordinator")
+    return str(module).partition(".")[0] in ("millrace", "streams", "state", "coordinator")
 
 
 def _members(owner: Any) -> list[str]:

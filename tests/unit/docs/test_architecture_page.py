@@ -11,7 +11,7 @@ import pytest
 
 HOME = Path(__file__).parents[3]
 PAGE = (HOME / "docs" / "architecture.md").read_text()
-PACKAGES = ("coordinator", "state", "streams")
+PACKAGES = ("coordinator", "millrace", "state", "streams")
 TRACES = PAGE.partition("## Traces\n")[2]
 TRACE_STEPS = re.findall(r"^\d+\. .*(?:\n {3,}.*)*", TRACES, re.MULTILINE)
 STEP = re.compile(r"\d+\. `([\w/]+\.py)`((?:,\s+`[\w.]+`)+):\s")

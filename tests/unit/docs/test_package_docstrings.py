@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 HOME = Path(__file__).parents[3]
-FILES = sorted(p for name in ("coordinator", "state", "streams") for p in HOME.glob(f"{name}/**"))
+PACKAGE_NAMES = ("coordinator", "millrace", "state", "streams")
+FILES = sorted(p for name in PACKAGE_NAMES for p in HOME.glob(f"{name}/**"))
 PACKAGES = [path for path in FILES if (path / "__init__.py").is_file()]
 LINES_MIN = 3
 

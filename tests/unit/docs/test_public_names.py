@@ -22,6 +22,8 @@ def test_every_kept_name_is_still_there(names: dict[str, list[str]]) -> None:
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
+        ("python", "millrace.App"),
+        ("python", "millrace.broker.EmbeddedBroker"),
         ("python", "streams.App"),
         ("python", "App.stream().map_values(mapper) at 1"),
         ("python", "App.table().join(foreign_key)"),

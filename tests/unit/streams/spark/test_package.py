@@ -34,7 +34,7 @@ def test_all_modules_are_in_it_and_no_bytecode(tmp_path: Path) -> None:
     count = write_package(tmp_path / "millrace.zip")
     names = set(ZipFile(tmp_path / "millrace.zip").namelist())
     assert len(names) == count
-    for each in ("coordinator", "state", "streams"):
+    for each in ("coordinator", "millrace", "state", "streams"):
         modules = {str(path.relative_to(SOURCES)) for path in (SOURCES / each).rglob("*.py")}
         assert modules <= names
     assert [name for name in names if name.endswith(".pyc") or name.startswith("/")] == []

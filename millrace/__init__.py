@@ -1,0 +1,111 @@
+"""Export what applications import: `from millrace import App, serdes, windows`.
+
+    millrace            everything that `streams` exports, by the same names
+    millrace.testing    the test driver: TopologyTestDriver, DriverTopic
+    millrace.broker     EmbeddedBroker, for tests and notebooks
+    millrace.spark      cuts, the data source and reconciliation
+
+Each name is the very object that `streams` or `coordinator` defines, so that both imports can be
+mixed, and it is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import streams as _streams
+
+if TYPE_CHECKING:
+    from streams import (
+        App,
+        ApplicationShutdown,
+        ConfigError,
+        ErrorContext,
+        LateRecord,
+        NotClosed,
+        Processor,
+        ProcessorContext,
+        ReadOnlyGlobalStore,
+        ReadOnlyKeyValueStore,
+        ReadOnlySessionStore,
+        ReadOnlyVersionedStore,
+        ReadOnlyWindowStore,
+        Record,
+        RecordContext,
+        RecordMetadata,
+        RestoreListener,
+        SerdeError,
+        Store,
+        StoreIterator,
+        StoreNotLocal,
+        StoreUnavailable,
+        StreamsConfig,
+        StreamsError,
+        SuspendReason,
+        TaskCorrupted,
+        TaskMigrated,
+        TopologyError,
+        TopologyRefused,
+        TopologyTestDriver,
+        ValueTransformer,
+        Windowed,
+        dead_letter,
+        serdes,
+        until_time_limit,
+        until_window_closes,
+        windows,
+    )
+
+__all__ = [
+    "App",
+    "ApplicationShutdown",
+    "ConfigError",
+    "ErrorContext",
+    "LateRecord",
+    "NotClosed",
+    "Processor",
+    "ProcessorContext",
+    "ReadOnlyGlobalStore",
+    "ReadOnlyKeyValueStore",
+    "ReadOnlySessionStore",
+    "ReadOnlyVersionedStore",
+    "ReadOnlyWindowStore",
+    "Record",
+    "RecordContext",
+    "RecordMetadata",
+    "RestoreListener",
+    "SerdeError",
+    "Store",
+    "StoreIterator",
+    "StoreNotLocal",
+    "StoreUnavailable",
+    "StreamsConfig",
+    "StreamsError",
+    "SuspendReason",
+    "TaskCorrupted",
+    "TaskMigrated",
+    "TopologyError",
+    "TopologyRefused",
+    "TopologyTestDriver",
+    "ValueTransformer",
+    "Windowed",
+    "dead_letter",
+    "serdes",
+    "until_time_limit",
+    "until_window_closes",
+    "windows",
+]
+
+if not TYPE_CHECKING:  # else every name would be one, of type Any
+
+    def __getattr__(name: str) -> Any:
+        """Return a public name of `streams`, and keep it as a module global (PEP 562)."""
+        if name not in __all__:
+            _streams.explain_import(name, __name__, __file__)
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(_streams, name)
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    """Return the public names, sorted."""
+    return sorted(__all__)
