@@ -163,7 +163,9 @@ class FailureHandler:
         handler = self._handlers.handler_of(stage)
         failure = _create_error_context(context, stage, step, error, key, value, target_topic)
         try:
-            response = self._call_handler(handler, failure) if callable(handler) else handler
+            response = (
+                self._call_handler(handler, context, failure) if callable(handler) else handler
+            )
             if response == "fail":
                 fatal_error = refusal or _create_processing_error(context, step, error, key, value)
                 if handler == "fail":
@@ -176,7 +178,7 @@ class FailureHandler:
             raise
         self._counters.dropped += 1
         if self._logs_skipped:
-            self._log_skipped(failure, response)
+            self._log_skipped(context, failure, response)
 
     def _selects_recovery(self, error: Exception) -> bool:
         """Return whether no handler is to be called for an error.
@@ -189,21 +191,25 @@ class FailureHandler:
         return isinstance(error, RECOVERY_ERRORS)
 
     def _call_handler(
-        self, handler: Callable[[ErrorContext], HandlerResponse], failure: ErrorContext
+        self,
+        handler: Callable[[ErrorContext], HandlerResponse],
+        context: FailureContext,
+        failure: ErrorContext,
     ) -> HandlerResponse:
         """Call a handler function and return its response; raise StreamsError if it is invalid."""
+        origin = _describe_origin(context, failure)
         try:
             response = handler(failure)
         except Exception as error:
             raise StreamsError(
-                f"the {failure.stage} handler itself failed on {_describe_origin(failure)}: "
+                f"the {failure.stage} handler itself failed on {origin}: "
                 f"{_describe_failure(failure, describe_error(error), error)}"
             ) from error
         if response in ("fail", "skip") or isinstance(response, DeadLetter):
             return response
         raise StreamsError(
             f"the {failure.stage} handler answered {read_repr(response)} on "
-            f"{_describe_origin(failure)}: it must return 'fail', 'skip' or dead_letter('topic')"
+            f"{origin}: it must return 'fail', 'skip' or dead_letter('topic')"
         )
 
     def _write_dead_letter(
@@ -213,16 +219,17 @@ class FailureHandler:
 
         Raises: StreamsError if the topic does not exist, or is one that the application reads.
         """
+        origin = _describe_origin(context, failure)
         if topic not in self._known_topics:
             if topic in self._read_topics:
                 raise StreamsError(
                     f"the {failure.stage} handler answered dead_letter({topic!r}) for "
-                    f"{_describe_origin(failure)}: {explain_endless_letter()}"
+                    f"{origin}: {explain_endless_letter()}"
                 )
             if topic not in self._list_topics():
                 raise StreamsError(
                     f"dead-letter topic {topic!r}, which the {failure.stage} handler named for "
-                    f"{_describe_origin(failure)}, does not exist, or no ACL lets this user "
+                    f"{origin}, does not exist, or no ACL lets this user "
                     "write it: create it, or add the ACL Write on it"
                 )
             self._known_topics.add(topic)
@@ -234,14 +241,13 @@ class FailureHandler:
                 context.wait_for_queue_room()
                 context.produce(topic, *letter)
         except Exception as error:
-            what = (
-                f"the dead letter of {_describe_origin(failure)} can't be written to topic "
-                f"{topic!r}"
-            )
+            what = f"the dead letter of {origin} can't be written to topic {topic!r}"
             raise translate_produce_error(error, what, topic) or error from error
         self._counters.dead_letters += 1
 
-    def _log_skipped(self, failure: ErrorContext, response: HandlerResponse) -> None:
+    def _log_skipped(
+        self, context: FailureContext, failure: ErrorContext, response: HandlerResponse
+    ) -> None:
         """Log a skipped record: the first of its kind at once, then a count at an interval."""
         kind = (failure.step, type(failure.error))
         now_s = self._monotonic_s()
@@ -254,7 +260,7 @@ class FailureHandler:
             "step %r: %s of %s failed: %s: %s%s",
             failure.step,
             failure.stage,
-            _describe_origin(failure),
+            _describe_origin(context, failure),
             "skipped" if response == "skip" else response,
             _describe_failure(failure, read_repr(failure.error)),
             f" ({unlogged_count} more like it since the last message)" if unlogged_count else "",
@@ -335,8 +341,10 @@ def _describe_failure(failure: ErrorContext, text: str, error: Exception | None 
     return hide_values(text, error or failure.error, *values)
 
 
-def _describe_origin(failure: ErrorContext) -> str:
-    """Return the origin of the failed record, `topic[partition]@offset`, or of a task's result."""
-    if failure.topic is None:
-        return f"a result of task {failure.task_id}"
-    return f"{failure.topic}[{failure.partition}]@{failure.offset}"
+def _describe_origin(context: FailureContext, failure: ErrorContext) -> str:
+    """Return what has failed: the record, `topic[partition]@offset`, or what no record is read for.
+
+    That is a punctuation, or the results of a commit, with the task: `a punctuation of task 0_1`.
+    """
+    origin = context.describe_record_origin()
+    return origin if failure.topic is not None else f"{origin} of task {failure.task_id}"

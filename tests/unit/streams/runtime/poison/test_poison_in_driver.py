@@ -116,3 +116,19 @@ def test_by_default_the_error_names_the_step_and_how_to_decide(place: str) -> No
     if place == "a global table's joiner":
         assert "in[0]@1" in str(error.value)
         assert "processing_handler= decides about such records" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("place", "origin"),
+    [
+        ("a global table's joiner", "in[0]@1"),
+        ("a punctuation", "a punctuation of task 0_0"),
+    ],
+)
+def test_the_line_of_a_skipped_failure_says_what_has_failed(
+    place: str, origin: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("WARNING"):
+        pipe_all(load(place, "skip"))
+    (line,) = [each.getMessage() for each in caplog.records if " failed: " in each.getMessage()]
+    assert line.startswith(f"step 'bad': processing of {origin} failed: skipped: ")
