@@ -9,9 +9,11 @@ Each name is the very object that `streams` or `coordinator` defines, so that bo
 mixed, and it is imported when it is first used.
 """
 
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import streams as _streams
 
 if TYPE_CHECKING:
     from streams import (
@@ -53,6 +55,23 @@ if TYPE_CHECKING:
         until_window_closes,
         windows,
     )
+
+
+def _refuse_hidden_packages() -> None:
+    """Raise ImportError if a module of the user's hides a package of Millrace.
+
+    What looks for them is loaded by its path: `import streams` might run that very module.
+    """
+    directory = Path(__file__).parents[1] / "streams"
+    found = PathFinder.find_spec("hidden_packages", [str(directory)])
+    if found is not None and found.loader is not None:
+        module = module_from_spec(found)
+        found.loader.exec_module(module)
+        module.refuse_hidden_packages()
+
+
+_refuse_hidden_packages()
+_streams = import_module("streams")
 
 __all__ = [
     "App",

@@ -7,6 +7,8 @@ such as a task of Spark, does not pay for all of it.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from streams.hidden_packages import refuse_hidden_packages
+
 if TYPE_CHECKING:
     from state.windowed import Windowed
     from streams import serdes, windows
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from streams.settings.config import StreamsConfig
     from streams.settings.exception_handlers import ErrorContext, dead_letter
     from streams.testing.driver import TopologyTestDriver
+
+refuse_hidden_packages()
 
 __all__ = [
     "App",

@@ -13,6 +13,7 @@ from types import ModuleType
 
 from streams.common.user_code import describe_line
 from streams.errors import ConfigError
+from streams.hidden_packages import describe_hidden_package
 
 
 class _Importing(threading.local):
@@ -25,7 +26,13 @@ _importing = _Importing()
 
 
 def import_user_module(name: str) -> ModuleType:
-    """Import the module `name` and return it; meanwhile `refuse_to_run` raises in this thread."""
+    """Import the module `name` and return it; meanwhile `refuse_to_run` raises in this thread.
+
+    Raises ConfigError if a module beside it hides a package of Millrace, and what the import does.
+    """
+    hidden = describe_hidden_package()
+    if hidden is not None:
+        raise ConfigError(hidden)
     before = _importing.module_name
     _importing.module_name = name
     try:
