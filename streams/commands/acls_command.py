@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import groupby
@@ -12,14 +11,13 @@ from typing import Annotated, NamedTuple
 
 import orjson
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from streams.app import import_app
 from streams.command_lines import ADMIN_FILE, note_invocation
 from streams.command_options import AppArgument, ConfigFile, SettingOptions, exit_on_user_error
+from streams.commands.tables import create_console, create_table
 from streams.errors import ConfigError
 from streams.runtime.access.acls import (
     Acl,
@@ -35,8 +33,6 @@ from streams.spark.acls import derive_reader_acls
 
 _KAFKA_VERSION = re.compile(r"\d+(\.\d+)+")
 _OLDEST_KAFKA, _CURRENT_KAFKA = (2, 5), "4.3"
-_UNWRAPPED_WIDTH = 1_000
-"""The width of tables that are written to a file: each row is one line."""
 _COMMANDS_ADDRESS = "localhost:9092"
 
 
@@ -106,7 +102,7 @@ def acls(
         typer.echo(format_json(needed, principal, notes))
         return
     if not commands:
-        print_acls(needed, Console(width=None if sys.stdout.isatty() else _UNWRAPPED_WIDTH))
+        print_acls(needed, create_console())
     servers = found.config.bootstrap_servers
     for line in (
         *(f"# {note}" for note in notes),
@@ -117,10 +113,7 @@ def acls(
 
 def print_acls(needed: Iterable[Acl], console: Console) -> None:
     """Print ACLs as a table with a row for each resource."""
-    table = Table("resource", box=box.SIMPLE_HEAD)
-    table.add_column("name", overflow="fold")
-    for column in ("pattern", "operations", "for"):
-        table.add_column(column)
+    table = create_table("resource", "name", "pattern", "operations", "for")
     for grant in _group_by_resource(needed):
         table.add_row(
             grant.resource_type.replace("-", " "),

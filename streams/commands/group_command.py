@@ -164,7 +164,7 @@ def _build_members_table(report: GroupReport, names: Mapping[str, str]) -> Table
     process_columns = [] if is_named else ["process"]
     columns = (*process_columns, "directory", *tag_columns, "from", "tasks")
     table = create_table("member", "host", *columns)
-    table.add_column("lag", justify="right")
+    table.add_column("lag", justify="right", overflow="fold")
     for each in report.members:
         lags = [task.lag for task in each.active if task.lag is not None]
         tags = ",".join(f"{key}={value}" for key, value in each.tags.items())
@@ -200,7 +200,7 @@ def _build_tasks_table(report: GroupReport, names: Mapping[str, str]) -> Table:
     """
     version_columns = ["topology"] if len(_list_versions(report)) > 1 else []
     table = create_table(*version_columns, "task", "role", "member", "reads")
-    table.add_column("lag", justify="right")
+    table.add_column("lag", justify="right", overflow="fold")
     rows: list[tuple[str, tuple[int, ...], list[str]]] = []
 
     def add_row(member: MemberReport, task: str, role: str, reads: str, lag: str) -> None:

@@ -10,12 +10,15 @@ import dataclasses
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from state.shown_values import read_repr
 from state.windowed import Windowed
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Row = Mapping[str, Any]
 """One row: its cells by the names of the columns."""
@@ -31,6 +34,8 @@ class WindowStart:
 
 
 _PRINTED_DEPTH_MAX = 200
+_MARGIN_CHARS, _TEXT_CHARS_MIN = 3, 8
+"""The margin of a column, and the width of one of text for which those of numbers give way."""
 _ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
@@ -38,27 +43,61 @@ def print_rows(columns: Sequence[str], rows: Iterable[Row], *, as_json: bool) ->
     """Print rows as a table with these columns, or each as a line of JSON with all of its cells.
 
     In the table's headings blanks replace the underscores of names, and numbers are aligned right.
+    Line ends and tabs in a cell are written as \\n and \\t, so that a row is a line where piped.
+    Ids are shortened where the table would be wider than the terminal.
     """
     if as_json:
         for row in rows:
             print_json_line(row)
         return
-    from rich.text import Text
-
-    from streams.commands.tables import create_console, create_table
+    from streams.commands.tables import create_console, is_wider, shorten_uuids
 
     listed = list(rows)
+    cells = [[format_cell(row[column]).translate(_ESCAPES) for column in columns] for row in listed]
+    console = create_console()
+    table = _build_table(columns, listed, cells, console.width)
+    if is_wider(table, console):
+        short = [shorten_uuids(texts) for texts in zip(*cells, strict=True)]
+        shown = [[names[text] for names, text in zip(short, row, strict=True)] for row in cells]
+        if shown != cells:
+            table = _build_table(columns, listed, shown, console.width)
+            print_message("ids are shortened to fit the terminal: --json has them whole")
+    console.print(table)
+
+
+def _build_table(
+    columns: Sequence[str], rows: list[Row], cells: list[list[str]], width: int
+) -> Table:
+    """Return the table of rows with these texts.
+
+    Columns of which all is a number align right, and go on in no second line if `width` suffices.
+    """
+    from rich.text import Text
+
+    from streams.commands.tables import create_table
+
+    numbers = {
+        column
+        for column in columns
+        if rows and all(isinstance(row[column], int | float | None) for row in rows)
+    }
+    digits = [
+        _MARGIN_CHARS + max(len(texts[index]) for texts in cells)
+        for index, column in enumerate(columns)
+        if column in numbers
+    ]
+    are_whole = sum(digits) + _TEXT_CHARS_MIN * (len(columns) - len(digits)) <= width
     table = create_table()
     for column in columns:
-        is_number = bool(listed) and all(
-            isinstance(row[column], int | float | None) for row in listed
-        )
         table.add_column(
-            column.replace("_", " "), justify="right" if is_number else "left", overflow="fold"
+            column.replace("_", " "),
+            justify="right" if column in numbers else "left",
+            overflow="fold",
+            no_wrap=are_whole and column in numbers,
         )
-    for row in listed:
-        table.add_row(*(Text(format_cell(row[column])) for column in columns))
-    create_console().print(table)
+    for texts in cells:
+        table.add_row(*map(Text, texts))
+    return table
 
 
 def print_json_line(row: Row) -> None:

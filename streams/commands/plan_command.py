@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from streams.app import import_app
 from streams.command_lines import format_command, note_invocation
@@ -40,6 +39,7 @@ from streams.commands.plan_topics import (
     list_review_lines,
     review_internal_topics,
 )
+from streams.commands.tables import create_console
 from streams.errors import ConfigError
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.processes.cluster import find_cluster
@@ -136,7 +136,7 @@ def _print_plan(
         print_json_line(build_plan_output(result, of_inputs, reviews, of_changelogs, status))
         return
     if result is not None:
-        print_plan(result, Console())
+        print_plan(result, create_console())
     for line in (*of_inputs.list_lines(), *list_review_lines(reviews), *of_changelogs):
         typer.echo(line)
 

@@ -33,7 +33,9 @@ def print_plan(plan: UpgradePlan, console: Console) -> None:
 
 def _changes_table(changes: Iterable[StateChange]) -> Table:
     """Return the changes as a table for a terminal."""
-    table = Table("state", "of", "what changes", "what becomes of it", show_lines=True)
+    table = Table(show_lines=True)
+    for column in ("state", "of", "what changes", "what becomes of it"):
+        table.add_column(column, overflow="fold")
     for change in changes:
         table.add_row(
             Text(change.worst_outcome, _STYLES[change.worst_outcome]),

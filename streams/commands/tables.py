@@ -1,7 +1,9 @@
 """Print tables: with lines and colours on a terminal, and as plain columns where piped.
 
 A table that is piped has one line for each row, however long it is, so that `grep` and `awk` find
-all of a row in it. Ids in tables are shortened to what tells them apart; `--json` has all of them.
+all of a row in it. On a terminal a cell that is too long goes on in the next line, and nothing is
+left out but ends of UUIDs: they are shortened to what tells them apart, in a group's tables always
+and in others where the table would be wider than the terminal; `--json` has all of them.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from collections.abc import Collection, Iterable
 
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
-PIPED_WIDTH = 10_000
+PIPED_WIDTH = 1_000_000
 """The width of tables that are written to a file or a pipe: each row is one line."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _SHORT_CHARS, _UUID_CHARS = 8, 36
@@ -24,13 +27,38 @@ _ID_CHARS_MAX = 24
 def create_table(*columns: str) -> Table:
     """Return a table with these columns, without lines where it is piped."""
     if sys.stdout.isatty():
-        return Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
-    return Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    else:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
 
 
 def create_console() -> Console:
-    """Return the console of a command: as wide as the terminal, or as each row needs."""
-    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    """Return the console of a command: as wide as the terminal, or as each row needs.
+
+    Where it is piped it has no colours, whatever the environment asks for: they would be in cells.
+    """
+    if sys.stdout.isatty():
+        return Console()
+    return Console(width=PIPED_WIDTH, force_terminal=False)
+
+
+def is_wider(table: Table, console: Console) -> bool:
+    """Return whether a table has to break cells to fit a console."""
+    options = console.options.update(width=PIPED_WIDTH)
+    return Measurement.get(console, options, table).maximum > console.width
+
+
+def shorten_uuids(texts: Iterable[str]) -> dict[str, str]:
+    """Return for each text one with short UUIDs, 8 characters where that tells the texts apart."""
+    known = set(texts)
+    for chars in (_SHORT_CHARS, 2 * _SHORT_CHARS):
+        short = {each: _cut_uuids(each, chars) for each in known}
+        if _are_distinct(short.values()):
+            return short
+    return {each: each for each in known}
 
 
 def shorten_ids(ids: Iterable[str], common_prefix: str = "") -> dict[str, str]:
