@@ -1,7 +1,8 @@
 """Export the public interface: topologies, the DSL and the exactly-once runtime.
 
-Each name is imported when it is first used, so that a process that needs one part of the package,
-such as a task of Spark, does not pay for all of it.
+Start reading at `app`, then `dsl` and `processes`. Each name is imported when it is first used, so
+that a process that needs one part of the package, such as a task of Spark, does not pay for all of
+it.
 """
 
 from importlib import import_module

@@ -1,5 +1,5 @@
 """Coordinate groups: members, generations or epochs, assignments and committed offsets.
 
-Start reading at `service`, which finds the shard of a group, then `state`. A decision is pure and
-returns records; it never waits, and never reads the clock by itself.
+Start reading at `service`, which answers for all groups, then `shard` and `state`. A decision is
+pure and returns records; it never waits, and never reads the clock by itself.
 """

@@ -1,8 +1,9 @@
 """Define and check the configurations of a group: Kafka's names, defaults and limits.
 
-Kept by `dynamic`, by group id, whether there is such a group or not. Behind each stands a setting
-of the broker, and most may only be within two other settings of the broker. Of share and streams
-groups the broker has no such settings, as it has no such groups: Kafka's defaults of them hold.
+Kept by `dynamic_config`, by group id, whether there is such a group or not. Behind each stands a
+setting of the broker, and most may only be within two other settings of the broker. Of share and
+streams groups the broker has no such settings, as it has no such groups: Kafka's defaults of them
+hold.
 Source: org.apache.kafka.coordinator.group.GroupConfig.
 """
 

@@ -3,6 +3,9 @@
 Start reading at `disk`. Nothing here knows what a key or a value means.
 
 disk               one database: reads, writes, bulk load, closing
+empty_database     files of a new database, made once in a process
+closing            the end of a database's handles, in the background where a disk is full
+commit_mark        the last commit of a store without a changelog, in a file of its own
 batches            writes in bounded batches, the checkpoint in the last
 checkpoints        the checkpoint's encoding in a column family
 ranges             iterators that their database owns

@@ -6,7 +6,8 @@
     options_for          the options by which a store of an App is read
     exported             the rows that the complete exports of `millrace export` hold
 
-pyspark is imported when something that needs it is: a cut can be read without it.
+Start reading at `datasource`, then `source` and `cuts`. pyspark is imported when
+something that needs it is: a cut can be read without it.
 """
 
 from __future__ import annotations

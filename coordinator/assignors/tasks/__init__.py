@@ -1,8 +1,8 @@
 """Assign the tasks of a stream application: who runs which one, and who keeps a copy of its state.
 
 Pure functions of what a group's leader knows, after KIP-441 (smooth scaling out of Kafka Streams)
-and KIP-708 (rack aware standbys). `state` has what goes in and comes out, `high_availability` the
-steps in their order.
+and KIP-708 (rack aware standbys). Start reading at `state`, what goes in and comes out, then
+`high_availability`, which has the steps in their order.
 """
 
 from coordinator.assignors.tasks.high_availability import assign_tasks_and_replicas

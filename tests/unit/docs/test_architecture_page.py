@@ -15,6 +15,9 @@ PACKAGES = ("coordinator", "millrace", "state", "streams")
 TRACES = PAGE.partition("## Traces\n")[2]
 TRACE_STEPS = re.findall(r"^\d+\. .*(?:\n {3,}.*)*", TRACES, re.MULTILINE)
 STEP = re.compile(r"\d+\. `([\w/]+\.py)`((?:,\s+`[\w.]+`)+):\s")
+CLOCK_OR_THREAD = re.compile(
+    r"\btime\.(?:time|monotonic|sleep|time_ns|monotonic_ns)\(|\bThread\(|\bThreadPoolExecutor\("
+)
 RECIPES = PAGE.partition("## Recipes\n")[2].partition("## Traces\n")[0]
 LAYERS_CONTRACTS = [
     contract
@@ -74,6 +77,20 @@ def test_the_files_and_names_of_the_recipes_exist() -> None:
     assert len(named) > 5
     wrong = {(name, p) for name, p in named if name not in list_definitions(HOME / p)}
     assert wrong == set()
+
+
+def test_the_modules_with_a_clock_or_threads_of_their_own_are_those_of_the_page() -> None:
+    decision = PAGE.partition("8. **Clock, scheduler")[2].partition("9. **")[0]
+    named = [re.escape(each) for each in re.findall(r"`([\w/]+)`", decision)]
+    allowed = re.compile(rf"(?:{'|'.join(named)})(?:/.*)?\.py")
+    found = {
+        str(path.relative_to(HOME))
+        for package in PACKAGES
+        for path in (HOME / package).rglob("*.py")
+        if CLOCK_OR_THREAD.search(path.read_text())
+    }
+    assert len(found) > 10
+    assert {path for path in found if not allowed.fullmatch(path)} == set()
 
 
 @pytest.mark.parametrize("contract", LAYERS_CONTRACTS, ids=lambda contract: contract["name"])

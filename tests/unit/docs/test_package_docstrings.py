@@ -16,9 +16,10 @@ LINES_MIN = 3
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(HOME)))
-def test_a_package_says_more_than_a_sentence_and_names_modules_that_exist(package: Path) -> None:
+def test_a_package_says_more_than_a_sentence_and_where_to_start_reading(package: Path) -> None:
     text = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
     assert len(text.splitlines()) >= LINES_MIN
     start = re.search(r"Start reading at (.*?)\. ", text.replace("\n", " ") + " ")
-    for name in re.findall(r"`(\w+)`", start[1]) if start else ():
+    assert start is not None, "it says where to start reading"
+    for name in re.findall(r"`(\w+)`", start[1]):
         assert (package / f"{name}.py").is_file() or (package / name).is_dir(), name
