@@ -139,6 +139,11 @@ class ClassicProtocolMember(GroupMember):
         """Return the monotonic time in seconds since when heartbeats get no answer."""
         return self._heartbeats.silent_since_s
 
+    @property
+    def unanswered_since_s(self) -> float | None:
+        """Return the monotonic time in seconds since when a broker lets a heartbeat wait."""
+        return self._heartbeats.unanswered_since_s
+
     def read_signal(self) -> MembershipSignal:
         """Return ASSIGNED if a join is over, else what heartbeats signalled in this generation.
 

@@ -57,6 +57,10 @@ class ConnectionLost(Exception):
         self.hint = hint
 
 
+class ConnectionUnanswered(ConnectionLost):
+    """Signals that a broker has sent no answer in time, and has not closed the connection."""
+
+
 class ConnectionClosed(ConnectionLost):
     """Signals that the broker closed the connection instead of an answer."""
 
@@ -100,7 +104,8 @@ class BrokerConnection:
         try:
             self._socket = connect_socket(address, limit)
         except OSError as error:
-            raise ConnectionLost(f"{format_address(address)}: {error}") from error
+            lost = ConnectionUnanswered if isinstance(error, TimeoutError) else ConnectionLost
+            raise lost(f"{format_address(address)}: {error}") from error
         if security.tls is not None:
             self._begin_tls(security.tls, limit)
         with self._lock, self._close_on_failure():
@@ -217,6 +222,8 @@ class BrokerConnection:
                 "without TLS does: take the port of an SSL or SASL_SSL listener, or set "
                 "security.protocol to PLAINTEXT or SASL_PLAINTEXT",
             )
+        if isinstance(error, TimeoutError):
+            return ConnectionUnanswered(text)
         return ConnectionClosed(text) if is_closed else ConnectionLost(text)
 
     def _exchange_messages(self, request: Any, limit: WaitLimit) -> Any:

@@ -59,6 +59,15 @@ class GroupMember(Protocol):
 
     @property
     @abstractmethod
+    def unanswered_since_s(self) -> float | None:
+        """Return the monotonic time in s since when a broker lets a heartbeat wait; None if none.
+
+        Known once the answer is overdue: the broker hangs, or the network drops packets.
+        """
+        ...
+
+    @property
+    @abstractmethod
     def current_membership(self) -> Membership:
         """Return the generation and the member id that the member has now."""
         ...

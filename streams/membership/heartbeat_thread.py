@@ -17,7 +17,7 @@ from kio.schema.errors import ErrorCode
 
 from streams.common.host import Event, Host, SpawnedThread
 from streams.errors import StreamsError, UserError
-from streams.membership.connection import ConnectionLost
+from streams.membership.connection import ConnectionLost, ConnectionUnanswered
 from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.group_member import Membership, MembershipSignal, MemberTimeouts
 from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS, MEMBERSHIP_LOST_ERRORS
@@ -63,6 +63,9 @@ class HeartbeatThread:
         self._failure: UserError | None = None
         self.silent_since_s: float | None = None
         """The monotonic time in seconds since when heartbeats get no answer."""
+        self.unanswered_since_s: float | None = None
+        """The monotonic time in s since when a broker lets a heartbeat wait, with no answer in its
+        time; None as soon as one is answered. A closed connection is none that waits."""
 
     def ensure_started(self) -> None:
         """Start the thread if it was not started yet."""
@@ -114,14 +117,17 @@ class HeartbeatThread:
                 self._received_signal = (current, MembershipSignal.LOST)
                 self._send_leave_group(current.member_id, "max_poll_interval_ms was exceeded")
                 continue
+            sent_at_s = self._host.monotonic_s()
             try:
                 code = self._send_heartbeat(current)
             except ConnectionLost as error:
+                if isinstance(error, ConnectionUnanswered) and self.unanswered_since_s is None:
+                    self.unanswered_since_s = sent_at_s
                 log.debug("heartbeat of %s: %s", self._instance_id, error)
                 if self.silent_since_s is None:
                     self.silent_since_s = self._host.monotonic_s()
                 continue
-            self.silent_since_s = None
+            self.silent_since_s = self.unanswered_since_s = None
             if code is ErrorCode.rebalance_in_progress:
                 self._received_signal = (current, MembershipSignal.REBALANCE)
             elif code in MEMBERSHIP_LOST_ERRORS or code is ErrorCode.group_authorization_failed:

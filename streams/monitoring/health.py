@@ -3,7 +3,7 @@
     healthy   records are processed, or could be: a broker answers, and each partition has a leader;
               state CREATED, REBALANCING or RUNNING; no thread
               stuck, failing or without an answer from its group for `stuck_after_ms`, none
-              that has failed and waits to be replaced
+              whose heartbeat a broker lets wait, and none that has failed and waits to be replaced
     live      a restart of the process would not help: state as above; no thread stuck, except in
               a broker call
 
@@ -71,7 +71,8 @@ class ThreadHealth:
     `seconds` how long that has been so; `stack` is there if it is stuck. `tasks` are states by
     name, `trouble` what went wrong since the last commit, `silent_s` for how long the group's
     coordinator has not answered. `waiting` has the tasks that wait for their transaction
-    coordinators.
+    coordinators. `unanswered_s` is for how long a broker lets a heartbeat wait for its answer, 0
+    until that is overdue: it hangs with its connections open, or the network drops packets.
     """
 
     name: str
@@ -90,6 +91,7 @@ class ThreadHealth:
     trouble_s: float
     silent_s: float
     waiting: Sequence[WaitingTask] = ()
+    unanswered_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ def report_thread_health(
     """
     loop = thread.loop
     since_s, silent_since_s = loop.recovery.failing_since_s, loop.silent_since_s
+    unanswered_since_s = loop.unanswered_since_s
     return ThreadHealth(
         name=thread.name,
         state=thread.state,
@@ -138,6 +141,7 @@ def report_thread_health(
             WaitingTask(each.task, round(now_s - each.since_s, 1), each.failure)
             for each in loop.producer_waits
         ],
+        unanswered_s=0.0 if unanswered_since_s is None else round(now_s - unanswered_since_s, 1),
     )
 
 
@@ -187,6 +191,11 @@ def _unhealthy_reasons(
         yield f"{thread.name} has not committed for {thread.trouble_s:.0f} s: {thread.trouble}"
     if thread.silent_s >= stuck_after_s:
         yield f"{thread.name} has had no answer from its group for {thread.silent_s:.0f} s"
+    elif thread.unanswered_s:
+        yield (
+            f"{thread.name} waits for the answer to a heartbeat for {thread.unanswered_s:.0f} s: "
+            "the coordinator of its group hangs, or the network drops packets"
+        )
     for each in thread.waiting:
         if each.seconds >= stuck_after_s:
             why = each.failure or "no answer"

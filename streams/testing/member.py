@@ -40,6 +40,10 @@ class OnlyMember(GroupMember):
     def silent_since_s(self) -> None:
         """Return None: the cluster always answers."""
 
+    @property
+    def unanswered_since_s(self) -> None:
+        """Return None: the cluster always answers."""
+
     def mark_progress(self) -> None:
         """Do nothing: no watchdog looks at this thread."""
 

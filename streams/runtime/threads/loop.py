@@ -128,6 +128,11 @@ class StreamLoop:
         return self._member.silent_since_s
 
     @property
+    def unanswered_since_s(self) -> float | None:
+        """Return the monotonic time since when a broker lets a heartbeat wait; None if none."""
+        return self._member.unanswered_since_s
+
+    @property
     def producer_waits(self) -> tuple[ProducerWait, ...]:
         """Return the tasks that wait for producers of their own, and since when."""
         return self._producers.creations.waits

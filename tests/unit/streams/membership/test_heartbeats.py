@@ -9,7 +9,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from streams.errors import AuthenticationError
-from streams.membership.connection import ConnectionLost
+from streams.membership.connection import ConnectionLost, ConnectionUnanswered
 from streams.membership.group_member import MembershipSignal
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.unit.streams.membership.fakes import HEARTBEAT, JOIN, LEAVE, Worker, create_join_response
@@ -194,6 +194,32 @@ def test_how_long_the_coordinator_has_been_silent_is_known_until_it_answers(
     wait_until(lambda: beating.member.silent_since_s is not None, what="silence")
     answers_again.set()
     wait_until(lambda: beating.member.silent_since_s is None, what="an answer")
+
+
+def test_since_when_a_heartbeat_waits_is_known_once_its_answer_is_overdue(beating: Worker) -> None:
+    beating.join()
+    wait_for_beats(beating, 1)
+    lost: list[ConnectionLost] = [ConnectionLost("closed by the broker")]
+    waited_s: list[int] = []
+
+    def wait(_: object) -> dict[str, object]:
+        if not lost:
+            return {}
+        if isinstance(lost[0], ConnectionUnanswered) and len(waited_s) < 3:
+            waited_s.append(10)
+            beating.clock.elapsed_s += 10
+        raise lost[0]
+
+    for _ in range(10_000):
+        beating.coordinator.answer(HEARTBEAT, wait)
+    wait_until(lambda: beating.member.silent_since_s is not None, what="silence")
+    assert beating.member.unanswered_since_s is None, "a closed connection makes nobody wait"
+    sent_at_s = beating.clock.elapsed_s
+    lost[0] = ConnectionUnanswered("no answer in time")
+    wait_until(lambda: len(waited_s) == 3, what="three heartbeats without an answer")
+    assert beating.member.unanswered_since_s == sent_at_s, "counted from when the first was sent"
+    lost.clear()
+    wait_until(lambda: beating.member.unanswered_since_s is None, what="an answer")
 
 
 def test_a_member_that_left_unheard_and_joins_the_same_generation_is_not_lost_again(

@@ -11,7 +11,7 @@ import pytest
 
 from streams.connection.security import PLAINTEXT, ConnectionSecurity, prepare_security
 from streams.connection.settings import parse_connection
-from streams.membership.connection import BrokerConnection, ConnectionLost
+from streams.membership.connection import BrokerConnection, ConnectionLost, ConnectionUnanswered
 from tests.processes import HOST, UNREACHED_MS
 from tests.unit.streams.membership.fake_sasl_broker import HANDSHAKE, FakeSaslBroker
 
@@ -82,13 +82,13 @@ def test_a_step_without_an_answer_ends_when_it_is_given_up(step: str) -> None:
 @pytest.mark.parametrize("step", STEPS)
 def test_a_step_without_an_answer_ends_at_the_deadline(step: str) -> None:
     run_port, security = STEPS[step]
-    with run_port() as address, pytest.raises(ConnectionLost, match="no answer in time"):
+    with run_port() as address, pytest.raises(ConnectionUnanswered, match="no answer in time"):
         open_connection(address, security, TIMEOUT_S)
 
 
 def test_all_steps_together_have_one_deadline() -> None:
     with (
         closing(FakeSaslBroker(delay_s=0.7 * TIMEOUT_S)) as fake,
-        pytest.raises(ConnectionLost, match="no answer in time"),
+        pytest.raises(ConnectionUnanswered, match="no answer in time"),
     ):
         open_connection(fake.address, SASL, TIMEOUT_S)

@@ -110,6 +110,14 @@ def test_a_task_that_waits_for_its_transaction_coordinator_is_named_and_leaves_i
     assert health.why == ["thread 0: task 0_1 has waited 31 s for its producer: no answer"]
 
 
+def test_an_overdue_heartbeat_makes_it_unhealthy_at_once_and_leaves_it_live() -> None:
+    health = judged(replace(THREAD, silent_s=0.4, unanswered_s=10.4))
+    assert (health.healthy, health.live) == (False, True)
+    (why,) = health.why
+    assert why.startswith("thread 0 waits for the answer to a heartbeat for 10 s: the coordinator")
+    assert len(judged(replace(THREAD, silent_s=31.0, unanswered_s=41.0)).why) == 1
+
+
 def test_a_short_trouble_is_none() -> None:
     assert judged(replace(THREAD, trouble="fenced", trouble_s=29.0, silent_s=29.0)).healthy
 
