@@ -79,10 +79,10 @@ On a Kafka of your own, add `--bootstrap-servers host:port` to each command.
 """
 
 REQUIREMENTS = """\
-# Millrace is not published yet: the package index has another project of this name. An environment
-# without Millrace, as in CI, needs the path of a clone of its repository in place of the name (such
-# as ../millrace), or `millrace @ git+` and the address of that repository.
-millrace
+# Millrace is not published yet. An environment without it, as in CI, needs the path of a clone of
+# its repository in place of the name (such as ../millrace), or `millrace-streams @ git+` and the
+# address of that repository. `millrace` on the package index is another project.
+millrace-streams
 pytest
 """
 

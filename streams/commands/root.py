@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import UserDict
 from importlib import import_module
-from importlib.metadata import version
 from typing import Annotated, Any, NamedTuple
 
 import typer
 import typer.core
 
 from streams.command_options import HELP_MARKUP
+from streams.version import VERSION
 
 
 class LazyCommand(NamedTuple):
@@ -168,7 +168,7 @@ cli = typer.Typer(
 def _print_version(is_wanted: bool) -> None:
     """Print the version and exit, if that is wanted."""
     if is_wanted:
-        typer.echo(f"millrace {version('millrace')}")
+        typer.echo(f"millrace {VERSION}")
         raise typer.Exit
 
 

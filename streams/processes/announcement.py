@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 
 from streams.common.addresses import format_address
 from streams.settings.config import EMBEDDED, StreamsConfig
 from streams.topology.build import Topology
+from streams.version import VERSION
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def announce_start(
         for setting, address in addresses.items()
     ]
     parts = [
-        f"millrace {version('millrace')} runs {topology.application_id!r} on {broker}",
+        f"millrace {VERSION} runs {topology.application_id!r} on {broker}",
         config.processing_guarantee,
         f"reads {', '.join(reads) or 'nothing'}",
         f"writes {', '.join(writes) or 'nothing'}",
@@ -52,7 +52,7 @@ def announce_start(
         ", ".join(served) or "no health_port",
     ]
     fields = {
-        "version": version("millrace"),
+        "version": VERSION,
         "application_id": topology.application_id,
         "bootstrap_servers": bootstrap_servers,
         "processing_guarantee": config.processing_guarantee,

@@ -136,7 +136,7 @@ def create_missing_extra_error(serde_name: str, error: ImportError) -> ImportErr
     """Return the ImportError that names the extra which the serde needs."""
     return ImportError(
         f"serdes.{serde_name} needs the schema registry client of confluent-kafka ({error}): "
-        "pip install 'millrace[registry]'"
+        "pip install 'millrace-streams[registry]'"
     )
 
 

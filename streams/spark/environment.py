@@ -21,7 +21,7 @@ from streams.errors import ConfigError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-INSTALL_COMMAND = "pip install 'millrace[spark]'"
+INSTALL_COMMAND = "pip install 'millrace-streams[spark]'"
 JAVA_MIN = 17
 """Spark 4 runs on Java 17 and later."""
 PYSPARK_MIN = (4, 3)
@@ -123,8 +123,8 @@ def check_environment(spark: SparkSession) -> None:
         raise ConfigError(
             f"Spark's workers run {found['executable']!r}, where "
             f"{' and '.join(found['missing'])} can't be imported ({found['error']}): install "
-            f"millrace[spark] there, or ship it with --py-files, and let {_PYTHON_VARIABLE} name "
-            "the interpreter that has it"
+            "millrace-streams[spark] there, or ship it with --py-files, and let "
+            f"{_PYTHON_VARIABLE} name the interpreter that has it"
         )
 
 

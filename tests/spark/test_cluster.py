@@ -141,6 +141,6 @@ def test_millrace_is_installed_and_an_interpreter_without_it_is_named(
     assert len(found["streams"]) == 1
     assert found["refused"] == (
         f"Spark's workers run {str(wrong)!r}, where streams can't be imported "
-        "(No module named 'streams'): install millrace[spark] there, or ship it with --py-files, "
-        "and let PYSPARK_PYTHON name the interpreter that has it"
+        "(No module named 'streams'): install millrace-streams[spark] there, or ship it with "
+        "--py-files, and let PYSPARK_PYTHON name the interpreter that has it"
     )

@@ -41,13 +41,14 @@ from streams.spark.source.broker_access import START_TIMEOUT_S, BrokerAccess, ex
 from streams.spark.source.frames import exclude_runs_beyond_cut
 from streams.spark.source.options import RECORDS_PER_SPLIT
 from streams.spark.source.ranges import OffsetRange, split_ranges
+from streams.version import VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 EXPORTED_COLUMNS = f"{FILE_COLUMNS}, export INT, topic STRING, partition INT"
 """The columns of the DataFrame that `exported` returns."""
-_RECORDED_PACKAGES = ("millrace", "pyspark", "pyarrow", "confluent-kafka")
+_RECORDED_PACKAGES = ("pyspark", "pyarrow", "confluent-kafka")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,8 +293,8 @@ def _new_ranges(
 
 
 def _package_versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that write an export."""
-    found = {"python": platform.python_version()}
+    """Return the versions of Python, Millrace and the packages that write an export."""
+    found = {"python": platform.python_version(), "millrace": VERSION}
     for package in _RECORDED_PACKAGES:
         try:
             found[package] = version(package)

@@ -61,7 +61,7 @@ def fetch_latest_schema(registry: RegistryAccess, topic: str, field: Field) -> s
     except ImportError as error:
         raise ConfigError(
             f"option {field}=avro needs the schema registry client of confluent-kafka ({error}): "
-            "pip install 'millrace[registry]'"
+            "pip install 'millrace-streams[registry]'"
         ) from error
     except ValueError as error:
         raise ConfigError(str(error)) from None

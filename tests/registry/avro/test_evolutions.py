@@ -24,7 +24,7 @@ from tests.registry.avro.evolutions import (
     record,
 )
 
-fastavro = pytest.importorskip("fastavro", reason="pip install 'millrace[registry]'")
+fastavro = pytest.importorskip("fastavro", reason="pip install 'millrace-streams[registry]'")
 
 from streams.serdes.avro_codec import AvroSchema, create_reader, create_writer  # noqa: E402
 from streams.serdes.avro_unions import AvroOptions  # noqa: E402

@@ -62,7 +62,7 @@ def test_a_name_that_is_no_application_id_is_refused(name: str, tmp_path: Path) 
 
 def test_the_requirements_say_where_millrace_comes_from(project: Path) -> None:
     *comment, package, pytest_ = (project / "requirements.txt").read_text().splitlines()
-    assert (package, pytest_) == ("millrace", "pytest")
+    assert (package, pytest_) == ("millrace-streams", "pytest")
     assert comment
     assert all(line.startswith("# ") for line in comment)
     assert "the path of a clone" in " ".join(comment)

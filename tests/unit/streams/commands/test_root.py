@@ -6,7 +6,6 @@ import inspect
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from typer.testing import CliRunner
 
 from streams.command_options import complete_app, complete_serde
 from streams.commands.root import COMMANDS, cli, load_command
+from streams.version import VERSION
 
 HEAVY = (
     "confluent_kafka",
@@ -60,7 +60,7 @@ def run_millrace(
 @pytest.mark.parametrize(
     ("arguments", "environment", "shown"),
     [
-        (("--version",), {}, f"millrace {version('millrace')}"),
+        (("--version",), {}, f"millrace {VERSION}"),
         (("--help",), {}, "Create the project of a new application"),
         (
             (),

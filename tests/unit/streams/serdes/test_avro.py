@@ -14,7 +14,7 @@ from streams import App, TopologyTestDriver, serdes
 from streams.serdes import Serde
 from streams.serdes.registry_client import RegistryConnection
 
-pytest.importorskip("fastavro", reason="pip install 'millrace[registry]'")
+pytest.importorskip("fastavro", reason="pip install 'millrace-streams[registry]'")
 
 from confluent_kafka.schema_registry import (
     Rule,

@@ -17,7 +17,7 @@ from streams import serdes
 from tests import edge_values as edges
 from tests.unit.properties import examples
 
-pytest.importorskip("fastavro", reason="pip install 'millrace[registry]'")
+pytest.importorskip("fastavro", reason="pip install 'millrace-streams[registry]'")
 
 
 class Size(Enum):

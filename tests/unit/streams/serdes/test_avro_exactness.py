@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-fastavro = pytest.importorskip("fastavro", reason="pip install 'millrace[registry]'")
+fastavro = pytest.importorskip("fastavro", reason="pip install 'millrace-streams[registry]'")
 
 from hypothesis import assume, example, given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402

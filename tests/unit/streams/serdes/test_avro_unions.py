@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-fastavro = pytest.importorskip("fastavro", reason="pip install 'millrace[registry]'")
+fastavro = pytest.importorskip("fastavro", reason="pip install 'millrace-streams[registry]'")
 
 from streams import serdes  # noqa: E402
 from streams.serdes.avro_codec import AvroSchema, create_reader, create_writer  # noqa: E402

@@ -26,7 +26,7 @@ from tests.unit.streams.serdes.schema_registry import SchemaRegistry
 
 needs_extra = pytest.mark.skipif(
     importlib.util.find_spec("fastavro") is None and not brokers.in_ci(),
-    reason="pip install 'millrace[registry]'",
+    reason="pip install 'millrace-streams[registry]'",
 )
 AVRO = {
     "type": "record",
@@ -410,7 +410,7 @@ def test_a_refused_user_and_a_certificate_that_is_not_trusted_name_the_settings(
 def test_without_the_extra_the_message_names_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, f"confluent_kafka.schema_registry.{kind}", None)
     given = {"message_type": Order} if kind == "protobuf" else {"schema": AVRO}
-    with pytest.raises(ImportError, match=rf"serdes\.{kind} .*millrace\[registry\]"):
+    with pytest.raises(ImportError, match=rf"serdes\.{kind} .*millrace-streams\[registry\]"):
         getattr(serdes, kind)(registry="http://127.0.0.1:1", **given)
 
 

@@ -23,7 +23,9 @@ def test_without_the_extra_a_command_says_in_one_line_how_to_get_it(
     monkeypatch.setattr(environment, "version", missing)
     done = CliRunner().invoke(cli, ["export", "--verify", str(tmp_path), "--no-topics"])
     assert done.exit_code == 2
-    assert done.stderr == "millrace: pyspark is not installed: pip install 'millrace[spark]'\n"
+    assert (
+        done.stderr == "millrace: pyspark is not installed: pip install 'millrace-streams[spark]'\n"
+    )
 
 
 def test_the_command_line_starts_without_importing_spark() -> None:

@@ -104,7 +104,7 @@ def test_missing_and_old_packages_are_told_with_the_extra(monkeypatch: pytest.Mo
     with pytest.raises(ConfigError, match=r"pyspark is 4\.0\.1, and 4\.3 is needed"):
         check_packages()
     monkeypatch.setattr(environment, "version", missing)
-    with pytest.raises(ConfigError, match=r"pip install 'millrace\[spark\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'millrace-streams\[spark\]'"):
         check_packages()
 
 

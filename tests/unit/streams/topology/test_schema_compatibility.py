@@ -23,7 +23,7 @@ from tests.proto_files import create_classes
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("fastavro") is None and not brokers.in_ci(),
-    reason="pip install 'millrace[registry]'",
+    reason="pip install 'millrace-streams[registry]'",
 )
 NUMBERS: Iterator[int] = itertools.count()
 

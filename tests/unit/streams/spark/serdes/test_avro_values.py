@@ -34,7 +34,7 @@ from tests.unit.streams.serdes import avro_cases as cases
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("fastavro") is None and not brokers.in_ci(),
-    reason="pip install 'millrace[registry]'",
+    reason="pip install 'millrace-streams[registry]'",
 )
 
 SCHEMA: dict[str, Any] = {
