@@ -11,7 +11,8 @@ every five seconds, over one connection, and also before a time-out ends anythin
     all have leaders again                       one warning
 
 Brokers list a broker for a while that has died or hangs, and what it leads. So whether leaders let
-connect is tried before a time-out ends anything, and again and again where one did not. The
+connect is tried before a time-out ends anything, which may take some seconds once in an incident;
+from then on the watch tries those that did not, and a stream thread takes what the watch knows. The
 transaction and group coordinators are asked by `CoordinatorOutage`.
 """
 
@@ -40,7 +41,7 @@ log = logging.getLogger(__name__)
 _METADATA_API_KEY, _METADATA_VERSION_MAX = 3, 9
 _LOOK_INTERVAL_S, _AWAY_LOOK_INTERVAL_S = 5.0, 2.0
 _TICK_S = 1.0
-_COST_MAX = 0.01
+_COST_MAX, _PAUSE_MAX_S = 0.01, 60.0
 """The part of the time that looks may take: many partitions are looked at more rarely."""
 _ELECTION_S = 5.0
 """For how long a partition may have no leader until that is told: others are elected meanwhile."""
@@ -116,8 +117,10 @@ class LeaderOutage:
         """Leaders that did not let connect when that was tried last."""
         self._since_s: float | None = None
         """The monotonic time in s of the first of the looks that have found a partition away."""
-        self._asked_at_s = self._away_at_s = self._log_at_s = float("-inf")
-        self._is_told = False
+        self._tried_at_s = self._away_at_s = self._log_at_s = float("-inf")
+        self._fetch_s = 0.0
+        """How long it took brokers to list the leaders at the last look."""
+        self._is_told = self._is_watched = False
 
     @property
     def is_on(self) -> bool:
@@ -125,25 +128,30 @@ class LeaderOutage:
         return self._is_told
 
     def was_away_since(self, since_s: float) -> bool:
-        """Return whether a partition has been found away since a monotonic time in s."""
+        """Return whether a partition has been away since a monotonic time in s, and told of."""
         return self._away_at_s >= since_s
 
     def describe(self) -> str:
-        """Return which partitions are away, and since when, for a person."""
-        since_s = self._since_s
-        seconds = 0.0 if since_s is None else self._host.monotonic_s() - since_s
-        return f"{describe_away(self._away)}, for {seconds:.0f} s"
+        """Return which partitions are away, and since when, for a person; empty if none is."""
+        away, since_s = self._away, self._since_s
+        if not away or since_s is None:
+            return ""
+        return f"{describe_away(away)}, for {self._host.monotonic_s() - since_s:.0f} s"
 
     def ask_leaders(self, failing_since_s: float) -> bool:
         """Ask for all leaders, at most once a second, and return whether each lets connect.
 
+        A partition that the watch has found away is believed: a connection to a broker that hangs
+        takes seconds, and the caller may have transactions open.
         `failing_since_s` is the monotonic time since when something fails that may need them.
         Raises AuthenticationError where the broker refuses the security.
         """
         if not self._topics:
             return True
+        if self._is_watched and self._is_told and self._away:
+            return False
         with self._lock:
-            if self._host.monotonic_s() < self._asked_at_s + _ASK_INTERVAL_S:
+            if self._host.monotonic_s() < self._tried_at_s + _ASK_INTERVAL_S:
                 return not self._away
             try:
                 with closing(self._open_connection(None)) as connection:
@@ -159,10 +167,10 @@ class LeaderOutage:
         """Look at the leaders every five seconds, more often while a partition is away."""
         watch = _Watch(self._open_connection)
         next_look_s = self._host.monotonic_s() + _LOOK_INTERVAL_S
+        self._is_watched = True
         try:
             while self._topics and not stop.wait(_TICK_S):
-                began_s = self._host.monotonic_s()
-                if began_s < next_look_s:
+                if self._host.monotonic_s() < next_look_s:
                     continue
                 try:
                     self._look_once(watch)
@@ -170,10 +178,12 @@ class LeaderOutage:
                     log.debug("leaders are not known: %s", refusal)  # others are refused, too
                 except ConnectionLost as lost:
                     log.debug("leaders are not known: %s", lost)
-                ended_s = self._host.monotonic_s()
                 pause_s = _AWAY_LOOK_INTERVAL_S if self._away else _LOOK_INTERVAL_S
-                next_look_s = ended_s + max(pause_s, (ended_s - began_s) / _COST_MAX)
+                # Attempts to connect do not count: one that fails may take seconds.
+                costs_s = min(self._fetch_s / _COST_MAX, _PAUSE_MAX_S)
+                next_look_s = self._host.monotonic_s() + max(pause_s, costs_s)
         finally:
+            self._is_watched = False
             watch.close()
 
     def _look_once(self, watch: _Watch) -> None:
@@ -191,7 +201,9 @@ class LeaderOutage:
 
     def _look_at_leaders(self, connection: BrokerConnection, *, tries_all: bool) -> None:
         """Note which partitions are away; connect to each leader, or to those that were silent."""
+        began_s = self._host.monotonic_s()
         listed = fetch_leaders(connection, self._topics)
+        self._fetch_s = self._host.monotonic_s() - began_s
         addresses = {each.leader for each in listed if each.leader is not None}
         tried = addresses if tries_all else addresses & self._silent_leaders
         refusals: dict[Address, str] = {}
@@ -201,7 +213,8 @@ class LeaderOutage:
             except ConnectionLost as lost:
                 refusals[address] = str(lost)
         self._silent_leaders = set(refusals)
-        self._asked_at_s = self._host.monotonic_s()
+        if tries_all:
+            self._tried_at_s = self._host.monotonic_s()
         self._note_away(
             tuple(
                 AwayPartition(each.partition, reason)
@@ -212,11 +225,12 @@ class LeaderOutage:
 
     def _note_away(self, away: tuple[AwayPartition, ...]) -> None:
         """Note which partitions are away now, and log that all are back if some were told of."""
-        now_s = self._asked_at_s
+        now_s = self._host.monotonic_s()
         since_s = self._since_s
         self._away = away
         if away:
-            self._away_at_s = now_s
+            if self._is_told:
+                self._away_at_s = now_s
             if since_s is None:
                 self._since_s = now_s
             return
@@ -229,7 +243,7 @@ class LeaderOutage:
 
     def _tell_away(self) -> None:
         """Log which partitions are away: at once in each incident, and then each minute."""
-        now_s = self._host.monotonic_s()
+        self._away_at_s = now_s = self._host.monotonic_s()
         is_new, self._is_told = not self._is_told, True
         if not is_new and now_s < self._log_at_s:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,11 +26,13 @@ REST = "Other brokers answer. Nothing is lost, and what needs it goes on when it
 class Stop:
     """Stands in for the event that ends a watch: each wait moves the clock, until the deadline."""
 
-    def __init__(self, clock: Clock, for_s: float) -> None:
+    def __init__(self, clock: Clock, for_s: float, meanwhile: Callable[[], object]) -> None:
         self._clock = clock
         self._until_s = clock.elapsed_s + for_s
+        self._meanwhile = meanwhile
 
     def wait(self, timeout: float) -> bool:
+        self._meanwhile()
         self._clock.advance_monotonic_clock(timeout)
         return self._clock.elapsed_s > self._until_s
 
@@ -42,6 +45,8 @@ class Cluster:
         self.leaderless: set[int] = set()
         self.topic_code = ErrorCode.none
         self.away: set[tuple[str, int] | None] = set()
+        self.connect_s = 0.0
+        """How long it takes until an attempt to connect has failed."""
         self.is_refused = False
         self.opened: list[tuple[str, int] | None] = []
         self.requests: list[Any] = []
@@ -53,6 +58,7 @@ class Cluster:
         if self.is_refused:
             raise AuthenticationError("refused")
         if address in self.away:
+            self.clock.advance_monotonic_clock(self.connect_s)
             raise ConnectionLost(f"{address[0] if address else 'any'}: connection refused")
         return SimpleNamespace(
             send_request=self._list_topic,
@@ -87,8 +93,9 @@ class Cluster:
         self.clock.advance_monotonic_clock(seconds)
         return self.outage.is_overdue(self.failing_since_s, LIMIT_S)
 
-    def watch(self, for_s: float) -> None:
-        self.outage.leaders.watch_until_stopped(Stop(self.clock, for_s))  # type: ignore[arg-type]
+    def watch(self, for_s: float, meanwhile: Callable[[], object] = lambda: None) -> None:
+        stop = Stop(self.clock, for_s, meanwhile)
+        self.outage.leaders.watch_until_stopped(stop)  # type: ignore[arg-type]
 
 
 def take_leader_away(cluster: Cluster) -> None:
@@ -160,6 +167,59 @@ def test_a_leader_that_was_silent_is_tried_again_by_the_watch(
     cluster.watch(12)
     assert "all partitions have leaders that answer again" in caplog.messages[-1]
     assert cluster.opened.count(ONE) == 1
+
+
+def test_a_leader_is_tried_also_just_after_the_watch_has_looked() -> None:
+    """Looks connect to nobody, so that they do not tell of a leader that listens no more."""
+    cluster = Cluster()
+    take_address_away(cluster)
+    answers: list[bool] = []
+    cluster.clock.advance_monotonic_clock(0.5)  # so the limit is over at a look
+    cluster.watch(
+        66, lambda: answers.append(cluster.outage.is_overdue(cluster.failing_since_s, LIMIT_S))
+    )
+    assert not any(answers)
+
+
+def test_attempts_to_connect_that_take_long_delay_no_look(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = Cluster()
+    cluster.connect_s = 10.0
+    take_address_away(cluster)
+    assert not cluster.is_overdue_after(LIMIT_S + 1)
+    since_s = cluster.clock.elapsed_s
+
+    def let_brokers_come_and_go() -> None:
+        elapsed_s = cluster.clock.elapsed_s - since_s
+        cluster.away = {TWO} if elapsed_s < 40 else {None} if 80 <= elapsed_s < 120 else set()
+        cluster.leaderless = {1} if elapsed_s >= 120 else set()
+
+    cluster.watch(150, let_brokers_come_and_go)
+    told = [each for each in caplog.messages if "broker answers" not in each]
+    assert len(told) == 3, "silent, back, and without a leader after an outage of all brokers"
+    assert "all partitions have leaders that answer again" in told[1]
+
+
+def test_a_caller_waits_for_no_leader_that_the_watch_knows_to_be_silent() -> None:
+    cluster = Cluster()
+    cluster.connect_s = 10.0
+    take_address_away(cluster)
+    assert not cluster.is_overdue_after(LIMIT_S + 1)
+
+    def ask_as_a_thread() -> None:
+        before = len(cluster.opened)
+        assert not cluster.outage.leaders.ask_leaders(cluster.failing_since_s)
+        assert len(cluster.opened) == before
+
+    cluster.watch(60, ask_as_a_thread)
+
+
+def test_an_election_lets_no_time_out_begin_anew() -> None:
+    cluster = Cluster()
+    take_leader_away(cluster)
+    cluster.watch(6)
+    cluster.leaderless.clear()
+    cluster.watch(10)
+    assert cluster.is_overdue_after(LIMIT_S)
 
 
 def test_looks_go_over_one_connection_and_create_no_topics() -> None:
