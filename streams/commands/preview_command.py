@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from streams.command_lines import format_command
 from streams.command_options import (
     BootstrapServers,
     ConfigFile,
@@ -88,8 +89,8 @@ def _find_protocol(clients: ClusterClients, group: str) -> str:
         if each.group == group:
             return each.protocol
     raise ConfigError(
-        f"there is no group {group!r} on {clients.servers}: `millrace group list` shows those that "
-        "there are"
+        f"there is no group {group!r} on {clients.servers}: {format_command('group list')} shows "
+        "those that there are"
     )
 
 
