@@ -18,8 +18,10 @@ from types import TracebackType
 import state
 from state.shown_values import read_repr
 
+_STREAMS = Path(__file__).parents[1]
 _OUR_PATHS = tuple(
-    str(Path(file).parent) + os.sep for file in (str(Path(__file__).parent), state.__file__)
+    f"{directory}{os.sep}"
+    for directory in (_STREAMS, Path(state.__file__).parent, _STREAMS.with_name("millrace"))
 )
 _PYTHON_PATHS = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 _LIBRARY_PARTS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
@@ -76,9 +78,7 @@ def describe_import_error(error: Exception, module_name: str) -> str:
             return f"no module {error.name!r} in {os.getcwd()!r}, nor installed"
         own = find_user_frame(error.__traceback__)
         importer = repr(module_name) if own is None else describe_line(own)
-        # The name of the command and of the distribution, which is not the package's.
-        hint = ": write `from streams import App`" if error.name == "millrace" else ""
-        return f"no module {error.name!r}, which {importer} imports{hint}"
+        return f"no module {error.name!r}, which {importer} imports"
     if isinstance(error, SyntaxError):
         source = f": `{error.text.strip()}`" if error.text else ""
         where = f"{error.filename}:{error.lineno}{source}"
