@@ -18,6 +18,7 @@ from streams.errors import (
     StreamsError,
     TaskMigrated,
     UnknownTopic,
+    WriteRefused,
 )
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets, create_failure_report
 from streams.runtime.clients.errors import (
@@ -210,6 +211,8 @@ class StreamsProducer:
             left_s -= wait_s
             if not undelivered_count or left_s <= 0:
                 return undelivered_count
+            if isinstance(self.find_transaction_error(), WriteRefused):
+                return undelivered_count  # what is not sent stays so until the abort
             wait_count = wait_count + 1 if self._logger.missing_topics else 0
             if wait_count >= _MISSING_WAITS:
                 missing = self._logger.missing_topics
