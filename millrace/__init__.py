@@ -5,6 +5,9 @@
     millrace.broker     EmbeddedBroker, for tests and notebooks
     millrace.spark      cuts, the data source and reconciliation
 
+Start reading at `testing`, the shortest; this file does the same for the first row, lazily. Nothing
+is defined here.
+
 Each name is the very object that `streams` or `coordinator` defines, so that both imports can be
 mixed, and it is imported when it is first used.
 """
