@@ -26,7 +26,7 @@ from state.store_checkpoint import StoreCheckpoint
 from streams import App
 from streams.runtime.tasks.context import TaskContext
 from streams.runtime.tasks.failures import FAIL_ON_ANY_ERROR
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 from streams.testing.simulated_host import SimulatedHost
 from streams.topology.compile import compile_subtopology
 

@@ -27,7 +27,7 @@ from state.rocksdb import RocksDisk
 from state.store_checkpoint import StoreCheckpoint
 from streams import serdes
 from streams.graph.nodes import StoreKind, StoreSpec
-from streams.runtime.tasks.stores import AnyStore, open_store
+from streams.runtime.tasks.store_opening import AnyStore, open_store
 
 _TRANSACTION = 10_000
 _NEW_KEYS_MAX, _STRIDE = 100_000_000, 61_195_301

@@ -157,11 +157,17 @@ class Coordinators:
         self.consumer_config = _consumer_group_config(config)
 
     def resign_shard(self, topic: str, index: int) -> None:
-        """Give up the shard of an internal topic's partition: it answers NOT_COORDINATOR then."""
+        """Give up the shard of an internal topic's partition: it answers NOT_COORDINATOR then.
+
+        For tests: one broker never loses a shard, but clients must bear brokers that do.
+        """
         self._coordinator_of_topic(topic).resign(index)
 
     def elect_shard(self, topic: str, index: int) -> None:
-        """Load a resigned shard again; it answers COORDINATOR_LOAD_IN_PROGRESS until then."""
+        """Load a resigned shard again; it answers COORDINATOR_LOAD_IN_PROGRESS until then.
+
+        For tests, as `resign_shard`.
+        """
         self._loader.load_shards([self._coordinator_of_topic(topic).elect(index)])
 
     def _group_settings(self, group_id: str) -> ConsumerGroupSettings:
@@ -182,7 +188,7 @@ class Coordinators:
         self.groups.close()
         self.transactions.close()
 
-    def check_transactional_append(
+    def verify_transactional_append(
         self,
         transactional_id: str | None,
         producer_id: int,

@@ -122,7 +122,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
             if held is not None and held.value is not None:
                 yield held.key, held.value, held.timestamp_ms
 
-    def first_time_from(self, from_ms: int) -> int:
+    def find_first_entry_time(self, from_ms: int) -> int:
         """Return the first time from `from_ms` on that may have an entry, or `TIME_MAX`.
 
         Requires a store that is indexed `by_time`.

@@ -151,13 +151,11 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         """
         return estimate_overlay_bytes(self._overlay)
 
-    @property
-    def uncommitted_key_count(self) -> int:
-        """Return the number of keys that the running transaction has written."""
-        return len(self._overlay)
-
     def written_entries(self) -> list[StoreEntry[K, V]]:
-        """Return the entries written in this transaction, in the order of their first write."""
+        """Return the entries written in this transaction, in the order of their first write.
+
+        It is for tests: a commit takes the writes with `drain_writes`.
+        """
         return list(self._overlay.values())
 
     def drain_writes(self) -> list[ChangelogEntry]:

@@ -24,7 +24,7 @@ from streams.graph.step_traits import StepTraits
 from streams.processes.embedded import refuse_application_of_broker_directory
 from streams.processes.error_exit import exit_with_error
 from streams.processes.foreground import run_application
-from streams.processes.launch import Launch, start_worker
+from streams.processes.launch import Launch, start_worker_threads
 from streams.processes.logging_setup import configure_logging
 from streams.processes.own_broker import OwnBroker
 from streams.processes.running import RunningApp
@@ -263,7 +263,7 @@ class App:
         is_given_up = (lambda: False) if wait_for_broker else None
         refuse_application_of_broker_directory(self.config, self.application_id)
         with OwnBroker(self.config) as broker:
-            running = start_worker(
+            running = start_worker_threads(
                 self._create_launch(), restore_listener=restore_listener, is_given_up=is_given_up
             )
             broker.note_use()

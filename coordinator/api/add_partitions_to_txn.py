@@ -87,7 +87,7 @@ def _add_or_verify(
     command: AddPartitionsCommand, context: RequestContext, *, verify_only: bool
 ) -> dict[TopicPartition, Code]:
     """Add the partitions to the transaction, or only verify them; return a code for each."""
-    codes = {tp: _check_partition(tp, context) for tp in command.partitions}
+    codes = {tp: _find_partition_code(tp, context) for tp in command.partitions}
     if any(codes.values()):
         return {tp: code or Code.OPERATION_NOT_ATTEMPTED for tp, code in codes.items()}
     if verify_only:
@@ -100,7 +100,7 @@ def _add_or_verify(
     return dict.fromkeys(command.partitions, Code.NONE)
 
 
-def _check_partition(partition: TopicPartition, context: RequestContext) -> Code:
+def _find_partition_code(partition: TopicPartition, context: RequestContext) -> Code:
     """Return NONE for a partition that can be part of a transaction, else the code.
 
     Brokers, which send version 4 and later, may name internal topics.

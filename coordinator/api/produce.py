@@ -187,7 +187,7 @@ def _verify_transaction(
     if producer is not None and batch.producer_epoch < producer.epoch:
         return  # the log refuses it, whatever the transaction's state
     producers.track_lowest_sequence(batch)
-    code = context.services.coordinators.check_transactional_append(
+    code = context.services.coordinators.verify_transactional_append(
         transactional_id,
         batch.producer_id,
         batch.producer_epoch,

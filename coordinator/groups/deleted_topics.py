@@ -78,10 +78,10 @@ class DeletedTopicCleanup:
             if name not in self._queued_names and not self._offsets.has_offsets_to_forget(name):
                 self._on_forgotten(name)
 
-    def _retry_refused_topics(self) -> None:
+    def _retry_refused_tombstones(self) -> None:
         """Forget the offsets of the deleted topics whose tombstones were refused before."""
         self._retry_timer = None
-        self.forget_offsets(self._offsets.take_refused_topics())
+        self.forget_offsets(self._offsets.take_topics_with_refused_tombstones())
 
     def close(self) -> None:
         """Cancel the next retry."""
@@ -91,8 +91,8 @@ class DeletedTopicCleanup:
     def _finish_sweeps(self, outcome: Exception | None) -> None:
         """Schedule the retry of refused topics, and call the waiting callbacks with the outcome."""
         self._is_running = False
-        if self._retry_timer is None and self._offsets.has_refused_topics():
-            self._retry_timer = self._scheduler.call_later(RETRY_MS, self._retry_refused_topics)
+        if self._retry_timer is None and self._offsets.has_topics_with_refused_tombstones():
+            self._retry_timer = self._scheduler.call_later(RETRY_MS, self._retry_refused_tombstones)
         callbacks, self._waiting_callbacks = self._waiting_callbacks, []
         if outcome is not None:
             logger.error(

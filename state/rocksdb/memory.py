@@ -41,5 +41,5 @@ class MemoryBudget:
         return bool(self.write_buffers.get_usage() > self.max_bytes // 4)
 
     def measure_use(self) -> MemoryUse:
-        """Return the memory in use now."""
+        """Return the memory in use now; for tests, which compare it with the budget."""
         return MemoryUse(self.cache.get_usage(), self.write_buffers.get_usage())

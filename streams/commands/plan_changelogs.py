@@ -25,7 +25,7 @@ from streams.runtime.changelogs.changelog import (
 )
 from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.clients.interfaces import AdminClient
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology

@@ -108,13 +108,13 @@ def _create_close_schedule(
             return _WindowCloseSchedule(
                 close_delay_ms=difference_ms + grace_ms + 1,  # its end is part of a window
                 windows_between=store.entries_in_time_order,
-                next_time_after=lambda ms: store.first_time_from(ms + 1),
+                next_time_after=lambda ms: store.find_first_entry_time(ms + 1),
                 earliest_time_for=lambda ms: max(ms - difference_ms, 0),
             )
         case SessionWindows():
             return _WindowCloseSchedule(
                 close_delay_ms=windows.close_delay_past_end_ms + 1,
                 windows_between=store.entries_in_time_order,
-                next_time_after=lambda ms: store.first_time_from(ms + 1),
+                next_time_after=lambda ms: store.find_first_entry_time(ms + 1),
                 earliest_time_for=lambda ms: ms,
             )

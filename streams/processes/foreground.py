@@ -16,7 +16,7 @@ from streams.processes import signals
 from streams.processes.broker_wait import StartGivenUp
 from streams.processes.embedded import refuse_application_of_broker_directory
 from streams.processes.error_exit import exit_with_error, report_error
-from streams.processes.launch import Launch, start_worker
+from streams.processes.launch import Launch, start_worker_threads
 from streams.processes.own_broker import OwnBroker
 from streams.processes.workers import SharedErrors, run_workers, watcher_is_gone
 from streams.settings.config import check_ports
@@ -79,7 +79,7 @@ def _run_in_process(
     stop, timeout_s = signals.StopRequest(), launch.config.shutdown_timeout_ms / 1000
     signals.install_stop_handlers(stop.make_request, timeout_s=timeout_s, is_watched=is_watched)
     try:
-        running = start_worker(
+        running = start_worker_threads(
             launch,
             number=number,
             worker_count=count,

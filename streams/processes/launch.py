@@ -20,14 +20,15 @@ class Launch:
     """Holds what workers of an App are started with: its topology and its settings."""
 
     app: object
-    """The App, by which `streams.processes.invocation` finds its name."""
+    """The App itself. Only its identity counts: `streams.processes.invocation` looks for it among
+    the variables of modules, to name it in commands as `module:variable`."""
     topology: Topology
     config: StreamsConfig
     given_settings: Mapping[str, Any]
     """The settings of the App's own code."""
 
 
-def start_worker(
+def start_worker_threads(
     launch: Launch,
     *,
     number: int = 0,
@@ -35,7 +36,7 @@ def start_worker(
     restore_listener: RestoreListener | None = None,
     is_given_up: Callable[[], bool] | None = None,
 ) -> RunningApp:
-    """Start worker `number` in the background and return its handle.
+    """Start the threads of worker `number` in this process and return its handle.
 
     Options and errors are those of `start_application`.
     """

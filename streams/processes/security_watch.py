@@ -68,11 +68,11 @@ class SecurityWatch:
         """Check files and refusals every few seconds until `stop` is set."""
         while not stop.wait(CHECK_INTERVAL_S):
             try:
-                self.check_once()
+                self.update_security()
             except Exception:
                 log.exception("the files of the connection could not be checked, and will be again")
 
-    def check_once(self) -> None:
+    def update_security(self) -> None:
         """Take up files that have changed; find out why clients have errors, if they have some."""
         with self._lock:
             is_change_pending = self._take_changed_files()

@@ -64,7 +64,7 @@ def run_workers(count: int, run: Callable[[int], None], *, timeout_s: float) -> 
         signal.signal(number, watcher.handle_stop_signal)
     signal.signal(signal.SIGALRM, watcher.kill_workers)
     for each in range(count):
-        watcher.start_worker(each)
+        watcher.fork_worker(each)
     watcher.wait_for_workers()
     signal.setitimer(signal.ITIMER_REAL, 0)
     return watcher.status
@@ -109,8 +109,8 @@ class _Watcher:
         self._status_if_killed = 0
         self._quick_deaths = 0
 
-    def start_worker(self, number: int) -> None:
-        """Start worker `number` in a process of its own, unless the workers are being stopped."""
+    def fork_worker(self, number: int) -> None:
+        """Fork a process and start worker `number` in it, unless the workers are being stopped."""
         # Until the worker is known here, and has no handlers of the watcher's any more.
         with hold_signals(_HANDLED_SIGNALS):
             if self._stopping:
@@ -144,7 +144,7 @@ class _Watcher:
         for number, at_s in tuple(self._start_times_s.items()):
             if time.monotonic() >= at_s:
                 del self._start_times_s[number]
-                self.start_worker(number)
+                self.fork_worker(number)
 
     def handle_stop_signal(self, signal_number: int, frame: FrameType | None) -> None:
         """Handle SIGTERM or SIGINT: the first stops the workers, the second kills them."""
@@ -189,7 +189,7 @@ class _Watcher:
             if self._quick_deaths < _DEATHS_MAX:
                 name = describe_signal(-exit_code)
                 write_line(f"worker {pid} was ended by {name}: started again")
-                self.start_worker(worker.number)
+                self.fork_worker(worker.number)
                 return
         if exit_code != 0:
             self.status = exit_code if exit_code > 0 else 1

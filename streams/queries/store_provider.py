@@ -21,7 +21,7 @@ from streams.queries.store_locations import (
     ThreadAssignment,
     parse_partitions,
 )
-from streams.runtime.tasks.stores import AnyStore, open_store
+from streams.runtime.tasks.store_opening import AnyStore, open_store
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_state import TaskState
 

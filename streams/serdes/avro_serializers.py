@@ -145,11 +145,11 @@ class ExactAvroDeserializer(AvroDeserializer):  # type: ignore[misc]  # its stub
     def __call__(self, data: bytes | None, ctx: Any = None) -> Any:
         """Return the object of a message, or raise ValueError, SchemaRegistryError and others."""
         try:
-            return None if data is None else self._open(data, ctx)
+            return None if data is None else self._read_message(data, ctx)
         finally:
             _keep_key(data, ctx)
 
-    def _open(self, data: bytes, ctx: Any) -> Any:
+    def _read_message(self, data: bytes, ctx: Any) -> Any:
         """Find the schema of a message and read it."""
         subject = _find_subject(self, ctx, None)
         schema_id = SchemaId(_KIND)

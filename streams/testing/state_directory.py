@@ -63,8 +63,8 @@ class TemporaryStateDirectory(StateDirectory):
         """Return the path of a task's store in the current process's directory."""
         return self._process_path() / task_name / store_name
 
-    def former_store_path(self, task_name: str, store_name: str) -> Path:
-        """Return the path of a store that is out of use in the current process's directory."""
+    def set_aside_path(self, task_name: str, store_name: str) -> Path:
+        """Return the path to which a store is moved whose task went on in another process."""
         return self._process_path() / f"former-{task_name}-{store_name}"
 
     def global_store_path(self, slot: int, store_name: str) -> Path:

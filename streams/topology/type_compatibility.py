@@ -64,7 +64,10 @@ class TypeCompatibility:
 
     @property
     def is_backward(self) -> bool:
-        """Return whether the new version reads what the old one wrote."""
+        """Return whether the new version reads what the old one wrote.
+
+        For tests, which compare it with what serdes do.
+        """
         return not any(each.is_refused for each in self.backward)
 
     def __str__(self) -> str:

@@ -18,7 +18,7 @@ from state.rocksdb import RocksDisk
 from state.store_checkpoint import StoreCheckpoint
 from streams import serdes
 from streams.graph.nodes import StoreSpec
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 from tests.crashes import truth
 from tests.crashes.topology import build
 from tests.crashes.truth import Contents, Given

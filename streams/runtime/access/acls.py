@@ -44,12 +44,12 @@ from enum import StrEnum
 from streams.graph.nodes import StoreKind
 from streams.ledger import ledger_topic
 from streams.runtime.access.resource_names import (
-    PRODUCER_PER_TASK,
     cut_group_prefix,
     transactional_id_prefix,
 )
 from streams.settings.config import StreamsConfig
 from streams.settings.exception_handlers import Stage
+from streams.settings.guarantees import PRODUCER_PER_TASK
 from streams.topology.build import Topology
 
 CLUSTER_NAME = "kafka-cluster"

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-PRODUCER_PER_TASK = "exactly_once"
-"""The guarantee that gives each task a producer of its own."""
-
-WITHOUT_TRANSACTIONS = "at_least_once"
-"""The guarantee under which offsets are committed by themselves."""
+from streams.settings.guarantees import PRODUCER_PER_TASK
 
 
 def transactional_id_prefix(application_id: str, guarantee: str) -> str:

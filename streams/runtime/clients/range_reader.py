@@ -109,7 +109,7 @@ class RangeReader:
                 lists, position = self._poll_batch(
                     partition, position, until, records_max, include_headers
                 )
-            topic_id = self._check_topic_id(partition.topic, topic_id)
+            topic_id = self._require_same_topic_id(partition.topic, topic_id)
             if lists is not None:
                 yield lists
             now_s = time.monotonic()
@@ -122,7 +122,7 @@ class RangeReader:
                 )
         self._consumer.unassign()
 
-    def _check_topic_id(self, topic: str, expected_id: str | None) -> str | None:
+    def _require_same_topic_id(self, topic: str, expected_id: str | None) -> str | None:
         """Return the id of the topic that is read; None while it is not known.
 
         Raises: StreamsError if it is not the expected one, which is that of the first batch where

@@ -239,7 +239,7 @@ class _SingleWriter:
                 return
             self._search.note_refusal(place, content, error)
             if self._producer.transactional and not self._context.fails_production:
-                self._check_repeatable(place)
+                self._count_refusal(place)
                 self._search.learn_limits(topic, now_ms())
                 raise WriteRefused(
                     f"what {place.origin} writes to topic {topic!r} is refused: {error.str()} "
@@ -250,8 +250,11 @@ class _SingleWriter:
         check_authorized(error, "Write", topic)
         raise RecordRefused(error, explain_refusal(error, key, value, timestamp_ms))
 
-    def _check_repeatable(self, place: WritePlace) -> None:
-        """Raise StreamsError if repetitions write another content at this place each time."""
+    def _count_refusal(self, place: WritePlace) -> None:
+        """Count a refusal of what is written at this place.
+
+        Raises StreamsError if repetitions write another content there each time.
+        """
         if self._search.count_failure(place, is_refusal=True) >= _FAILURES_MAX:
             raise StreamsError(
                 f"what {place.origin} writes to topic {place.topic!r} was refused {_FAILURES_MAX} "

@@ -10,7 +10,7 @@ from state.replica import TopicReplica
 from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import StoreDisk
 from streams.graph.nodes import GlobalTableSpec
-from streams.runtime.tasks.stores import create_codecs
+from streams.runtime.tasks.store_opening import create_codecs
 
 
 def open_replicas(

@@ -82,7 +82,10 @@ class OffsetMetadata:
 
     @property
     def hashed_entries(self) -> Mapping[int, int]:
-        """Return positions, times and all other entries by the CRC-32 of their names."""
+        """Return positions, times and all other entries by the CRC-32 of their names.
+
+        For tests that commit other positions and keep the rest.
+        """
         return self._positions
 
     def position_of_store(self, store: str) -> int | None:

@@ -157,7 +157,7 @@ class RepeatedWriteCheck:
         """Return whether a task writes repartition topics that lead to a store."""
         return _find_number(task_name) in self._topics_before_stores
 
-    def check_inputs(
+    def find_untrusted_inputs(
         self,
         partitions_by_task: Mapping[str, Collection[Partition]],
         committed: Mapping[Partition, OffsetAndMetadata],

@@ -40,7 +40,7 @@ from streams.runtime.tasks.empty_stores import EmptyStoreWarnings
 from streams.runtime.tasks.failures import FAIL_ON_ANY_ERROR, FailureHandler
 from streams.runtime.tasks.offset_proof import OffsetProof, prove_offsets
 from streams.runtime.tasks.restore_start import start_restoring_task
-from streams.runtime.tasks.stores import (
+from streams.runtime.tasks.store_opening import (
     is_written_behind,
     open_store,
     refuse_what_is_not_read_back,
@@ -267,7 +267,7 @@ class TaskCreator:
         if self._repeated_writes is None:
             return UntrustedInputs([], [], {})
         by_task = {task.name: task.partitions for task in tasks}
-        return self._repeated_writes.check_inputs(by_task, committed, deleted)
+        return self._repeated_writes.find_untrusted_inputs(by_task, committed, deleted)
 
     def _fetch_siblings(
         self, committed: CommittedOffsets, partitions: Collection[Partition]

@@ -47,7 +47,7 @@ from streams.runtime.threads.ledger_writer import LedgerWriter
 from streams.runtime.threads.loop import StreamLoop
 from streams.runtime.threads.producer_creation import RequireWanted
 from streams.runtime.threads.producers import TaskProducers
-from streams.runtime.threads.purge import RepartitionPurger
+from streams.runtime.threads.repartition_purge import RepartitionPurger
 from streams.runtime.threads.thread_dependencies import ThreadDependencies
 from streams.runtime.threads.thread_state import ThreadState
 from streams.runtime.threads.topic_checks import create_lost_topic_check, create_rights_check

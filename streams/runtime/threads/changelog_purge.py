@@ -23,7 +23,7 @@ from streams.runtime.access.resource_names import cut_group_prefix, is_cut_group
 from streams.runtime.changelogs.window_expiry import ExpiredRecords, name_expiry_entries
 from streams.runtime.clients.interfaces import AdminClient
 from streams.runtime.offsets.offset_metadata import decode_metadata
-from streams.runtime.threads.purge import FetchGroupOffsets
+from streams.runtime.threads.repartition_purge import FetchGroupOffsets
 
 log = logging.getLogger(__name__)
 

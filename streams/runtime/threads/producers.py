@@ -23,8 +23,6 @@ from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.broker_outage import IsOverdue
 from streams.membership.connection import ConnectionLost
 from streams.runtime.access.resource_names import (
-    PRODUCER_PER_TASK,
-    WITHOUT_TRANSACTIONS,
     transactional_id_prefix,
 )
 from streams.runtime.clients.interfaces import ProducerClient
@@ -36,6 +34,7 @@ from streams.runtime.clients.topic_limits import (
 )
 from streams.runtime.tasks.task import Task
 from streams.runtime.threads.producer_creation import CreateProducer, ProducerCreations
+from streams.settings.guarantees import PRODUCER_PER_TASK, WITHOUT_TRANSACTIONS
 
 log = logging.getLogger(__name__)
 

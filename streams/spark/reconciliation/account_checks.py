@@ -23,7 +23,7 @@ from streams.spark.reconciliation.progress import ProgressLines
 from streams.spark.reconciliation.result import CheckedAccount
 from streams.spark.reconciliation.targets import (
     ReconciliationTarget,
-    check_against_ledger,
+    compare_with_ledger,
     read_actual_rows,
 )
 from streams.spark.reconciliation.text_report import format_counts
@@ -91,7 +91,7 @@ class AccountChecks:
                 rows = read_actual_rows(target, records).persist(StorageLevel.MEMORY_AND_DISK)
                 if ledger_runs is None:
                     return rows, None
-                return rows, check_against_ledger(target, rows, records, ledger_runs)
+                return rows, compare_with_ledger(target, rows, records, ledger_runs)
         except (AuthenticationError, AuthorizationError):
             raise  # of the whole, and not of one account
         except ConfigError as error:

@@ -184,7 +184,7 @@ def read_actual_rows(target: ReconciliationTarget, records: TopicRecords) -> Dat
     return _read_store(target, records, layout)
 
 
-def check_against_ledger(
+def compare_with_ledger(
     target: ReconciliationTarget, rows: DataFrame, records: TopicRecords, ledger_runs: LedgerRuns
 ) -> DataFrame | None:
     """Compare a target's records with the ledger; None if a store has no changelog of its own.

@@ -13,7 +13,7 @@ from streams.common.topic_id_hashes import known_topic_id
 from streams.runtime.clients import Admin
 from streams.spark.cuts.topic_ids import check_cut_topic
 from streams.spark.serdes.columns import BatchDecoder, pin_registry_schemas
-from streams.spark.source import coverage
+from streams.spark.source import offset_counts
 from streams.spark.source.broker_access import explain_no_answer
 from streams.spark.source.fetching import fetch_batches
 from streams.spark.source.filters import FilterBounds, is_pushdown_planner
@@ -43,7 +43,7 @@ class BatchReader(DataSourceReader):
     def schema(self) -> StructType:
         """Return the columns of the read."""
         if self._options.content is ReadContent.COVERAGE:
-            return coverage.SCHEMA
+            return offset_counts.SCHEMA
         return BatchDecoder(self._options.serdes, self._topic).schema
 
     def partitions(self) -> list[InputPartition]:
@@ -69,12 +69,12 @@ class BatchReader(DataSourceReader):
         return known_topic_id(topic_id)
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        """Yield the record batches of one split, or its coverage with `content=coverage`."""
+        """Yield the record batches of one split; with `content=coverage`, its counts of offsets."""
         if partition.value is None:  # Spark's own, where there is nothing to read
             return
         options = self._options
         if options.content is ReadContent.COVERAGE:
-            yield coverage.count_offsets(options.access, options.isolation, partition.value)
+            yield offset_counts.count_offsets(options.access, options.isolation, partition.value)
             return
         decoder = BatchDecoder(options.serdes, self._topic)
         headers = options.serdes.headers

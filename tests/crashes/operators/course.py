@@ -18,7 +18,7 @@ from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.store_checkpoint import StoreCheckpoint
 from streams.graph.nodes import StoreKind, StoreSpec
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 from streams.topology.build import Topology
 from tests.crashes.operators.given import (
     BATCH,

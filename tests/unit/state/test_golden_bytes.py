@@ -15,7 +15,7 @@ from state.window import WindowStore
 from state.windowed import Windowed
 from streams import serdes
 from streams.graph.nodes import StoreKind, StoreSpec
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 
 HOUR_MS = 3_600_000
 Golden = list[tuple[str, str | None, int]]

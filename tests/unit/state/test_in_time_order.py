@@ -65,11 +65,11 @@ def test_windows_come_by_their_start_then_their_key_with_their_timestamp() -> No
 
 def test_the_first_time_from_one_on_is_told() -> None:
     store = sessions(MemoryDisk())
-    assert store.first_time_from(0) == TIME_MAX
+    assert store.find_first_entry_time(0) == TIME_MAX
     store.put(Windowed("k", 1, 9), "v", 0)
     commit(store)
     store.put(Windowed("k", 20, 25), "v", 0)
-    assert [store.first_time_from(ms) for ms in (0, 9, 10, 26)] == [9, 9, 25, TIME_MAX]
+    assert [store.find_first_entry_time(ms) for ms in (0, 9, 10, 26)] == [9, 9, 25, TIME_MAX]
 
 
 def test_what_is_removed_goes_from_the_order_of_time_as_well() -> None:

@@ -22,7 +22,7 @@ from state.store_checkpoint import StoreCheckpoint
 from state.window_duplicates import DuplicatesWindowStore
 from streams import serdes
 from streams.graph.nodes import StoreKind, StoreSpec
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 
 Store = DuplicatesWindowStore[Any]
 

@@ -17,7 +17,7 @@ from streams.errors import UnknownTopic
 from streams.graph.nodes import StepStreamTime, TaskObserver
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.tasks.failures import FailureHandler
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers, Stage
 from streams.testing.cluster import Message
 from streams.topology.compile import compile_subtopology

@@ -15,7 +15,7 @@ from streams.ledger import LedgerTransaction, decode_order
 from streams.topology.build import Topology
 
 NumberedPosition = tuple[int, int]
-"""The number of a task's commit, and the place of a record among those of that commit."""
+"""The number of a task's commit, and the index of a record among those of that commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class TaskCommit:
     """Represents one commit of a task: the next offset of each topic, and the order of records.
 
     `order` is encoded (`streams.ledger.encode_order`), None where the ledger has none. Its runs
-    name topics by their places in `topics`. `lookups`: the states in which each step found a global
-    table, by step (`streams.ledger.encode_lookups`).
+    name topics by their indexes in `topics`. `lookups`: the states in which each step found a
+    global table, by step (`streams.ledger.encode_lookups`).
     """
 
     ends: Mapping[str, int]
@@ -78,7 +78,7 @@ class PartitionOrder:
         Raises ConfigError for a record that the ledger doesn't know.
         """
         at, end = -1, -1
-        places: Iterator[int] = iter(())
+        indexes: Iterator[int] = iter(())
         for offset in offsets:
             while offset >= end:
                 at += 1
@@ -88,14 +88,14 @@ class PartitionOrder:
                         f"{offset} was read"
                     )
                 end = self._commits[at].ends.get(topic, -1)
-                places = self._iterate_places(self._commits[at], topic)
-            place = next(places, None)
-            if place is None:
+                indexes = self._iterate_indexes(self._commits[at], topic)
+            index = next(indexes, None)
+            if index is None:
                 raise ConfigError(
                     f"{topic}[{self._partition}] at offset {offset} is not among the records that "
                     "the ledger says were read up to there"
                 )
-            yield at, place
+            yield at, index
 
     def check_counts(self, counts: Mapping[int, int], from_commit: int, to_commit: int) -> None:
         """Check that each commit from the one up to the other, exclusive, has all its records.
@@ -118,8 +118,8 @@ class PartitionOrder:
         """Check that no commit from this one on has read a record. Raises ConfigError."""
         self.check_counts({}, from_commit, len(self._commits))
 
-    def _iterate_places(self, commit: TaskCommit, topic: str) -> Iterator[int]:
-        """Return the places of a topic's records among all of a commit. Raises ConfigError."""
+    def _iterate_indexes(self, commit: TaskCommit, topic: str) -> Iterator[int]:
+        """Return the indexes of a topic's records among all of a commit. Raises ConfigError."""
         topics = commit.topics
         wanted = topics.index(topic) if topic in topics else -1
         return _iterate_wanted(self._decode_runs(commit), wanted)
@@ -136,9 +136,9 @@ class PartitionOrder:
 
 
 def _iterate_wanted(runs: Iterable[tuple[int, int]], wanted: int) -> Iterator[int]:
-    """Yield the places of the records of those runs that have the number `wanted`."""
-    place = 0
+    """Yield the indexes of the records of those runs that have the number `wanted`."""
+    index = 0
     for number, length in runs:
         if number == wanted:
-            yield from range(place, place + length)
-        place += length
+            yield from range(index, index + length)
+        index += length

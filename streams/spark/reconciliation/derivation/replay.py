@@ -34,7 +34,7 @@ from streams.runtime.clients import StreamsProducer
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.tasks.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
 from streams.runtime.tasks.failures import FailureHandler
-from streams.runtime.tasks.stores import AnyStore, open_store
+from streams.runtime.tasks.store_opening import AnyStore, open_store
 from streams.settings.exception_handlers import ExceptionHandlers
 from streams.spark.reconciliation.derivation.replayed_lookups import (
     GlobalTableHistories,

@@ -1,7 +1,7 @@
 """Define the schemas of the rows that go to executors and come back as Arrow batches.
 
 READ      a record of a source topic
-NUMBERED  the same, with its commit and its place in it, by the ledger (`ledger_order`)
+NUMBERED  the same, with its commit and its index in it, by the ledger (`ledger_order`)
 MADE      what the steps have made of it, for one target: a topic, a step (`create_tap`) or a store
 """
 

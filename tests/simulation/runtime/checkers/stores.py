@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 from state.memory import MemoryDisk
 from state.store_checkpoint import StoreCheckpoint
 from streams.graph.nodes import StoreKind
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 from tests.simulation.network import Request
 from tests.simulation.runtime.checkers.checker import RuntimeChecker
 from tests.simulation.runtime.machine import Database

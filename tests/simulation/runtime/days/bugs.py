@@ -109,7 +109,7 @@ def records_written_again(world: World) -> AbstractContextManager[None]:
     """Make a task read its input again, whatever the repartition topics that it writes hold."""
     return replaced(
         RepeatedWriteCheck,
-        "check_inputs",
+        "find_untrusted_inputs",
         lambda original: lambda *_, **__: UntrustedInputs([], [], {}),
     )
 

@@ -113,7 +113,7 @@ def test_the_first_batch_of_a_transaction_needs_the_coordinators_word(
     async def scenario() -> None:
         client = Client(tmp_path)
         client.create("t")
-        monkeypatch.setattr(client.broker.coordinators, "check_transactional_append", check)
+        monkeypatch.setattr(client.broker.coordinators, "verify_transactional_append", check)
         for sequence in (0, 1):
             data = encode_batch(
                 [(None, b"v")],

@@ -233,7 +233,7 @@ def test_a_transactional_append_is_checked_against_the_transaction() -> None:
     add_partitions(broker, 3, [0])
 
     def check(partition: int = 0, epoch: int = 0, id_: str | None = "app", pid: int = 0) -> Code:
-        return broker.coordinators.check_transactional_append(
+        return broker.coordinators.verify_transactional_append(
             id_, pid, epoch, ("words", partition), implicit=False
         )
 

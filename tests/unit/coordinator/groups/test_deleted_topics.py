@@ -285,4 +285,4 @@ def retry_refused(client: Client) -> None:
 
 def is_retry(callback: object) -> bool:
     [called] = getattr(callback, "args", (None,))
-    return getattr(called, "__name__", "") == "_retry_refused_topics"
+    return getattr(called, "__name__", "") == "_retry_refused_tombstones"

@@ -18,7 +18,7 @@ from state.windowed import Windowed
 from streams import serdes
 from streams.commands.root import cli
 from streams.graph.nodes import StoreKind, StoreSpec
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 
 MODULE = """
 from streams import App, serdes, windows

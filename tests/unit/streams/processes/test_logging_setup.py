@@ -48,7 +48,7 @@ def begin_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[BeginProcess]:
 
 
 def log_some_lines() -> None:
-    logging.getLogger("streams.runtime.threads.purge").debug("looked at")
+    logging.getLogger("streams.runtime.threads.repartition_purge").debug("looked at")
     logging.getLogger("streams.processes.lifecycle").info("running")
     logging.getLogger("state.rocksdb.stalls").warning("stalled")
     logging.getLogger("others.library").debug("noise")

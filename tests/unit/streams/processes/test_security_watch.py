@@ -63,7 +63,7 @@ class Broker:
     def check(self, times: int = 2) -> int:
         """Check so many times, and return the version of the security then."""
         for _ in range(times):
-            self.watch.check_once()
+            self.watch.update_security()
         return self.current.version
 
 

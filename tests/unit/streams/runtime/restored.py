@@ -18,7 +18,7 @@ from streams.runtime.restoring.changelog_reader import StoreChangelogReader
 from streams.runtime.restoring.progress import RestoreListener, SuspendReason
 from streams.runtime.restoring.restorer import Restorer
 from streams.runtime.tasks.offset_proof import UNCHECKED, OffsetProof
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 from streams.runtime.tasks.task_stores import TaskStores
 from tests.unit.streams.runtime.fakes import (
     Clock,

@@ -20,7 +20,7 @@ from streams.runtime.changelogs.changelog import (
     find_source_restore_start,
 )
 from streams.runtime.changelogs.logged_store import LoggedStore
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 from streams.runtime.threads.commit import CommitStep
 from tests.unit.streams.runtime.restored import CHANGELOG, Restoring, checkpoint, held
 

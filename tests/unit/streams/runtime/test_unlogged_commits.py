@@ -20,7 +20,7 @@ from streams.errors import PositionRefused, StreamsError
 from streams.graph.nodes import StoreSpec
 from streams.runtime.offsets.offset_metadata import decode_metadata, encode_metadata
 from streams.runtime.offsets.store_commits import StoreCommits, read_store_commits
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 from streams.runtime.tasks.unlogged_commits import KeptStore, UnloggedCommits
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import CHANGELOG, World, build_counting_topology

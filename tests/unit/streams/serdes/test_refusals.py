@@ -12,7 +12,7 @@ from state.memory import MemoryDisk
 from state.windowed import Windowed
 from streams import App, SerdeError, TopologyTestDriver, serdes
 from streams.graph.nodes import StoreSpec
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 from streams.serdes import Serde
 from tests.unit.streams.bound import BoundTask
 

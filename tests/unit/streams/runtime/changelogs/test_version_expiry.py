@@ -23,7 +23,7 @@ from streams.runtime.changelogs.window_expiry import (
     to_metadata_entries,
 )
 from streams.runtime.offsets.offset_metadata import encode_metadata
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 from streams.runtime.tasks.task_stores import TaskStores
 from tests.unit.streams.runtime.restored import CHANGELOG as STANDBY_LOG
 from tests.unit.streams.runtime.restored import Restoring, held

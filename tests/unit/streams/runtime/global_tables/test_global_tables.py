@@ -21,7 +21,7 @@ from streams.processor.global_store import ReadOnlyGlobalStore
 from streams.runtime.global_tables.added_partitions import AddedPartitionCheck
 from streams.runtime.global_tables.copied_records import RecordCopier
 from streams.runtime.global_tables.tables import GlobalTables
-from streams.runtime.tasks.stores import create_codecs
+from streams.runtime.tasks.store_opening import create_codecs
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers
 from tests.unit.streams.runtime.fakes import (
     Clock,

@@ -65,7 +65,7 @@ class Checking:
     def find_waiting(self, partition: Partition = SECOND) -> list[Partition]:
         """Check one task, and return its inputs that have to wait. Raises PositionRefused."""
         tasks = {f"0_{partition.number}": [partition]}
-        return self.check.check_inputs(tasks, self.offsets, deleted=()).waiting
+        return self.check.find_untrusted_inputs(tasks, self.offsets, deleted=()).waiting
 
 
 @pytest.fixture
@@ -126,13 +126,13 @@ def test_a_task_tells_whether_a_tool_had_set_offsets_when_it_started(
     checking: Checking, held: dict[Partition, OffsetAndMetadata], is_preset: bool
 ) -> None:
     checking.offsets |= held
-    found = checking.check.check_inputs({"0_0": [FIRST]}, checking.offsets, deleted=())
+    found = checking.check.find_untrusted_inputs({"0_0": [FIRST]}, checking.offsets, deleted=())
     assert found.preset_by_task == {"0_0": is_preset}
 
 
 def test_in_a_usual_start_no_offsets_are_fetched(checking: Checking) -> None:
     checking.offsets |= {FIRST: own_offset(preset=False)}
-    found = checking.check.check_inputs({"0_0": [FIRST]}, checking.offsets, deleted=())
+    found = checking.check.find_untrusted_inputs({"0_0": [FIRST]}, checking.offsets, deleted=())
     assert found.preset_by_task == {"0_0": False}
     assert checking.fetch_count == 0
 
@@ -182,10 +182,10 @@ def test_all_tasks_of_one_start_are_named_in_one_refusal(checking: Checking) -> 
     checking.write()
     tasks = {"0_0": [FIRST], "0_1": [SECOND], "1_0": [REPARTITION]}
     with pytest.raises(PositionRefused, match=r"offset for in\[0\], in\[1\]: "):
-        checking.check.check_inputs(tasks, {}, deleted=())
+        checking.check.find_untrusted_inputs(tasks, {}, deleted=())
 
 
 def test_an_input_that_was_made_again_is_left_to_its_policy(checking: Checking) -> None:
     checking.write()
     tasks = {"0_0": [FIRST]}
-    assert checking.check.check_inputs(tasks, {}, deleted=[FIRST]).inputs == []
+    assert checking.check.find_untrusted_inputs(tasks, {}, deleted=[FIRST]).inputs == []

@@ -21,7 +21,7 @@ from streams.runtime.tasks.partition_group import (
     RecordOrderSettings,
     create_record_buffer,
 )
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.serdes.foreign_key_messages import (
     SubscriptionResponseWrapper,

@@ -20,7 +20,7 @@ from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
 from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.tasks.partition_group import RecordOrderSettings
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.tasks.task_stores import TaskStores

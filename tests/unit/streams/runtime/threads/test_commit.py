@@ -27,7 +27,7 @@ from streams.operators.to_stream import forward_as_records
 from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.offsets.offset_metadata import decode_metadata
 from streams.runtime.tasks.partition_group import NEVER_WAIT, RecordOrderSettings
-from streams.runtime.tasks.stores import open_store
+from streams.runtime.tasks.store_opening import open_store
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.threads import ledger_writer
