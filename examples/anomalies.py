@@ -10,7 +10,7 @@ more is reported when it is over, once.
 from datetime import timedelta
 from typing import Any
 
-from streams import App, Windowed, serdes, windows
+from millrace import App, Windowed, serdes, windows
 
 SUSPICIOUS = 10
 

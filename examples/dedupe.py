@@ -9,7 +9,7 @@ its key, for an hour of event time.
 from datetime import timedelta
 from typing import Any
 
-from streams import App, Processor, ProcessorContext, Record, Store, serdes
+from millrace import App, Processor, ProcessorContext, Record, Store, serdes
 
 REMEMBERED_MS = 3_600_000
 

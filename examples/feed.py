@@ -17,7 +17,7 @@ import typer
 from confluent_kafka import KafkaError, Message, Producer
 
 from examples.data.inputs import Input
-from streams import App, StreamsConfig
+from millrace import App, StreamsConfig
 from streams.command_options import exit_on_user_error
 from streams.errors import StreamsError
 from streams.graph.nodes import SinkNode, SourceNode

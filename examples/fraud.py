@@ -9,7 +9,7 @@ breaks. A card is forgotten ten minutes of event time after its last payment.
 from datetime import timedelta
 from typing import Any
 
-from streams import App, Processor, ProcessorContext, Record, Store, serdes
+from millrace import App, Processor, ProcessorContext, Record, Store, serdes
 
 Payment = dict[str, Any]
 

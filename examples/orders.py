@@ -9,7 +9,7 @@ changes, and when its customer or its product does.
 
 from typing import Any
 
-from streams import App, serdes
+from millrace import App, serdes
 
 Row = dict[str, Any]
 

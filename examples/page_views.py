@@ -10,7 +10,7 @@ hours of data apart (docs/windows.md).
 
 from datetime import timedelta
 
-from streams import App, Windowed, serdes, windows
+from millrace import App, Windowed, serdes, windows
 
 View = dict[str, str]
 

@@ -9,7 +9,7 @@ change it any more, so an alert is never taken back.
 
 from datetime import timedelta
 
-from streams import App, Windowed, serdes, until_window_closes, windows
+from millrace import App, Windowed, serdes, until_window_closes, windows
 
 LIMIT = 30.0
 

@@ -9,7 +9,7 @@ changes, its old place is taken out of the list and its new one put in.
 
 from typing import Any
 
-from streams import App, Store, serdes
+from millrace import App, Store, serdes
 
 KEPT_SONGS = 100
 """A song that is pushed off the list must be there to come back when another leaves it."""

@@ -7,7 +7,7 @@ It reads the topic `lines` and writes `counts-by-word`, both of which must exist
 
 import os
 
-from streams import App, serdes
+from millrace import App, serdes
 
 # With a suffix of its own a run can share a broker with others (the demo does so).
 SUFFIX = os.environ.get("WORD_COUNT_SUFFIX", "")

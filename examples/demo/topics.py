@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from examples.demo.corpus import Line
 from examples.demo.processes import DemoFailed
-from streams import serdes
+from millrace import serdes
 from streams.common.topic_partitions import Partition
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_offsets import fetch_group_offsets

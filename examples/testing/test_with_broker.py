@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator import EmbeddedBroker
 from examples.testing.words import produce, read_counts
 from examples.word_count import app
+from millrace.broker import EmbeddedBroker
 
 
 @pytest.mark.millrace_broker(topics={"lines": 2, "counts-by-word": 2})

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from examples.word_count import app
-from streams import TopologyTestDriver
+from millrace import TopologyTestDriver
 
 Drivers = Callable[..., TopologyTestDriver]
 

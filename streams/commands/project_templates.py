@@ -8,7 +8,7 @@ from __future__ import annotations
 APPLICATION = '''\
 """Count the words of the lines in the topic $input, exactly once, into the topic $output."""
 
-from streams import App, serdes
+from millrace import App, serdes
 
 app = App("$name", state_dir="state")
 
@@ -30,7 +30,7 @@ TEST = '''\
 import pytest
 
 from app import app
-from streams import TopologyTestDriver
+from millrace import TopologyTestDriver
 
 
 @pytest.fixture

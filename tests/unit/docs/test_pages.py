@@ -19,6 +19,7 @@ from streams.topology.compare_versions import compare_topologies
 from streams.topology.description import describe_topology
 from tests.unit.streams.bound import BoundTask
 
+IMPORT = re.compile(r"from (?:millrace|streams) import (?:(\w.*)|\(([^)]*)\))")
 DOCS = Path(__file__).parents[3] / "docs"
 HOUR_MS = 3_600_000
 
@@ -108,7 +109,7 @@ def test_the_description_and_the_plan_of_the_page() -> None:
 @pytest.mark.parametrize("name", sorted(path.name for path in DOCS.glob("*.md")))
 def test_every_name_that_a_page_imports_is_public(name: str) -> None:
     for block in blocks(name, "python"):
-        for one, several in re.findall(r"from streams import (?:(\w.*)|\(([^)]*)\))", block):
+        for one, several in IMPORT.findall(block):
             names = re.findall(r"\w+", one.partition("#")[0] or several)
             assert names
             assert set(names) <= set(streams.__all__)
