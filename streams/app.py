@@ -21,7 +21,6 @@ from streams.errors import ConfigError, TopologyError, UserError
 from streams.graph.materialized import Store
 from streams.graph.nodes import SourceNode
 from streams.graph.step_traits import StepTraits
-from streams.processes.embedded import refuse_application_of_broker_directory
 from streams.processes.error_exit import exit_with_error
 from streams.processes.foreground import run_application
 from streams.processes.launch import Launch, start_worker_threads
@@ -261,8 +260,7 @@ class App:
         refuse_to_run()
         self.schema_registry.check_settings()
         is_given_up = (lambda: False) if wait_for_broker else None
-        refuse_application_of_broker_directory(self.config, self.application_id)
-        with OwnBroker(self.config) as broker:
+        with OwnBroker(self.config, self.application_id) as broker:
             running = start_worker_threads(
                 self._create_launch(), restore_listener=restore_listener, is_given_up=is_given_up
             )

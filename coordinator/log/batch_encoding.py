@@ -111,7 +111,10 @@ def _add_header(
     timestamp_ms: int,
     producer: tuple[int, int, int],
 ) -> bytes:
-    """Encode the header of a batch, and return both; `producer`: id, epoch, base sequence."""
+    """Return a batch: the encoded records behind a header for them.
+
+    `producer`: id, epoch and base sequence.
+    """
     if not count:
         raise ValueError("a batch has at least one record")
     checked = _UNDER_CRC.pack(attributes, count - 1, timestamp_ms, timestamp_ms, *producer, count)

@@ -115,7 +115,7 @@ class FaultyDisk:
         return self._disk.lock_file(path)
 
     def _update_bypass_of_open_files(self) -> None:
-        """Make every open file bypass this disk if there are no rules, and not if there are."""
+        """Let every open file bypass this disk while there are no rules, which inject faults."""
         with self._lock:
             files = tuple(self._open)
         for file in files:

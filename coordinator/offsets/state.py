@@ -143,7 +143,7 @@ class CommittedColumns(Sequence[OffsetCommitted]):
     def to_committed_offsets(
         self, base_offset: int
     ) -> Iterator[tuple[tuple[str, int], CommittedOffset]]:
-        """Yield topic and partition, and the offset as it is kept, of each record.
+        """Yield the topic, the partition and the committed offset of each record of this commit.
 
         The first record stands at `base_offset` in the log.
         """
@@ -186,7 +186,7 @@ class OffsetsByPartition(Mapping[tuple[str, int], CommittedOffset]):
         self._has_unread = False
 
     def add_commit(self, commit: CommittedColumns, base_offset: int) -> None:
-        """Set the offsets of a commit that is newer than all others; its first record's offset."""
+        """Take over a commit newer than all others, whose first record is at `base_offset`."""
         key = commit.topic, commit.partitions
         if key in self._latest_commits:
             self._latest_commits[key] = base_offset, commit

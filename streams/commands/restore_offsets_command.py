@@ -155,5 +155,5 @@ def _commit_plan(
 
 
 def _fetch_committed(clients: ClusterClients, application_id: str) -> CommittedOffsets:
-    """Fetch all committed offsets of the application's group, stable ones, and which are not."""
+    """Fetch the stable committed offsets of the application's group, and which are pending."""
     return fetch_group_offsets(clients.open_connection, application_id, None, require_stable=True)

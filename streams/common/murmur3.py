@@ -115,7 +115,7 @@ def compute_hashes(rows: list[bytes], whole_blocks: int) -> list[bytes]:
 
 
 def _mix_blocks(blocks: int, lanes: int) -> tuple[int, int]:
-    """Mix the lower and the upper half of the block in each lane, and return both."""
+    """Return the lower halves of the blocks of all lanes mixed, and the upper halves mixed."""
     k1s = (blocks & lanes) * _C1 & lanes
     k1s = ((k1s << 31 | k1s >> 33) & lanes) * _C2 & lanes
     k2s = (blocks >> 64 & lanes) * _C2 & lanes
@@ -124,7 +124,10 @@ def _mix_blocks(blocks: int, lanes: int) -> tuple[int, int]:
 
 
 def _mix_final_bits(h: int, lanes: int = _MASK) -> int:
-    """Mix the bits of 64-bit `h` so that each one affects all (fmix64); of each lane's, if any."""
+    """Mix the bits of a 64-bit number so that each one affects all (fmix64).
+
+    With `lanes`, `h` holds a number in each lane, and each is mixed by itself.
+    """
     h = (h ^ h >> 33 & lanes) * 0xFF51AFD7ED558CCD & lanes
     h = (h ^ h >> 33 & lanes) * 0xC4CEB9FE1A85EC53 & lanes
     return h ^ h >> 33 & lanes

@@ -258,7 +258,7 @@ class WindowedCogroup(DslBase, Generic[K, A]):
 def check_cogroup(
     existing: Grouped[Any, Any] | Cogrouped[Any, Any], group: Any, aggregator: Aggregator
 ) -> tuple[Grouped[Any, Any], Aggregator]:
-    """Check that `group` can be added to the groups of `existing`, and return it and its function.
+    """Return a group and its function, checked to fit the groups that are cogrouped already.
 
     Raises TopologyError.
     """

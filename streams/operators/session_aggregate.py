@@ -122,7 +122,7 @@ def _create_session_merger(
 
 
 def _count_records(key: Any, value: Any, joined_sessions: Iterable[SessionEntry]) -> int:
-    """Return the number of records in the joined sessions and the record itself."""
+    """Return how many records a merged session has: those of the sessions in it, and one more."""
     count: Any = 1
     for entry in joined_sessions:
         count += entry.value
@@ -132,7 +132,7 @@ def _count_records(key: Any, value: Any, joined_sessions: Iterable[SessionEntry]
 def _create_session_writer(
     binding: Binding, view: TableView, store: SessionStore[Any], *, emits: bool, sends_old: bool
 ) -> Callable[[bytes, dict[bytes, SessionEntry], Windowed[Any], Any, int], None]:
-    """Return a function that replaces the sessions found by the merged one, and forwards that.
+    """Return a function that replaces sessions by the one merged from them, and forwards it.
 
     It takes what `SessionStore.find_to_merge` returns, the merged session, its value, None to
     remove it, and the timestamp in ms of the record.

@@ -44,7 +44,10 @@ class TransformedView(ComputedView):
         self._step = step
 
     def require_readable_stores(self) -> list[str]:
-        """Return the table's store, or without one the parent's stores and the transformer's."""
+        """Return the names of the stores that a look-up of a row of this table reads.
+
+        These are the table's own, or without one the parent's and the transformer's.
+        """
         mine = self.store_names if self.spec is None else ()
         return list(dict.fromkeys([*super().require_readable_stores(), *mine]))
 

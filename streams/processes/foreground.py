@@ -14,7 +14,6 @@ from collections.abc import Callable
 from streams.errors import NotClosed, UserError
 from streams.processes import signals
 from streams.processes.broker_wait import StartGivenUp
-from streams.processes.embedded import refuse_application_of_broker_directory
 from streams.processes.error_exit import exit_with_error, report_error
 from streams.processes.launch import Launch, start_worker_threads
 from streams.processes.own_broker import OwnBroker
@@ -32,8 +31,7 @@ def run_application(launch: Launch, worker_count: int) -> None:
     Ends the process where the status is not 0. Raises ConfigError and other UserErrors.
     """
     status = 0
-    refuse_application_of_broker_directory(launch.config, launch.topology.application_id)
-    with OwnBroker(launch.config) as broker:
+    with OwnBroker(launch.config, launch.topology.application_id) as broker:
         if worker_count == 1:
             _run_in_process(launch, broker)
         else:

@@ -24,7 +24,10 @@ from types import TracebackType
 from streams.errors import ConfigError
 from streams.processes.broker_start import is_broker_alive
 from streams.processes.broker_stop import stop_broker
-from streams.processes.embedded import broker_directory
+from streams.processes.embedded import (
+    broker_directory,
+    refuse_application_of_broker_directory,
+)
 from streams.settings.config import EMBEDDED, StreamsConfig
 
 log = logging.getLogger(__name__)
@@ -36,10 +39,12 @@ class OwnBroker:
     """Knows whether a run has started its embedded broker, and whether a worker has used it.
 
     A context manager around the run, which stops the broker at its end where nobody uses it. The
-    processes that the run forks share what it knows.
+    processes that the run forks share what it knows. Raises ConfigError where the application's own
+    state would be in the broker's directory.
     """
 
-    def __init__(self, config: StreamsConfig) -> None:
+    def __init__(self, config: StreamsConfig, application_id: str) -> None:
+        refuse_application_of_broker_directory(config, application_id)
         self._state_dir = config.state_dir
         self._is_embedded = config.bootstrap_servers == EMBEDDED
         self._lock: int | None = None

@@ -31,7 +31,6 @@ from streams.processes.broker_wait import (
     wait_for_brokers,
 )
 from streams.processes.cluster import Cluster, find_cluster
-from streams.processes.embedded import refuse_application_of_broker_directory
 from streams.processes.endpoints import start_endpoints
 from streams.processes.garbage_collection import collect_less_often
 from streams.processes.lifecycle import ApplicationLifecycle
@@ -84,7 +83,6 @@ def start_application(
     away is waited for where the application has run before, and it ends the wait: StartGivenUp.
     Raises ConfigError; BrokerUnavailable if no broker answers.
     """
-    refuse_application_of_broker_directory(config, topology.application_id)
     collect_less_often()
     shift_file = config.clock_shift_file
     host = SystemHost() if shift_file is None else ShiftedHost(shift_file)
@@ -249,7 +247,10 @@ def _find_state(
 def _claim_slot(
     config: StreamsConfig, application_id: str
 ) -> tuple[StateDirectory, str, ProcessSlot]:
-    """Claim a worker's slot of the state directory, and return its id, too. Raises ConfigError."""
+    """Claim a worker's slot, and return the state directory, its id and the slot.
+
+    Raises ConfigError.
+    """
     try:
         directory = StateDirectory(config.state_dir, application_id)
         return directory, str(directory.read_or_create_id(uuid4)), directory.claim_slot(uuid4)

@@ -191,7 +191,7 @@ class ExactAvroDeserializer(AvroDeserializer):  # type: ignore[misc]  # its stub
         latest: Any,
         data: bytes,
     ) -> Any:
-        """Read a message as one of the latest schema, of the serde's, or of its own."""
+        """Read a message by the latest schema, the serde's or else the one it was written with."""
         raw_schema, reader, migrations = written, writer, None
         if latest is not None:
             migrations = self._get_migrations(subject, written, latest, None)

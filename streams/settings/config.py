@@ -326,7 +326,7 @@ class StreamsConfig(BaseSettings):
 
 
 class _TomlFile(TomlConfigSettingsSource):
-    """Reads the TOML file, with names that other sources have, too."""
+    """Reads the TOML file; gives each setting the name that it has in other sources."""
 
     def __call__(self) -> dict[str, Any]:
         return name_alike(super().__call__())

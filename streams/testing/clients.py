@@ -108,7 +108,7 @@ class InMemoryConsumer:
         }
 
     def known_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Return the ends of partitions."""
+        """Return the high watermark of each partition."""
         return {each: self._cluster.logs[each].high_watermark for each in partitions}
 
     def renew_client(self, changed_settings: Mapping[str, Any]) -> None:

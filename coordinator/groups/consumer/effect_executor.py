@@ -192,7 +192,7 @@ class ConsumerEffectExecutor:
         topics_version: int,
         started_at_ms: int,
     ) -> bool:
-        """Append the records of resolved expressions; return False if that isn't possible now."""
+        """Append records of resolved expressions, and return whether that was possible."""
         shard = self._shards.find_shard(group_id)
         group = shard.state.consumer.get(group_id)
         if group is None:

@@ -63,7 +63,7 @@ class WindowExpiry:
 
 
 def name_expiry_entries(store: str) -> tuple[str, str, str]:
-    """Return under which names a store's expired offset, and time and offset of its mark, are kept.
+    """Return the entries' names: of a store's expired offset, and of its mark's time and offset.
 
     They stand in the metadata of offsets; names of stores have no blanks.
     """

@@ -149,7 +149,7 @@ class RestoredTasks(Generic[T]):
         self._changed.set()
 
     def add_failure(self, failure: Exception) -> None:
-        """Add what went wrong, and wake who waits."""
+        """Add an error of a restore, and wake the thread that waits for tasks."""
         self._failure = failure
         self._changed.set()
 

@@ -176,7 +176,7 @@ class StreamThread:
             self._create_next_loop()
 
     def _create_next_loop(self) -> None:
-        """Create another loop in the place of the last, and keep what that has counted."""
+        """Replace the thread's loop by a new one that goes on with the counters of the last."""
         self._counters_of_replaced = {**self.sum_counters(), "replaced_threads": 0}
         self._turns_of_replaced = self.count_turns()
         self.loop = self._create_loop()

@@ -40,7 +40,10 @@ _STACK_FRAMES_MAX = 30
 
 
 class ThreadLocation(StrEnum):
-    """Names where a thread is; see the module's theory of operation."""
+    """Names the code in which a thread is: the user's, a client's, a store's or the runtime's.
+
+    The module's theory of operation says how it is found out.
+    """
 
     USER = "user function"
     BROKER = "broker call"
@@ -69,7 +72,10 @@ class ThreadActivity:
 
 @dataclass(frozen=True, slots=True)
 class ThreadFailure:
-    """Describes a thread that waits to be replaced: its error, and since when (monotonic)."""
+    """Describes a thread that has failed and waits to be replaced.
+
+    `error` is its name; `since_s` is the monotonic time of the failure.
+    """
 
     error: str
     since_s: float
@@ -144,7 +150,7 @@ class Watchdog:
                 self._inspect_thread(thread, frame)
 
     def _inspect_thread(self, thread: WatchedThread, frame: FrameType) -> None:
-        """Update what one thread does, and log if it is stuck or goes on."""
+        """Find out what a thread does now, and log when it gets stuck or moves again."""
         now_s, name = self._host.monotonic_s(), thread.name
         failed = thread.failure
         if failed is not None:

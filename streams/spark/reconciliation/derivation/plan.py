@@ -291,7 +291,7 @@ class _AccountPlanner:
 
     @staticmethod
     def _find_table_origins(table: ComputedTable) -> DataFrame:
-        """Return keys, windows and positions of the records that count in a computed table."""
+        """Return the positions of the source records behind each key and window of a table."""
         if table.rule.windows is None:
             return select_origins(table.window_records, "key")
         return select_origins(table.window_records, *KEY_COLUMNS)

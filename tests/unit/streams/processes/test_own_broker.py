@@ -40,7 +40,7 @@ def config(tmp_path: Path) -> Iterator[StreamsConfig]:
 
 def run_and_fail(config: StreamsConfig) -> None:
     """Fail a run as at a missing topic, after it has started the broker if none ran."""
-    with suppress(ConfigError), OwnBroker(config):
+    with suppress(ConfigError), OwnBroker(config, "app"):
         ensure_embedded_broker(config.state_dir)
         raise ConfigError("no topic")
 
@@ -65,21 +65,21 @@ def test_a_broker_that_ran_before_stays(config: StreamsConfig) -> None:
 def test_a_broker_that_another_run_waits_for_stays_and_goes_with_the_last(
     config: StreamsConfig,
 ) -> None:
-    with OwnBroker(config):
+    with OwnBroker(config, "app"):
         run_and_fail(config)
         assert is_running(config)
     assert not is_running(config)
 
 
 def test_a_broker_that_a_worker_has_used_stays(config: StreamsConfig) -> None:
-    with OwnBroker(config) as broker:
+    with OwnBroker(config, "app") as broker:
         ensure_embedded_broker(config.state_dir)
         broker.note_use()
     assert is_running(config)
 
 
 def test_what_a_worker_process_notes_is_known_to_its_watcher(config: StreamsConfig) -> None:
-    with OwnBroker(config) as broker:
+    with OwnBroker(config, "app") as broker:
         ensure_embedded_broker(config.state_dir)
         child = os.fork()
         if not child:
@@ -90,7 +90,7 @@ def test_what_a_worker_process_notes_is_known_to_its_watcher(config: StreamsConf
 
 
 def test_the_brokers_of_an_address_are_none_of_the_run(tmp_path: Path) -> None:
-    with OwnBroker(load_config(state_dir=tmp_path, bootstrap_servers="kafka:9092")):
+    with OwnBroker(load_config(state_dir=tmp_path, bootstrap_servers="kafka:9092"), "app"):
         pass
     assert list(tmp_path.iterdir()) == []
 
