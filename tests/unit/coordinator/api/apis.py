@@ -16,15 +16,13 @@ from kio.serial import entity_reader
 from kio.static.constants import EntityType
 
 from coordinator.api import (
-    join_group,
     offset_commit,
     offset_fetch,
-    sync_group,
 )
 from coordinator.api.context import BrokerServices, RequestContext
 from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
-from coordinator.errors import Code, Refused
+from coordinator.errors import Refused
 from coordinator.features import Features
 from coordinator.wire.codec import EncodedResponse, build_entity, encode_response
 from tests.unit.coordinator.fakes import FakeBackground, FakeClock, FakeLog
@@ -150,31 +148,6 @@ def _entity(module: Any, kind: EntityType) -> Any:
 
 def in_versions(api: ModuleType) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("version", api.VERSIONS)
-
-
-def joined(broker: FakeBroker) -> tuple[str, int]:
-    """Join the group with one member alone; return its member id and generation."""
-
-    async def join() -> Any:
-        first = broker.start(join_group, 9, **JOIN, member_id="")
-        second = broker.start(join_group, 9, **JOIN, member_id=first.member_id)
-        asyncio.get_running_loop().call_soon(broker.clock.advance, 0)
-        return await second
-
-    response = asyncio.run(join())
-    assert response.error_code == Code.NONE
-    synced = broker.send(
-        sync_group,
-        5,
-        group_id="counts",
-        generation_id=response.generation_id,
-        member_id=response.member_id,
-        protocol_type="consumer",
-        protocol_name="range",
-        assignments=[{"member_id": response.member_id, "assignment": b"all"}],
-    )
-    assert synced.assignment == b"all"
-    return response.member_id, response.generation_id
 
 
 JOIN: dict[str, Any] = {

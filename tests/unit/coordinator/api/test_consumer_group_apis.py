@@ -1,4 +1,4 @@
-"""Test that every version of the APIs of consumer groups (KIP-848) is answered, served or not."""
+"""Test what the APIs of consumer groups (KIP-848) answer when their shard fails or is away."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from coordinator.api import consumer_group_describe, consumer_group_heartbeat
 from coordinator.coordinators import GROUP_TOPIC
 from coordinator.errors import Code
-from tests.unit.coordinator.api.apis import WORDS_ID, FakeBroker, in_versions
+from tests.unit.coordinator.api.apis import FakeBroker
 
 JOIN: dict[str, Any] = {
     "group_id": "counts",
@@ -21,23 +21,12 @@ JOIN: dict[str, Any] = {
 }
 
 
-def describe(broker: FakeBroker, *groups: str, version: int = 1) -> list[Any]:
+def describe(broker: FakeBroker, *groups: str) -> list[Any]:
     response = broker.send(
-        consumer_group_describe, version, group_ids=groups, include_authorized_operations=False
+        consumer_group_describe, 1, group_ids=groups, include_authorized_operations=False
     )
     found: list[Any] = list(response.groups)
     return found
-
-
-@in_versions(consumer_group_heartbeat)
-def test_a_member_joins_and_is_described(version: int) -> None:
-    broker = FakeBroker()
-    answer = broker.send(consumer_group_heartbeat, version, **JOIN)
-    assert (answer.error_code, answer.member_id, answer.member_epoch) == (Code.NONE, "m", 2)
-    [topic] = answer.assignment.topic_partitions
-    assert (topic.topic_id, topic.partitions) == (WORDS_ID, (0, 1))
-    [group] = describe(broker, "counts", version=version)
-    assert (group.group_state, [each.member_id for each in group.members]) == ("Stable", ["m"])
 
 
 def test_a_log_that_can_t_be_written_to_changes_nothing() -> None:

@@ -3,15 +3,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 
 from coordinator.errors import Code
 from coordinator.log.batch import iterate_batches
-from tests.own_batches import encode_batch
 from tests.unit.coordinator.api.client import Client, batch, run
-from tests.unit.coordinator.log.logs import NOW_MS, BadSector
+from tests.unit.coordinator.log.logs import BadSector
 
 MAX_WAIT_MS = 500
 
@@ -51,76 +49,6 @@ def values(answer: Any) -> list[list[bytes | None]]:
         for topic in answer.responses
         for one in topic.partitions
     ]
-
-
-def offsets_sent(answer: Any) -> list[int]:
-    return [
-        found.base_offset for found in iterate_batches(answer.responses[0].partitions[0].records)
-    ]
-
-
-def test_each_version_returns_the_records(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        client = Client(tmp_path)
-        topic_id = client.create("t")
-        client.produce("t", batch(b"a", b"b"))
-        for version in range(4, 19):
-            request = fetch(wanted(0))
-            request["topics"][0]["topic_id"] = topic_id
-            answer = client.ask(1, version, **request)
-            assert values(answer) == [[b"a", b"b"]]
-            [one] = answer.responses[0].partitions
-            assert (one.high_watermark, one.last_stable_offset) == (2, 2)
-            assert one.aborted_transactions is None
-
-    run(scenario())
-
-
-@pytest.mark.parametrize(
-    ("offset", "partition", "topic", "code"),
-    [
-        (3, 0, "t", Code.OFFSET_OUT_OF_RANGE),
-        (-1, 0, "t", Code.OFFSET_OUT_OF_RANGE),
-        (0, 1, "t", Code.UNKNOWN_TOPIC_OR_PARTITION),
-        (0, 0, "u", Code.UNKNOWN_TOPIC_OR_PARTITION),
-    ],
-)
-def test_an_error_is_answered_at_once_for_its_partition(
-    tmp_path: Path, offset: int, partition: int, topic: str, code: Code
-) -> None:
-    async def scenario() -> None:
-        client = Client(tmp_path)
-        client.create("t")
-        request = fetch(wanted(offset, partition), topic=topic, max_wait=MAX_WAIT_MS)
-        answer = client.ask(1, 12, **request)
-        [one] = answer.responses[0].partitions
-        assert (one.error_code, one.high_watermark) == (code, -1)
-        assert answer.error_code == Code.NONE
-
-    run(scenario())
-
-
-def test_an_unknown_topic_id_and_a_newer_leader_epoch_are_refused(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        client = Client(tmp_path)
-        client.create("t")
-        request = fetch(wanted(0))
-        request["topics"][0]["topic_id"] = UUID(int=3)
-        answer = client.ask(1, 13, **request)
-        assert answer.responses[0].partitions[0].error_code == Code.UNKNOWN_TOPIC_ID
-        answer = client.ask(1, 12, **fetch({**wanted(0), "current_leader_epoch": 1}))
-        assert answer.responses[0].partitions[0].error_code == Code.UNKNOWN_LEADER_EPOCH
-
-    run(scenario())
-
-
-def test_a_session_that_was_never_given_is_not_found(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        client = Client(tmp_path)
-        answer = client.ask(1, 12, **fetch(session_id=4, session_epoch=1))
-        assert answer.error_code == Code.FETCH_SESSION_ID_NOT_FOUND
-
-    run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -170,23 +98,6 @@ def test_a_fetch_at_the_end_waits_for_an_append(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_fetch_waits_until_it_has_min_bytes(tmp_path: Path) -> None:
-    size = len(batch(b"a"))
-
-    async def scenario() -> None:
-        client = Client(tmp_path)
-        client.create("t")
-        waiting = await poll(client, wanted(0), min_bytes=2 * size)
-        client.produce("t", batch(b"a"))
-        for _ in range(3):
-            await asyncio.sleep(0)
-        assert not waiting.done()
-        client.produce("t", batch(b"b"))
-        assert values(await waiting) == [[b"a", b"b"]]
-
-    run(scenario())
-
-
 def test_more_bytes_than_an_answer_may_have_are_not_waited_for(tmp_path: Path) -> None:
     size = len(batch(b"a"))
 
@@ -225,26 +136,6 @@ def test_a_partition_that_is_not_there_ends_no_wait_and_is_told_with_the_others(
             (0, Code.NONE),
             (7, Code.UNKNOWN_TOPIC_OR_PARTITION),
         ]
-
-    run(scenario())
-
-
-def test_in_a_session_an_answer_has_what_is_new(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        client = Client(tmp_path)
-        client.create("t", 2)
-        first = client.ask(1, 12, **fetch(wanted(0, 0), wanted(0, 1), session_epoch=0))
-        assert values(first) == [[], []]
-        nothing = {**fetch(), "topics": ()}
-        in_session = {"session_id": first.session_id, "max_wait": MAX_WAIT_MS}
-        request = {**nothing, **in_session, "session_epoch": 1}
-        waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
-        await asyncio.sleep(0)
-        client.produce("t", batch(b"a"), partition=1)
-        answer = await waiting
-        assert values(answer) == [[b"a"]]
-        assert answer.responses[0].partitions[0].partition_index == 1
-        assert answer.session_id == first.session_id
 
     run(scenario())
 
@@ -398,34 +289,5 @@ def test_a_file_that_can_not_be_read_fails_its_partition_and_the_others_are_answ
             )
             codes = {topic.name: topic.partitions[0].error_code for topic in looked_up.topics}
             assert codes == {"unreadable": Code.KAFKA_STORAGE_ERROR, "whole": Code.NONE}
-
-    run(scenario())
-
-
-def test_read_committed_waits_for_the_marker_and_learns_what_was_aborted(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        client = Client(tmp_path)
-        client.create("t")
-        partition = client.partition("t")
-        data = encode_batch(
-            [(None, b"v")],
-            timestamp_ms=NOW_MS,
-            producer_id=7,
-            producer_epoch=0,
-            base_sequence=0,
-            transactional=True,
-        )
-        partition.append_internal(data)
-        waiting = await poll(client, wanted(0), isolation_level=1)
-        partition.append_internal(batch(b"unstable"))
-        for _ in range(3):
-            await asyncio.sleep(0)
-        assert not waiting.done()
-        partition.append_marker(7, 0, False, 0)
-        answer = await waiting
-        assert offsets_sent(answer) == [0, 1, 2]
-        [one] = answer.responses[0].partitions
-        found = [(entry.producer_id, entry.first_offset) for entry in one.aborted_transactions]
-        assert found == [(7, 0)]
 
     run(scenario())

@@ -11,31 +11,6 @@ from tests.own_batches import encode_batch
 from tests.unit.coordinator.api.client import Client, batch, run
 
 
-def test_each_version_answers_with_the_offset(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        client = Client(tmp_path)
-        topic_id = client.create("t")
-        for turn, version in enumerate(range(3, 14)):
-            answer = client.ask(
-                0,
-                version,
-                transactional_id=None,
-                acks=1,
-                timeout=1_000,
-                topic_data=[
-                    {
-                        "name": "t",
-                        "topic_id": topic_id,
-                        "partition_data": [{"index": 0, "records": batch(b"v")}],
-                    }
-                ],
-            )
-            [one] = answer.responses[0].partition_responses
-            assert (one.error_code, one.base_offset) == (Code.NONE, turn)
-
-    run(scenario())
-
-
 @pytest.mark.parametrize(
     ("topic", "partition", "data", "code"),
     [
@@ -72,17 +47,6 @@ def test_without_acks_there_is_no_answer_and_an_error_closes_the_connection(
         assert client.produce("t", batch(b"v")).base_offset == 1
         with pytest.raises(Disconnect, match="INVALID_RECORD"):
             client.produce("t", b"?", acks=0)
-
-    run(scenario())
-
-
-def test_acks_of_another_number_are_refused(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        client = Client(tmp_path)
-        client.create("t")
-        answer = client.produce("t", batch(b"v"), acks=2)
-        assert answer.error_code == Code.INVALID_REQUIRED_ACKS
-        assert client.produce("t", batch(b"v")).base_offset == 0
 
     run(scenario())
 

@@ -1,10 +1,8 @@
-"""Test that every version of the APIs of transactions is answered with its own codes."""
+"""Test the APIs of transactions: an end, staged offsets, and a log that can't be written to."""
 
 from __future__ import annotations
 
 from typing import Any
-
-import pytest
 
 from coordinator.api import (
     add_offsets_to_txn,
@@ -12,7 +10,6 @@ from coordinator.api import (
     end_txn,
     init_producer_id,
     txn_offset_commit,
-    write_txn_markers,
 )
 from coordinator.coordinators import TRANSACTION_TOPIC
 from coordinator.errors import Code
@@ -25,42 +22,14 @@ from tests.unit.coordinator.api.apis import (
 )
 
 
-@in_versions(init_producer_id)
-def test_init_producer_id(version: int) -> None:
-    broker = FakeBroker()
-    fields = {"transactional_id": "app", "transaction_timeout": 1000}
-    first = broker.send(init_producer_id, version, **fields)
-    assert (first.error_code, first.producer_id, first.producer_epoch) == (0, 0, 0)
-    broker.send(init_producer_id, version, **fields)
-    stale = broker.send(init_producer_id, version, **fields, producer_id=9, producer_epoch=0)
-    if version >= 3:
-        expected = Code.PRODUCER_FENCED if version >= 4 else Code.INVALID_PRODUCER_EPOCH
-        assert (stale.error_code, stale.producer_id) == (expected, -1)
-    too_long = broker.send(
-        init_producer_id, version, transactional_id="app", transaction_timeout=900_001
-    )
-    assert too_long.error_code == Code.INVALID_TRANSACTION_TIMEOUT
-
-
-@pytest.mark.parametrize("half", [{"producer_id": 7}, {"producer_epoch": 7}])
-def test_a_producer_id_without_an_epoch_is_an_invalid_request(half: dict[str, int]) -> None:
-    fields: dict[str, Any] = {"transactional_id": "app", "transaction_timeout": 1000}
-    response = FakeBroker().send(
-        init_producer_id, 5, **{"producer_id": -1, "producer_epoch": -1, **fields, **half}
-    )
-    assert response.error_code == Code.INVALID_REQUEST
-
-
 def transactional(broker: FakeBroker, epoch: int = 0) -> dict[str, Any]:
     if broker.coordinators.transactions.find_transaction("app") is None:
         broker.send(init_producer_id, 5, transactional_id="app", transaction_timeout=1000)
     return {"transactional_id": "app", "producer_id": 0, "producer_epoch": epoch}
 
 
-def add_partitions(
-    broker: FakeBroker, version: int, partitions: list[int], epoch: int = 0
-) -> dict[int, int]:
-    producer = transactional(broker, epoch)
+def add_partitions(broker: FakeBroker, version: int, partitions: list[int]) -> dict[int, int]:
+    producer = transactional(broker)
     topics = [{"name": "words", "partitions": partitions}]
     response = broker.send(
         add_partitions_to_txn,
@@ -76,14 +45,6 @@ def add_partitions(
     return {
         found.partition_index: found.partition_error_code for found in topic.results_by_partition
     }
-
-
-@in_versions(add_partitions_to_txn)
-def test_add_partitions_to_txn(version: int) -> None:
-    broker = FakeBroker()
-    assert add_partitions(broker, version, [0, 1]) == {0: 0, 1: 0}
-    fenced = Code.PRODUCER_FENCED if version >= 2 else Code.INVALID_PRODUCER_EPOCH
-    assert add_partitions(broker, version, [0], epoch=7) == {0: fenced}
 
 
 @in_versions(add_partitions_to_txn)
@@ -128,18 +89,6 @@ def test_end_txn(version: int) -> None:
     assert turned.error_code == Code.INVALID_TXN_STATE
     if version >= 5:
         assert (turned.producer_id, turned.producer_epoch) == (-1, -1)
-
-
-@in_versions(add_offsets_to_txn)
-def test_add_offsets_to_txn(version: int) -> None:
-    broker = FakeBroker()
-    producer = transactional(broker)
-    added = broker.send(add_offsets_to_txn, version, **producer, group_id="counts")
-    assert added.error_code == 0
-    old = {**producer, "producer_epoch": 7}
-    refused = broker.send(add_offsets_to_txn, version, **old, group_id="counts")
-    expected = Code.PRODUCER_FENCED if version >= 2 else Code.INVALID_PRODUCER_EPOCH
-    assert refused.error_code == expected
 
 
 def stage(broker: FakeBroker, version: int, epoch: int = 0, **member: Any) -> dict[int, int]:
@@ -194,28 +143,6 @@ def test_txn_offset_commit(version: int) -> None:
     assert fetched == {0: (-1, Code.UNSTABLE_OFFSET_COMMIT), 1: (-1, 0)}
     broker.send(end_txn, 4, **transactional(broker), committed=True)
     assert fetch(broker, 7) == {0: (5, 0), 1: (-1, 0)}
-
-
-@in_versions(write_txn_markers)
-def test_write_txn_markers(version: int) -> None:
-    broker = FakeBroker()
-    response = broker.send(
-        write_txn_markers,
-        version,
-        markers=[
-            {
-                "producer_id": 5,
-                "producer_epoch": 3,
-                "transaction_result": False,
-                "topics": [{"name": "words", "partition_indexes": [1, 9]}],
-                "coordinator_epoch": 0,
-            }
-        ],
-    )
-    [topic] = response.markers[0].topics
-    codes = {found.partition_index: found.error_code for found in topic.partitions}
-    assert codes == {1: 0, 9: Code.UNKNOWN_TOPIC_OR_PARTITION}
-    assert broker.topics.find_partition("words", 1).markers() == [(5, 3, False)]
 
 
 def test_a_log_that_can_not_be_written_to_is_no_coordinator() -> None:
