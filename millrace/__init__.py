@@ -9,8 +9,7 @@ Start reading at `testing`, the shortest; this file does the same for the first 
 is defined here.
 
 Each name is the very object that `streams` or `coordinator` defines, so that both imports can be
-mixed, and it is imported when it is first used. Start reading at `testing`, one of these modules as
-a whole; what is exported is explained where it is defined.
+mixed, and it is imported when it is first used. What is exported is explained where it is defined.
 """
 
 from importlib import import_module
