@@ -143,11 +143,10 @@ def __getattr__(name: str) -> Any:
 
 
 def explain_import(name: str, package: str, path: str) -> None:
-    """Raise ImportError of a package that lacks `name`, if that is a class of another library.
+    """Raise ImportError if `name`, which a package lacks, is a class of another library.
 
-    The message says what replaces it.
-
-    The message of an AttributeError would be lost: `from streams import` replaces it by its own.
+    The message says what replaces that class. It can't be an AttributeError's, which is lost:
+    `from streams import` replaces it by its own.
     """
     instead = import_module("streams.dsl.other_libraries").IMPORT_NAMES.get(name)
     if instead is not None:

@@ -86,6 +86,12 @@ class SubscriptionInfo(NamedTuple):
     standby: tuple[str, ...] = ()
     """The standby and warm-up tasks that it runs, so that they stay with it."""
 
+    def require_topology(self) -> DeclaredTopology:
+        """Return the topology that the member declared. Raises ValueError for one not encoded."""
+        if self.topology is None:
+            raise ValueError("the subscription declares no topology: it was not encoded yet")
+        return self.topology
+
 
 class AssignmentInfo(NamedTuple):
     """Represents what the leader tells a member: its tasks, and the partitions that they read.

@@ -206,9 +206,8 @@ class StreamsPartitionAssignor:
         self, assigned: AssignmentInfo, subscribed: SubscriptionInfo
     ) -> AssignmentInfo:
         """Add the fingerprints of the member's topology, of this leader's and of the inputs."""
-        assert subscribed.topology is not None, "a member that has joined declares its topology"
         return assigned._replace(
-            fingerprint=subscribed.topology.fingerprint,
+            fingerprint=subscribed.require_topology().fingerprint,
             leader=self.declared.fingerprint,
             inputs_hash=hash_partition_counts(self._assigned_input_counts or {}),
         )
@@ -244,12 +243,11 @@ class StreamsPartitionAssignor:
         """Return whether input partitions have changed since tasks were assigned; for the leader.
 
         A leader that has not assigned, since it came back as a static member, compares what its
-        assignment says. The settings of internal
-        topics are checked again.
+        assignment says. The settings of internal topics are checked again.
 
         Raises: StreamsError where an input does not exist any more, or an internal topic would lose
-        records. Source: KafkaConsumer's leader,
-        which joins again when its metadata have changed (ConsumerCoordinator.java).
+        records. Source: KafkaConsumer's leader, which joins again when its metadata have changed
+        (ConsumerCoordinator.java).
         """
         existing = self._admin.fetch_partition_counts()
         own = self._require_input_counts(existing)

@@ -68,8 +68,7 @@ def find_versions(
     topologies: dict[str, DeclaredTopology] = {}
     of_version: dict[str, list[str]] = {}
     for member, subscribed in sorted(members.items()):
-        topology = subscribed.topology
-        assert topology is not None, f"{member} has joined without a topology"
+        topology = subscribed.require_topology()
         topologies.setdefault(topology.fingerprint, topology)
         of_version.setdefault(topology.fingerprint, []).append(member)
     versions = [

@@ -380,9 +380,10 @@ class GlobalTables:
         if lost := consumer.take_out_of_range_positions():
             with suppress(OutcomeUnknown):
                 self._topic_id_check.check_now([self._topic_ids])
+            each = (f"{partition} has lost the position of its copy" for partition in lost)
             raise StreamsError(
-                f"global tables: {', '.join(map(str, lost))} has lost the position of its copy:"
-                " the topic was cut or made again. Start again, and it is copied anew"
+                f"global tables: {', '.join(each)}: the topic was cut or made again. Start again, "
+                "and it is copied anew"
             )
 
     def _refuse_topics_made_again(self, topics: Collection[str]) -> None:
