@@ -78,10 +78,10 @@ class DuplicatesWindowStore(WindowStore[V]):
         if value is None:
             return True
         serialized: Any = self._serialize_put(value)
-        if self._size_limit is not None:
-            self._refuse_large_change(key, len(encoded) + WINDOW_SUFFIX_BYTES + len(serialized))
         if not self._admit_write(window_start_ms):
             return False
+        if self._size_limit is not None:
+            self._refuse_large_change(key, len(encoded) + WINDOW_SUFFIX_BYTES + len(serialized))
         if timestamp_ms is None:
             timestamp_ms = self.clock()
         self._sequence = (self._sequence + 1) & SEQUENCE_MAX

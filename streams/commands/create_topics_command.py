@@ -118,14 +118,9 @@ def _tell_unchanged(
     """Say of each topic that existed in which respect it may not be as was asked for."""
     for name in dict.fromkeys(names):
         count = existing.get(name)
-        if count is not None and count != partitions:
-            typer.echo(
-                f"{name} exists already, with {count} partitions and not {partitions}: "
-                "it stays as it is",
-                err=True,
-            )
-        elif count is not None and has_settings:
-            typer.echo(
-                f"{name} exists already: it stays as it is, and --topic-setting is not for it",
-                err=True,
-            )
+        differs = count is not None and count != partitions
+        if count is None or not (differs or has_settings):
+            continue
+        counts = f", with {count} partitions and not {partitions}" if differs else ""
+        ignored = ", and --topic-setting is not for it" if has_settings else ""
+        typer.echo(f"{name} exists already{counts}: it stays as it is{ignored}", err=True)

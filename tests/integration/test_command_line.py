@@ -157,10 +157,14 @@ def test_topics_are_created_from_the_command_line(state: Path) -> None:
         )
         assert "lines, words on 127.0.0.1:" in result.stdout
     arguments = ["create-topics", "words", "--partitions", "7", "--state-dir", str(state)]
+    arguments += ["--topic-setting", "retention.ms=1000"]
     result = subprocess.run(
         [sys.executable, "-m", "streams", *arguments], capture_output=True, text=True, check=True
     )
-    assert "words exists already, with 3 partitions and not 7" in result.stderr
+    assert (
+        "words exists already, with 3 partitions and not 7: it stays as it is, and --topic-setting"
+        in result.stderr
+    )
     found = AdminClient({"bootstrap.servers": ensure_embedded_broker(state)}).list_topics(
         timeout=HANG_LIMIT_S
     )

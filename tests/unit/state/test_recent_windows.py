@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.cache import ObjectCache
+from state.early_serialization import ChangeLimit
+from state.errors import StoreSerdeError
 from state.memory import MemoryDisk
 from state.recent_windows import RecentWindows, RecentWindowsBudget
 from state.segmented import WindowSettings
@@ -315,3 +317,14 @@ def test_a_store_without_a_changelog_reads_its_disk(logged: bool) -> None:
     store.put(b"a", b"1", 10, 10)
     assert bool(cache.recent_windows.used_bytes) is logged
     assert store.find_values(b"a", 0, 20) == [(10, b"1")]
+
+
+def test_a_late_record_is_dropped_also_if_its_value_is_too_large() -> None:
+    store = Twin(PLENTY).store
+    store.put(b"a", "live", 10 * RETENTION_MS, 10 * RETENTION_MS)
+    refused: list[None] = []
+    store.serialize_early(lambda: refused.append(None), ChangeLimit(64, "max.message.bytes"))
+    assert not store.put(b"a", "x" * 100, 0, 0)
+    assert (store.dropped, refused) == (1, [])
+    with pytest.raises(StoreSerdeError, match=r"max\.message\.bytes"):
+        store.put(b"a", "x" * 100, 10 * RETENTION_MS, 10 * RETENTION_MS)

@@ -39,10 +39,12 @@ def extract_steps(
     """
     operators_by_node, known_sources = operators_by_node or {}, known_sources or {}
     needed = set().union(*(find_ancestors(target, known_sources) for target in targets))
-    for node in subtopology.nodes:  # as a branch names all the streams that it splits into
-        if any(p.traits.names_children and p in needed for p in _select_processors(node.parents)):
+    found: set[Node] = set()
+    while found != needed:  # what is added may name children, or write stores, in its turn
+        found = set(needed)
+        for node in _find_named_children(subtopology, found):
             needed |= find_ancestors(node, known_sources)
-    needed |= _find_store_writers(subtopology, needed, operators_by_node)
+        needed |= _find_store_writers(subtopology, needed, operators_by_node)
     copies: dict[Node, Node] = {}
     nodes: list[Node] = []
     for node in subtopology.nodes:
@@ -66,6 +68,18 @@ def extract_steps(
     named = {name for node in _select_processors(nodes) for name in node.stores}
     stores = tuple(spec for spec in subtopology.stores if spec.name in named)
     return Subtopology(subtopology.number, tuple(nodes), stores)
+
+
+def _find_named_children(subtopology: Subtopology, needed_nodes: set[Node]) -> list[Node]:
+    """Find the steps that `needed_nodes` name, as a branch does those that it splits into."""
+    return [
+        node
+        for node in subtopology.nodes
+        if any(
+            parent.traits.names_children and parent in needed_nodes
+            for parent in _select_processors(node.parents)
+        )
+    ]
 
 
 def _find_store_writers(
