@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from streams import App, Processor, Store, serdes
+from typing import Any
+
+from streams import App, Processor, Record, Store, serdes
 from streams.spark.reconciliation.derivation.subgraphs import extract_steps
 
 
 class Writes(Processor):
     """Stands for a processor that may write the store."""
 
-    def process(self, key: str, value: str, timestamp_ms: int) -> None:
+    def process(self, record: Record[Any, Any]) -> None:
         """Forward nothing."""
 
 
