@@ -102,6 +102,12 @@ def test_its_status_says_whether_the_results_are_as_expected(
         (word_count.out, True)
     ]
 
+    for form, said in [((), "are as expected"), (("--json",), '"status":0')]:
+        done = millrace(of, "--account", "counts", "--html", "nowhere/said.html", *form)
+        assert done.exit_code == 2, done.output
+        assert said in done.stdout, "a report is printed before files are written"
+        assert "--html nowhere/said.html can't be written" in done.stderr
+
     for arguments, said in [
         (("--expected", "counted_words:nothing"), "expected returns a DataFrame"),
         (("--expected", "counted_words:missing"), "'missing' in 'counted_words' is no function"),

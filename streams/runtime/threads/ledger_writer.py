@@ -6,7 +6,7 @@ with a ledger each record has one that Python sees, which is what the ledger cos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from streams.errors import OutcomeUnknown, TaskMigrated
@@ -78,25 +78,40 @@ def _take_orders(
 ) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
     """Take the order of each task's records since the last commit, as the ledger encodes it.
 
-    The second result are the states in which its steps found global tables, by step. All together
-    are small enough for a record; what has no room is left out.
+    The second result are the states in which its steps found global tables, by step.
     """
-    room = ORDER_BYTES_MAX
     orders: dict[str, str] = {}
-    lookups: dict[str, dict[str, str]] = {}
+    lookups: dict[str, Mapping[str, str]] = {}
     for task in tasks:
         runs = task.buffered_records.take_order()
         states = task.steps.context.take_lookup_states()
-        if runs is None:
-            continue
-        text = encode_order(runs)
-        size = len(text) + sum(map(len, states.values()))
-        if size <= room:
-            orders[task.name] = text
-            if states:
-                lookups[task.name] = states
-            room -= size
-    return orders, lookups
+        if runs is not None:
+            orders[task.name] = encode_order(runs)
+            lookups[task.name] = states
+    return fit_orders(orders, lookups, ORDER_BYTES_MAX)
+
+
+def fit_orders(
+    orders: Mapping[str, str], lookups: Mapping[str, Mapping[str, str]], bytes_max: int
+) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """Return the orders of tasks, and the states of their steps, that fit into a record together.
+
+    States get what room the orders leave: an order also determines what comes of steps that look
+    nothing up. Those of a task whose order has no room would tell nothing, and are left out.
+    """
+    room = bytes_max
+    fitting_orders: dict[str, str] = {}
+    for task, order in orders.items():
+        if len(order) <= room:
+            fitting_orders[task] = order
+            room -= len(order)
+    fitting_lookups: dict[str, dict[str, str]] = {}
+    for task in fitting_orders:
+        for step, states in lookups[task].items():
+            if len(states) <= room:
+                fitting_lookups.setdefault(task, {})[step] = states
+                room -= len(states)
+    return fitting_orders, fitting_lookups
 
 
 def _ignore_delivery(error: Any, message: Any) -> None:

@@ -121,13 +121,14 @@ def reconcile(
             on_progress=_print_progress,
         ) as report:
             status = 1 if report.is_off else 0 if report.balanced else _UNCHECKED_STATUS
-            _write_report(report, html, to)
             if as_json:
                 from streams.spark.reconciliation.report_output import build_report_output
 
                 typer.echo(orjson.dumps(build_report_output(report, status)).decode())
             else:
                 _show_report(report, is_written=to is not None)
+            # After it is printed: where files can't be written, a long run was not for nothing.
+            _write_report(report, html, to)
     if status:
         raise typer.Exit(status)
 
@@ -138,9 +139,12 @@ def _print_progress(line: str) -> None:
 
 
 def _write_report(report: Report, html: Path | None, to: Path | None) -> None:
-    """Write a report as a page and as rows, if asked to."""
+    """Write a report as a page and as rows, if asked to. Raises ConfigError."""
     if html is not None:
-        report.to_html(html)
+        try:
+            report.to_html(html)
+        except OSError as error:
+            raise ConfigError(f"--html {html} can't be written: {error}") from error
     if to is not None:
         report.write(to.absolute())  # Spark may have another working directory
 

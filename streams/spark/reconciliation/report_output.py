@@ -45,7 +45,7 @@ def build_report_output(report: ReconciliationResult, status: int) -> dict[str, 
                 for each in coverage.unchecked
             ],
             refused=[RefusedStepOutput(each.name, each.why) for each in report.refused],
-            in_flight=report.in_flight_count,
+            records_in_transit=report.in_flight_count,
             off_records=sum(report.count(verdict) for verdict in OFF_VERDICTS),
             off=[_describe_row(row) for row in report.some_off(ROWS_MAX)],
         )

@@ -75,7 +75,7 @@ class ReconciliationOutput:
     """Shows the report of a reconciliation with the exit status.
 
     Records are counted by offsets. `off` has the first rows that are off, `off_records` counts all
-    of them. `in_flight`: the records between sub-topologies at the cut, null if not known.
+    of them. `records_in_transit`: those between sub-topologies at the cut, null if not known.
     """
 
     status: int
@@ -91,6 +91,6 @@ class ReconciliationOutput:
     accounts: list[ReconciledAccountOutput]
     unchecked: list[UncheckedAccountOutput]
     refused: list[RefusedStepOutput]
-    in_flight: int | None
+    records_in_transit: int | None
     off_records: int
     off: list[OffRowOutput]

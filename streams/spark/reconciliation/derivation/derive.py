@@ -191,7 +191,7 @@ def _recompute_topic(
         try:
             left = _normalize_columns(read_in_transit(topic))
         except ConfigError as error:
-            return f"what is in flight there is not known: {error}"
+            return f"what is in transit there is not known: {error}"
         frame = frame.exceptAll(left.select("key", "value", "partition", "timestamp"))
     placed = frame.withColumn("topic", f.lit(topic)).withColumn("offset", f.lit(-1).cast("long"))
     columns = placed.select("key", "value", "topic", "partition", "offset", "timestamp")

@@ -17,8 +17,7 @@ from streams.common.topic_id_hashes import hash_topic_ids
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.graph.nodes import GlobalTableSpec
-from streams.ledger import decode_lookups
-from streams.spark.reconciliation.derivation.ledger_order import LedgerOrder
+from streams.spark.reconciliation.derivation.ledger_order import LedgerOrder, decode_step_lookups
 from streams.spark.source.broker_access import BrokerAccess, explain_no_answer
 from streams.spark.source.fetching import RawBatch, fetch_batches
 from streams.spark.source.options import IsolationLevel
@@ -94,14 +93,15 @@ def plan_topic_read(
 def find_copied_ends(order: LedgerOrder, steps: Collection[str]) -> tuple[dict[int, int], set[int]]:
     """Find up to which offset of each partition `steps` have seen a global table, by the ledger.
 
-    The second result are the hashes of the ids that its topic had.
+    The second result are the hashes of the ids that its topic had. Raises ConfigError where the
+    ledger is damaged.
     """
     ends: dict[int, int] = {}
     topic_id_hashes: set[int] = set()
     for commits in order.values():
         for commit in commits:
             for step in commit.lookups.keys() & set(steps):
-                topic_id_hash, states = decode_lookups(commit.lookups[step])
+                topic_id_hash, states = decode_step_lookups(step, commit.lookups[step])
                 if topic_id_hash is not None:
                     topic_id_hashes.add(topic_id_hash)
                 for state in states:

@@ -124,7 +124,8 @@ class LedgerReplay:
         self._handlers = handlers
         self._partition_counts = partition_counts
         self._tasks = tasks
-        self._global_tables: dict[str, GlobalTableSource] = {}
+        self._global_tables: dict[str, GlobalTableSource | UserError] = {}
+        """By store; an error where the table's topic can't be read, found once for all."""
         self._analysis = DeterminismAnalysis(subtopology)
         self._flows_by_name = {
             node.name: self._analysis.determinism_of_step(node) for node in subtopology.nodes
@@ -163,7 +164,10 @@ class LedgerReplay:
         return [(each, rows.where(f.col("target") == each.target)) for each in able], refused
 
     def _find_obstacle(self, candidate: LedgerCandidate) -> StepDeterminism | None:
-        """Find why a candidate can't be replayed; return None if nothing is in the way."""
+        """Find why a candidate can't be replayed; return None if nothing is in the way.
+
+        Raises AuthenticationError and AuthorizationError, which no candidate alone is refused for.
+        """
         flow = candidate.flow
         if self._tasks is None:
             return flow
@@ -182,6 +186,8 @@ class LedgerReplay:
             work = self._create_work([candidate])
             dry_run(work)
             pickle_for_executors(work)
+        except (AuthenticationError, AuthorizationError):
+            raise
         except UserError as error:
             return _add_reason(flow, str(error))
         return None
@@ -205,20 +211,37 @@ class LedgerReplay:
         )
 
     def _plan_global_tables(self, steps: Subtopology) -> dict[str, GlobalTableSource]:
-        """Plan the reads of the global tables that steps join with. Raises ConfigError."""
-        assert self._tasks is not None
-        assert self._tasks.order is not None
+        """Plan the reads of the global tables that steps join with. Raises UserError."""
         steps_by_store: dict[str, list[str]] = {}
         for node in self._subtopology.nodes:  # all of them, so that each topic is read once
             if (store := _global_store_of(node)) is not None:
                 steps_by_store.setdefault(store, []).append(node.name)
         wanted = {store for node in steps.nodes if (store := _global_store_of(node)) is not None}
-        for store in wanted - self._global_tables.keys():
-            table = self._tasks.global_tables[store]
-            ends, hashes = find_copied_ends(self._tasks.order, steps_by_store[store])
-            read = self._tasks.plan_topic_read(table.topic, ends, hashes)
-            self._global_tables[store] = GlobalTableSource(table, read)
-        return {store: self._global_tables[store] for store in wanted}
+        planned: dict[str, GlobalTableSource] = {}
+        for store in sorted(wanted):
+            if store not in self._global_tables:
+                self._global_tables[store] = self._plan_global_table(store, steps_by_store[store])
+            found = self._global_tables[store]
+            if isinstance(found, UserError):
+                raise found
+            planned[store] = found
+        return planned
+
+    def _plan_global_table(
+        self, store: str, steps: Collection[str]
+    ) -> GlobalTableSource | UserError:
+        """Plan the read of the global table in which `steps` look rows up.
+
+        Returns the error if it can't be read: the next candidate does not wait for it again.
+        """
+        assert self._tasks is not None
+        assert self._tasks.order is not None
+        table = self._tasks.global_tables[store]
+        try:
+            ends, hashes = find_copied_ends(self._tasks.order, steps)
+            return GlobalTableSource(table, self._tasks.plan_topic_read(table.topic, ends, hashes))
+        except UserError as error:
+            return error
 
     def _extract(self, candidates: Iterable[LedgerCandidate]) -> Subtopology:
         """Extract the steps that candidates come of, those that write the stores they read too."""

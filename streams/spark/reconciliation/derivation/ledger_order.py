@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streams.errors import ConfigError
-from streams.ledger import LedgerTransaction, decode_order
+from streams.ledger import LedgerTransaction, LookupState, decode_lookups, decode_order
 from streams.topology.build import Topology
 
 NumberedPosition = tuple[int, int]
@@ -125,14 +125,30 @@ class PartitionOrder:
         return _iterate_wanted(self._decode_runs(commit), wanted)
 
     def _decode_runs(self, commit: TaskCommit) -> list[tuple[int, int]]:
-        """Return the runs of a commit's records. Raises ConfigError if the ledger has none."""
+        """Return the runs of a commit. Raises ConfigError if they are missing or damaged."""
         if commit.order is None:
             raise ConfigError(
                 "the ledger does not tell in which order the records of partition "
                 f"{self._partition} were read: an earlier release wrote it, or the order was too "
                 "long"
             )
-        return decode_order(commit.order)
+        try:
+            return decode_order(commit.order)
+        except ValueError as error:
+            raise ConfigError(
+                f"the ledger is damaged: of partition {self._partition} it has {error}"
+            ) from error
+
+
+def decode_step_lookups(step: str, text: str) -> tuple[int | None, list[LookupState]]:
+    """Decode the states in which a step found a global table, as the ledger has them.
+
+    Raises ConfigError if they are damaged.
+    """
+    try:
+        return decode_lookups(text)
+    except ValueError as error:
+        raise ConfigError(f"the ledger is damaged: of step {step!r} it has {error}") from error
 
 
 def _iterate_wanted(runs: Iterable[tuple[int, int]], wanted: int) -> Iterator[int]:

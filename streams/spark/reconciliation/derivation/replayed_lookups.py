@@ -10,11 +10,12 @@ from typing import Any
 from state.entry import ValueAndTimestamp
 from streams.errors import ConfigError, UserError
 from streams.graph.nodes import GlobalTableSpec
-from streams.ledger import LookupState, decode_lookups
+from streams.ledger import LookupState
 from streams.spark.reconciliation.derivation.global_topics import (
     GlobalTableHistory,
     GlobalTopicRead,
 )
+from streams.spark.reconciliation.derivation.ledger_order import decode_step_lookups
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,10 @@ class GlobalTableSource:
 
 
 class GlobalTableHistories:
-    """Reads the topic of each global table once for an executor, at the first look-up."""
+    """Reads the topic of each global table once, at the first look-up, for one task of Spark.
+
+    Another task on the same executor reads it again.
+    """
 
     def __init__(self, sources: Mapping[str, GlobalTableSource]) -> None:
         self.sources = sources
@@ -56,7 +60,10 @@ class ReplayedLookups:
         return store
 
     def begin_commit(self, lookups: Mapping[str, str]) -> None:
-        """Begin with the look-ups of the next commit; `lookups` are the ledger's, by step."""
+        """Begin with the look-ups of the next commit; `lookups` are the ledger's, by step.
+
+        Raises ConfigError where the ledger is damaged.
+        """
         for step, store in self._stores.items():
             store.begin_commit(lookups.get(step))
 
@@ -96,9 +103,11 @@ class _ReplayedGlobalStore:
         self._at = -1
 
     def begin_commit(self, encoded_states: str | None) -> None:
-        """Begin with the first look-up of a commit."""
+        """Begin with the first look-up of a commit. Raises ConfigError."""
         self._count, self._at = 0, -1
-        self._states = [] if encoded_states is None else decode_lookups(encoded_states)[1]
+        self._states = (
+            [] if encoded_states is None else decode_step_lookups(self._step, encoded_states)[1]
+        )
 
     def entry(self, key: Any) -> ValueAndTimestamp[Any] | None:
         """Return the row that the look-up has found. Raises UserError if it is not known."""

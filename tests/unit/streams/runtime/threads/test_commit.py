@@ -32,7 +32,7 @@ from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.threads import ledger_writer
 from streams.runtime.threads.commit import CommitStep, PartitionOffsets, TaskCommitter
-from streams.runtime.threads.ledger_writer import LedgerWriter
+from streams.runtime.threads.ledger_writer import LedgerWriter, fit_orders
 from streams.runtime.threads.producers import TaskProducers
 from streams.testing.cluster import InMemoryTransaction
 from streams.testing.simulated_host import SimulatedHost
@@ -308,6 +308,15 @@ def test_an_order_that_is_too_long_for_a_record_is_left_out(
     (entry,) = thread.entries()
     assert entry.order.keys() == {"0_0"}
     assert entry.inputs.keys() == {"0_0", "0_1"}
+
+
+def test_orders_go_before_the_states_of_look_ups_that_have_no_room_beside_them() -> None:
+    orders = {"0_0": "12345", "0_1": "123"}
+    lookups = {"0_0": {"long": "123", "short": "1"}, "0_1": {}}
+    assert fit_orders(orders, lookups, 12) == (orders, {"0_0": lookups["0_0"]})
+    assert fit_orders(orders, lookups, 9) == (orders, {"0_0": {"short": "1"}})
+    assert fit_orders(orders, lookups, 8) == (orders, {})
+    assert fit_orders(orders, lookups, 4) == ({"0_1": "123"}, {})
 
 
 def test_the_ledger_is_written_when_all_else_is_delivered_and_before_the_offsets(

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 from streams import App, serdes
-from streams.errors import ConfigError
-from streams.graph.nodes import GlobalTableSpec
+from streams.errors import AuthorizationError, ConfigError, StreamsError, UserError
+from streams.graph.nodes import GlobalTableSpec, SinkNode
 from streams.ledger import LookupState, encode_lookups, encode_order
+from streams.spark.reconciliation.derivation.determinism import Determinism, StepDeterminism
 from streams.spark.reconciliation.derivation.global_topics import (
+    BrokerTopicRead,
     GlobalTableHistory,
     find_copied_ends,
 )
-from streams.spark.reconciliation.derivation.ledger_order import LedgerOrder, TaskCommit
+from streams.spark.reconciliation.derivation.ledger_candidates import (
+    LedgerCandidate,
+    LedgerReplay,
+    LedgerTasks,
+)
+from streams.spark.reconciliation.derivation.ledger_order import (
+    LedgerOrder,
+    PartitionOrder,
+    TaskCommit,
+)
 from streams.spark.reconciliation.derivation.ledger_replay import replay_numbered_records
 from streams.spark.reconciliation.derivation.replay import ReplayWork
-from streams.spark.reconciliation.derivation.replayed_lookups import GlobalTableSource
+from streams.spark.reconciliation.derivation.replayed_lookups import (
+    GlobalTableHistories,
+    GlobalTableSource,
+    ReplayedLookups,
+)
 from streams.spark.reconciliation.derivation.row_schemas import NUMBERED
 from streams.spark.source.fetching import RawBatch
 from tests.unit.streams.spark.reconciliation.derived.test_ledger_replay import batches, rows_of
@@ -157,3 +173,70 @@ def test_the_topic_is_needed_up_to_the_last_state_of_the_steps_that_join_with_it
         1: [commit(other=encode_lookups(6, [LookupState(0, (99, 99))])), commit()],
     }
     assert find_copied_ends(order, ["find"]) == ({0: 7, 1: 11}, {5})
+
+
+def test_damaged_look_ups_and_orders_are_refused_by_name() -> None:
+    commit = TaskCommit({"orders": 1}, "?", {"find": "?"})
+    with pytest.raises(ConfigError, match="the ledger is damaged: of step 'find'"):
+        find_copied_ends({0: [commit]}, ["find"])
+    source = GlobalTableSource(table_of(build_app()), FakeTopicRead(RATES))
+    lookups = ReplayedLookups(GlobalTableHistories({"rates": source}))
+    lookups.open_store("rates", "find")
+    with pytest.raises(ConfigError, match="the ledger is damaged: of step 'find'"):
+        lookups.begin_commit(commit.lookups)
+    with pytest.raises(ConfigError, match="the ledger is damaged: of partition 3"):
+        list(PartitionOrder([commit], 3).number_topic("orders", [0]))
+
+
+@dataclass
+class RefusedTopics:
+    """Represents brokers that answer each request for a topic with `error`."""
+
+    error: UserError
+    asked: list[str] = field(default_factory=list)
+
+    def plan_topic_read(
+        self, topic: str, ends: Mapping[int, int], topic_id_hashes: Collection[int]
+    ) -> BrokerTopicRead:
+        self.asked.append(topic)
+        raise self.error
+
+
+def refuse_candidates(brokers: RefusedTopics, lookups: str) -> list[str]:
+    """Return why two candidates that look rows up in one global table are refused."""
+    app = build_app()
+    [sub] = app.topology().subtopologies
+    tasks = LedgerTasks(
+        {0: [TaskCommit({"orders": 1}, encode_order([(0, 1)]), {"find": lookups})]},
+        "",
+        lambda frame: frame,
+        brokers.plan_topic_read,
+        {"rates": table_of(app)},
+    )
+    records: Any = dict.fromkeys(sub.sources)
+    replayed = LedgerReplay(sub, records, app.config.handlers, {"orders": 1}, tasks)
+    nodes = [node for node in sub.nodes if isinstance(node, SinkNode)]
+    flow = StepDeterminism(Determinism.EACH, "find", "it looks up")
+    _, refused = replayed.run_candidates(
+        [LedgerCandidate("priced", nodes, flow), LedgerCandidate("again", nodes, flow)]
+    )
+    return [each.reason for _, each in refused]
+
+
+def test_a_global_table_that_can_not_be_read_is_asked_for_once() -> None:
+    brokers = RefusedTopics(StreamsError("no broker answers"))
+    whys = refuse_candidates(brokers, encode_lookups(1, [LookupState(0, (1,))]))
+    assert whys == ["it looks up; no broker answers"] * 2
+    assert brokers.asked == ["rates"]
+
+
+def test_candidates_are_refused_where_the_ledger_is_damaged() -> None:
+    whys = refuse_candidates(RefusedTopics(StreamsError("not asked")), "?")
+    assert len(whys) == 2
+    assert "the ledger is damaged: of step 'find'" in whys[0]
+
+
+def test_brokers_that_refuse_the_user_end_the_reconciliation() -> None:
+    brokers = RefusedTopics(AuthorizationError("Read", "topic", "rates"))
+    with pytest.raises(AuthorizationError):
+        refuse_candidates(brokers, encode_lookups(1, [LookupState(0, (1,))]))
