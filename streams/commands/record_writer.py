@@ -21,7 +21,7 @@ from streams.commands.record_encoding import EncodedRecord
 from streams.commands.record_limits import RecordLimits
 from streams.errors import ConfigError, OutcomeUnknown, TaskMigrated, UserError, WriteRefused
 from streams.runtime.clients import StreamsProducer
-from streams.runtime.clients.producer import translate_produce_error
+from streams.runtime.clients.producer_errors import translate_produce_error
 
 _ERRORS = (UserError, OutcomeUnknown, TaskMigrated, WriteRefused, KeyboardInterrupt)
 

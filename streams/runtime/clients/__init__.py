@@ -12,8 +12,8 @@ from streams.runtime.clients.errors import translate_client_error
 from streams.runtime.clients.factory import KafkaClientSupplier
 from streams.runtime.clients.group_metadata import encode_group_metadata
 from streams.runtime.clients.mechanisms import refuse_gssapi
-from streams.runtime.clients.producer import (
-    StreamsProducer,
+from streams.runtime.clients.producer import StreamsProducer
+from streams.runtime.clients.producer_errors import (
     translate_delivery_error,
     translate_produce_error,
 )

@@ -231,6 +231,9 @@ class KafkaClientSupplier:
             "enable.idempotence": True,
         }
         if transactional:
+            # See docs/decisions/0001: with librdkafka's default a transaction hangs when all
+            # brokers were away for a moment.
+            settings.setdefault("metadata.recovery.strategy", "none")
             settings["transactional.id"] = name
             settings["transaction.timeout.ms"] = self._config.transaction_timeout_ms
         else:
@@ -242,8 +245,5 @@ class KafkaClientSupplier:
         return {
             "bootstrap.servers": self.bootstrap_servers,
             "client.id": f"{self._application_id}-{name}",
-            # See docs/decisions/0001: with librdkafka's default a transaction hangs when all
-            # brokers were away for a moment.
-            "metadata.recovery.strategy": "none",
             **self.security.value.librdkafka_settings(),
         }

@@ -13,7 +13,6 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import (
-    AuthorizationError,
     OutcomeUnknown,
     StreamsError,
     TaskMigrated,
@@ -35,6 +34,10 @@ from streams.runtime.clients.errors import (
 )
 from streams.runtime.clients.group_metadata import read_group_of_metadata
 from streams.runtime.clients.missing_topics import InternalKind, explain_missing_topics
+from streams.runtime.clients.producer_errors import (
+    translate_produce_error,
+    translate_transaction_error,
+)
 from streams.runtime.clients.refusable_call import call_while_usable
 
 if TYPE_CHECKING:
@@ -49,6 +52,10 @@ _WAITING_METHODS = {
     "flush",
     "list_topics",
 }
+_BOUNDED_METHODS = {"send_offsets_to_transaction", "commit_transaction", "abort_transaction"}
+"""Those that librdkafka 2.16 may not return from in time, once all brokers were away."""
+_OVERTIME = 1.2
+"""How much longer than its own time-out, and a second, such a method is waited for."""
 _FLUSH_WAIT_S, _MISSING_WAITS = 1.0, 3
 _INIT_CALL_S = 0.2
 """A call that initialises transactions takes at most so many seconds, so that it ends soon where
@@ -315,7 +322,7 @@ class StreamsProducer:
                 return None  # one is open, and works
             if cause.code() in _REPEATED_ERRORS and cause.txn_requires_abort():
                 return OutcomeUnknown(f"write: {cause.str()} ({cause.name()})")
-            return _translate_transaction_error(error, "write")
+            return translate_transaction_error(error, "write")
         self._is_transaction_open = True
         return None
 
@@ -325,20 +332,32 @@ class StreamsProducer:
         Raises also what `require_usable` raises while a method waits.
         """
         require_usable = self._require_usable if name in _WAITING_METHODS else None
-        return self._call_translated(name, *arguments, require_usable=require_usable)
+        if name not in _BOUNDED_METHODS:
+            return self._call_translated(name, *arguments, require_usable=require_usable)
+        limit_s = self._timeout_s * _OVERTIME + 1
+        try:
+            return self._call_translated(
+                name, *arguments, require_usable=require_usable or _allow_call, limit_s=limit_s
+            )
+        except TimeoutError as error:
+            raise OutcomeUnknown(f"{name}: {error}, past its time-out") from error
 
     def _call_translated(
-        self, name: str, *arguments: Any, require_usable: Callable[[], None] | None = None
+        self,
+        name: str,
+        *arguments: Any,
+        require_usable: Callable[[], None] | None = None,
+        limit_s: float = float("inf"),
     ) -> Any:
         """Call a method of the client while it is usable, and translate its error."""
         method = getattr(self._producer, name)
         try:
             if require_usable is None:
                 return method(*arguments)
-            return call_while_usable(method, arguments, require_usable)
+            return call_while_usable(method, arguments, require_usable, limit_s)
         except KafkaException as error:
             self._check_authorized(error.args[0], arguments)
-            raise _translate_transaction_error(error, name) from error
+            raise translate_transaction_error(error, name) from error
         except SystemError as error:
             # confluent-kafka 2.16 raises a fatal error from within the callbacks that flush and
             # poll serve, and may lose it there. The next transaction call names it.
@@ -361,13 +380,8 @@ class StreamsProducer:
                 check_authorized(error, "Read", "".join(groups))
 
 
-def _translate_transaction_error(error: KafkaException, action: str) -> Exception:
-    """Translate the error of a transaction: WriteRefused if it has failed with a record."""
-    cause: KafkaError = error.args[0]
-    refusal = find_write_refusal(cause, action)
-    if refusal is not None and cause.txn_requires_abort():
-        return refusal
-    return translate_client_error(error, action)
+def _allow_call() -> None:
+    """Let a call go on: nothing is known that would end it."""
 
 
 def _release_frames(error: BaseException) -> None:
@@ -376,24 +390,3 @@ def _release_frames(error: BaseException) -> None:
     while raised is not None:
         clear_frames(raised.__traceback__)
         raised = raised.__cause__ or raised.__context__
-
-
-def translate_produce_error(error: Exception, action: str, topic: str) -> Exception | None:
-    """Return the recovery error for what `produce` raised; None if it is no client's error.
-
-    For callers of `produce` alone: it has no wrapper, which would cost each record, and a producer
-    that was fenced or timed out meanwhile refuses there. Anywhere else a client's error is of a
-    user's own client.
-    """
-    if not isinstance(error, KafkaException):
-        return None
-    try:
-        check_authorized(error.args[0], "Write", topic)
-    except AuthorizationError as refusal:
-        return refusal
-    return translate_client_error(error, action)
-
-
-def translate_delivery_error(error: KafkaError, action: str, topic: str) -> Exception:
-    """Return the recovery error for the error in a delivery report."""
-    return translate_produce_error(KafkaException(error), action, topic) or KafkaException(error)

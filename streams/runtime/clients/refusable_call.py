@@ -1,8 +1,9 @@
 """Wait for a call of a client for no longer than brokers may let the client in.
 
 librdkafka tries refused credentials again for as long as a call may take, and nothing ends a call
-early: `send_offsets_to_transaction` can't even be resumed after a short time-out. So the call runs
-on a thread of its own, which is left alone once its outcome does not matter any more.
+early: `send_offsets_to_transaction` can't even be resumed after a short time-out, and where all
+brokers were away for a moment it may not keep its own time-out either. So the call runs on a thread
+of its own, which is left alone once its outcome does not matter any more.
 """
 
 from __future__ import annotations
@@ -23,13 +24,18 @@ class _Answer(NamedTuple):
 
 
 def call_while_usable(
-    function: Callable[..., Any], arguments: tuple[Any, ...], require_usable: Callable[[], None]
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    require_usable: Callable[[], None],
+    limit_s: float = float("inf"),
 ) -> Any:
     """Call a function that may wait for a broker, and return its result.
 
-    Raises what `require_usable` raises while the call goes on. The outcome of the call is unknown
-    then: it may still take effect, and whoever calls discards the client.
+    Raises what `require_usable` raises while the call goes on, and TimeoutError after `limit_s`.
+    The outcome of the call is unknown then: it may still take effect, and whoever calls discards
+    the client.
     """
+    checks_left = limit_s / _CHECK_INTERVAL_S
     answers: SimpleQueue[_Answer] = SimpleQueue()
     Thread(target=_run_call, args=(answers, function, arguments), name="call", daemon=True).start()
     while True:
@@ -37,6 +43,9 @@ def call_while_usable(
             answer = answers.get(timeout=_CHECK_INTERVAL_S)
         except Empty:
             require_usable()
+            checks_left -= 1
+            if checks_left < 0:
+                raise TimeoutError(f"no answer for {limit_s:g} s") from None
             continue
         if answer.error is not None:
             raise answer.error

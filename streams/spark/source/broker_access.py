@@ -79,8 +79,6 @@ class BrokerAccess:
         """Return the librdkafka settings that every client of this access starts from."""
         return {
             "client.id": CLIENT_ID,
-            # No rebootstrap, as in streams.runtime.clients.factory (docs/decisions/0001).
-            "metadata.recovery.strategy": "none",
             **self.librdkafka_settings,
             **self.security.librdkafka_settings(),
             "bootstrap.servers": self.bootstrap_servers,

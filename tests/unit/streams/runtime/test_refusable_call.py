@@ -139,3 +139,14 @@ def test_a_call_returns_what_the_client_raises(
     client.error = ValueError("a call's own error")
     with pytest.raises(ValueError, match="own error"):
         made.commit_transaction()
+
+
+@pytest.mark.parametrize("name", ["commit", "send offsets"])
+def test_a_call_that_does_not_keep_its_time_out_ends_with_an_unknown_outcome(
+    client: WaitingClient, name: str
+) -> None:
+    made = StreamsProducer("p", {}, transactional=False, timeout_s=0.01)
+    with pytest.raises(OutcomeUnknown, match="past its time-out"):
+        CALLS[name](made)
+    client.answers.set()
+    CALLS[name](made)

@@ -1,0 +1,48 @@
+"""Test that workers go on after their only broker has hung, without anybody starting them again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.brokers import Broker, EmbeddedProcess
+from tests.integration.cluster import Topics
+from tests.integration.running import start_counting
+from tests.kafka.server import RealKafka
+from tests.processes import HANG_LIMIT_S
+
+HANG_S = 6.0
+"""Long enough that Kafka's controller fences its only broker: it then lists no brokers at all."""
+FENCING = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "300"}
+
+
+@pytest.fixture
+def own_broker(broker: Broker) -> Iterator[RealKafka | EmbeddedProcess]:
+    """Start a broker that the test may stop, of the kind that was asked for."""
+    own = RealKafka(FENCING) if broker.kind == "kafka" else EmbeddedProcess()
+    own.start()
+    yield own
+    os.kill(own.pid, signal.SIGCONT)
+    own.end(signal.SIGKILL)
+
+
+def test_workers_go_on_after_their_only_broker_has_hung(
+    own_broker: RealKafka | EmbeddedProcess, tmp_path: Path
+) -> None:
+    topics = Topics(own_broker.bootstrap_servers, "hanging")
+    # Its clients ask for metadata while the broker is fenced, as they do after a longer time.
+    often = {"topic.metadata.refresh.interval.ms": 500}
+    with start_counting(topics, tmp_path, consumer=often) as running:
+        topics.load(500)
+        topics.wait_for_counts(500)
+        os.kill(own_broker.pid, signal.SIGSTOP)
+        time.sleep(HANG_S)  # nothing can be asked meanwhile
+        os.kill(own_broker.pid, signal.SIGCONT)
+        topics.load(500)
+        assert topics.wait_for_counts(1_000) == topics.truth
+        running.wait_for("RUNNING", HANG_LIMIT_S)
