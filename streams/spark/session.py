@@ -178,9 +178,25 @@ def to_user_error(error: Exception) -> UserError:
     said = str(error.java_exception if isinstance(error, Py4JJavaError) else error)
     found = list(_MILLRACE_ERROR.finditer(said))
     if not found:
-        return StreamsError(f"Spark: {said.strip().splitlines()[0] if said.strip() else error!r}")
+        return StreamsError(f"Spark: {_find_cause(said) or repr(error)}")
     message = _ERROR_SUFFIX.sub("", said[found[-1].end() :]).strip()
     try:
         return _SAME_ERRORS.get(found[-1][1], StreamsError)(message)
     except ValueError:
         return StreamsError(message)
+
+
+def _find_cause(said: str) -> str:
+    """Return the line of a Spark error that says what went wrong; empty if there is none.
+
+    Of a Python worker's traceback that is the last error's line; the first line only says where it
+    was raised.
+    """
+    _, traceback_begin, rest = said.rpartition("Traceback (most recent call last):")
+    lines = [line for line in rest.splitlines() if line.strip()]
+    if traceback_begin:
+        raised = next((line for line in lines if not line[0].isspace()), "")
+        if raised:
+            return f"a Python worker has failed: {raised.strip()}"
+        lines = [line for line in said.splitlines() if line.strip()]
+    return lines[0].strip() if lines else ""
