@@ -188,6 +188,20 @@ def test_an_episode_is_logged_once_with_the_stack_and_once_when_it_is_over(
     assert caplog.messages[1] == "thread 0 goes on after 33.0 s"
 
 
+def test_a_thread_that_waits_for_a_broker_is_a_warning_without_a_stack(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    thread = Hanging(in_a_broker_call)
+    watching = Watching(thread)
+    with thread.running():
+        watching.after(0)
+        assert watching.after(STUCK_AFTER_S + 1).is_stuck
+    [told] = caplog.records
+    assert told.levelname == "WARNING"
+    assert told.message.startswith("thread 0 has been waiting for the broker for ")
+    assert "\n" not in told.message
+
+
 @pytest.mark.parametrize("moves", ["a turn", "a record"])
 def test_a_thread_that_gets_on_is_never_stuck(moves: str) -> None:
     thread = Hanging(in_a_users_function)
