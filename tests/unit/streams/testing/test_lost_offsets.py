@@ -158,10 +158,9 @@ def test_an_offset_of_kafka_streams_is_taken_as_it_is(cluster: InMemoryCluster) 
     assert restart_with(cluster, build_counting_app(), bring_over) == 4
 
 
-@pytest.mark.parametrize("text", ['{"v": 1, "c": {"c": 5}}', "M3.later"])
-def test_offsets_of_other_releases_are_taken(cluster: InMemoryCluster, text: str) -> None:
+def test_offsets_of_a_later_release_are_taken(cluster: InMemoryCluster) -> None:
     def change(offsets: Offsets) -> None:
-        offsets[INPUT] = OffsetAndMetadata(3, text)
+        offsets[INPUT] = OffsetAndMetadata(3, "M3.later")
 
     assert restart_with(cluster, build_counting_app(), change) == 4
 
