@@ -48,7 +48,7 @@ class WindowSettings(NamedTuple):
     segment_ms: int | None = None
     """The length of a segment on disk; None for half of the retention."""
     by_time: bool = False
-    """Whether entries are indexed by their time, too."""
+    """Entries are indexed by their time, too, if this is set."""
 
 
 class SegmentedStore(TransactionalStore[Windowed[Any], V]):

@@ -25,7 +25,7 @@ from streams.commands.cluster_clients import (
     exit_on_cluster_error,
 )
 from streams.commands.output import print_rows
-from streams.commands.preview_command import preview
+from streams.commands.preview_command import preview_group
 from streams.commands.reset_command import find_application, reset
 from streams.commands.restore_offsets_command import restore_offsets
 from streams.commands.tables import create_console, create_table, shorten_ids
@@ -55,7 +55,7 @@ group = typer.Typer(
 )
 group.command()(reset)
 group.command()(restore_offsets)
-group.command()(preview)
+group.command("preview")(preview_group)
 
 
 @group.command("list")

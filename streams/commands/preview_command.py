@@ -30,7 +30,7 @@ from streams.monitoring.assignment_preview import (
 )
 
 
-def preview(
+def preview_group(
     assignor: Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(ASSIGNORS)}.")],
     group: Annotated[
         str | None, typer.Argument(metavar="[GROUP]", help="The id of a group of consumers.")

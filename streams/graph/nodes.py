@@ -288,7 +288,7 @@ class ProcessorNode(Node):
     emits_updates: bool = False
     """Whether it forwards updates of a table: its children take a ForwardUpdate each."""
     traits: StepTraits = UNKNOWN_STEP
-    """What it does to records, for who knows neither its kind nor its operator."""
+    """The traits tell what the step does to records, whatever its kind and its operator."""
     has_stream_time: bool = False
     """Whether it has a stream time of its own, which is committed with the offsets
     (`InternalProcessorContext.get_step_stream_time`)."""

@@ -17,34 +17,35 @@ class StepTraits:
     """
 
     drops_records: bool = True
-    """Whether it may forward nothing for a record that it gets."""
+    """The step may forward nothing for a record that it gets."""
     forwards_unchanged: bool = False
-    """Whether every record that it forwards is one that it got."""
+    """The step forwards no other records than those that it gets."""
     only_forwards: bool = False
-    """Whether it changes no value, keeps none and hands none to user code."""
+    """The step changes no value, keeps none and hands none to user code."""
     joins_without_key: bool = False
-    """Whether it makes results of records without a key, as left and outer joins do."""
+    """The step makes results of records without a key, as left and outer joins do."""
     is_stateless: bool = False
-    """Whether it is a stream's step that makes its results of one record at a time."""
+    """The step is a stream's, and makes its results of one record at a time."""
     keeps_latest: bool = False
-    """Whether the last result of a key follows from the last record of that key alone, since there
-    is one result, of the same key, for every record."""
+    """The step makes one result of each record, of the same key.
+
+    So the last result of a key follows from the last record of that key alone."""
     has_side_effects: bool = False
-    """Whether its function is there for what it does beside: recomputing leaves the call out."""
+    """The step's function is there for its side effects: recomputing leaves the call out."""
     names_children: bool = False
-    """Whether its operator forwards to children by their names, so that none may be missing."""
+    """The step's operator forwards to children by their names, so that none may be missing."""
     runs_processor: bool = False
-    """Whether a Processor of the user's runs in it, which may write every store that it has."""
+    """The step runs a Processor of the user's, which may write every store that it has."""
     looks_up_global_store: str | None = None
-    """The store of the global table in which it looks rows up: what it finds depends on when."""
+    """The store of the global table in which the step looks rows up; what is found may change."""
     reads_table_topic: bool = False
-    """Whether it reads a topic as a table, so that the topic has the rows of its store."""
+    """The step reads a topic as a table, so that the topic has the rows of its store."""
     takes_latest: bool = False
-    """Whether it makes a table of the latest record of each key, and writes its store alone."""
+    """The step makes a table of the latest record of each key, and writes its store alone."""
     computes_rows: bool = False
-    """Whether each of its rows follows from the rows of that key in the tables before it."""
+    """Each row of the step follows from the rows of that key in the tables before it."""
     joins_tables: bool = False
-    """Whether it is a side of a join of two tables, whose updates depend on which comes first."""
+    """The step is a side of a join of two tables, whose updates depend on which comes first."""
 
 
 UNKNOWN_STEP = StepTraits()

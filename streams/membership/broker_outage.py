@@ -96,7 +96,7 @@ class BrokerOutage:
         """Return what is away, the brokers or leaders of partitions; empty if nothing is."""
         if self.is_on:
             return self.describe()
-        return self.leaders.describe() if self.leaders.is_on else ""
+        return self.leaders.describe_outage() if self.leaders.is_on else ""
 
     def describe_cause(self) -> str:
         """Format the sentence that no broker answers, and why, without the duration so far."""

@@ -10,22 +10,21 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
-from kio.schema.errors import ErrorCode
-
 from coordinator.assignors import consumer_protocol
 from coordinator.assignors.subscriptions import TopicPartition
-from streams.errors import ConfigError, StreamsError
-from streams.membership.authorization import check_authorized
+from streams.errors import ConfigError
 from streams.membership.connection import (
     BrokerConnection,
-    ConnectionLost,
     OpenConnection,
     build_entity,
     find_coordinator,
     load_request_classes,
 )
-from streams.membership.group_description import GroupDescription, describe_group
-from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS
+from streams.membership.group_description import (
+    GroupDescription,
+    check_described,
+    describe_group,
+)
 
 _CONSUMER_GROUP_DESCRIBE_API_KEY = 69
 _STABLE = "Stable"
@@ -112,11 +111,7 @@ def _describe_consumer_group(
         include_authorized_operations=False,
     )
     (group,) = connection.send_request(request).groups
-    check_authorized(group.error_code, "Describe", group_id)
-    if group.error_code in COORDINATOR_UNAVAILABLE_ERRORS:
-        raise ConnectionLost(f"group {group_id!r} can't be described: {group.error_code.name}")
-    if group.error_code is not ErrorCode.none:
-        raise StreamsError(f"group {group_id!r} can't be described: {group.error_code.name}")
+    check_described(group.error_code, group_id)
     return {each.member_id: _to_consumer(group_id, each) for each in group.members}
 
 

@@ -74,13 +74,9 @@ def describe_group(connection: BrokerConnection, group_id: str) -> GroupDescript
         include_authorized_operations=False,
     )
     (group,) = connection.send_request(request).groups
-    check_authorized(group.error_code, "Describe", group_id)
-    if group.error_code in COORDINATOR_UNAVAILABLE_ERRORS:
-        raise ConnectionLost(f"group {group_id!r} can't be described: {group.error_code.name}")
     if group.error_code is ErrorCode.group_id_not_found or group.group_state == _DEAD:
         return None
-    if group.error_code is not ErrorCode.none:
-        raise StreamsError(f"group {group_id!r} can't be described: {group.error_code.name}")
+    check_described(group.error_code, group_id)
     return GroupDescription(
         group.group_state,
         group.protocol_type,
@@ -96,3 +92,16 @@ def describe_group(connection: BrokerConnection, group_id: str) -> GroupDescript
             for each in group.members
         ),
     )
+
+
+def check_described(error_code: ErrorCode, group_id: str) -> None:
+    """Raise the error for the code with which a coordinator refuses to describe a group.
+
+    Raises: ConnectionLost where it is not available, AuthorizationError, StreamsError for another
+    code.
+    """
+    check_authorized(error_code, "Describe", group_id)
+    if error_code in COORDINATOR_UNAVAILABLE_ERRORS:
+        raise ConnectionLost(f"group {group_id!r} can't be described: {error_code.name}")
+    if error_code is not ErrorCode.none:
+        raise StreamsError(f"group {group_id!r} can't be described: {error_code.name}")

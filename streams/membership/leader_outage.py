@@ -131,7 +131,7 @@ class LeaderOutage:
         """Return whether a partition has been away since a monotonic time in s, and told of."""
         return self._away_at_s >= since_s
 
-    def describe(self) -> str:
+    def describe_outage(self) -> str:
         """Return which partitions are away, and since when, for a person; empty if none is."""
         away, since_s = self._away, self._since_s
         if not away or since_s is None:
@@ -188,7 +188,7 @@ class LeaderOutage:
 
     def _look_once(self, watch: _Watch) -> None:
         """Look at the leaders, and tell of those that have been away for longer than elections."""
-        connection = watch.connect()
+        connection = watch.ensure_connection()
         try:
             with self._lock:
                 self._look_at_leaders(connection, tries_all=False)
@@ -255,7 +255,7 @@ class LeaderOutage:
                 describe_away(self._away),
             )
         else:
-            log.warning("still %s", self.describe())
+            log.warning("still %s", self.describe_outage())
 
 
 class _Watch:
@@ -265,7 +265,7 @@ class _Watch:
         self._open_connection = open_connection
         self._connection: BrokerConnection | None = None
 
-    def connect(self) -> BrokerConnection:
+    def ensure_connection(self) -> BrokerConnection:
         """Return the connection. Raises ConnectionLost, AuthenticationError."""
         if self._connection is None:
             self._connection = self._open_connection(None)

@@ -161,9 +161,9 @@ def decode_subscription(data: bytes) -> SubscriptionInfo:
         user_data.read_strings("tasks"),
         user_data.read("shutdown", str) or "",
         tuple(subscription.topics),
-        decode_topology(user_data.require("topology", str)),
+        decode_topology(user_data.require_field("topology", str)),
         user_data.read_strings("former"),
-        user_data.require("generation", int),
+        user_data.require_field("generation", int),
         user_data.read("process", str) or "",
         user_data.read("directory", str) or "",
         _decode_offsets(user_data),
@@ -266,7 +266,7 @@ class _UserData:
             raise _to_type_error(name, value)
         return value
 
-    def require(self, name: str, kind: type[T]) -> T:
+    def require_field(self, name: str, kind: type[T]) -> T:
         """Return a field of this type. Raises ValueError where it is missing."""
         value = self.read(name, kind)
         if value is None:

@@ -70,9 +70,9 @@ def preview_assignment(
     are not in `partition_counts` are left out.
     """
     owned = {member: list(each.partitions) for member, each in members.items()}
-    then = _assign(assignor, members, owned, partition_counts)
+    then = _assign_partitions(assignor, members, owned, partition_counts)
     if assignor == cooperative_sticky.NAME:
-        then = _assign(assignor, members, then, partition_counts)
+        then = _assign_partitions(assignor, members, then, partition_counts)
     owners = {partition: member for member, had in owned.items() for partition in had}
     previews = [
         _compare_partitions(member, members[member].instance_id, owned[member], then[member])
@@ -82,7 +82,7 @@ def preview_assignment(
     return AssignmentPreview(group, assignor, moved, previews)
 
 
-def _assign(
+def _assign_partitions(
     assignor: str,
     members: Mapping[str, ConsumerMember],
     owned: Mapping[str, Sequence[TopicPartition]],
