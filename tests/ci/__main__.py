@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.ci.parts import CI, FULL, LEVELS, TEST, parts_of
+from tests.ci.parts import AT_ONCE, CI, FULL, LEVELS, TEST, parts_of
 from tests.ci.running import run_parts
 from tests.ci.times import PAGE, find_overruns, format_table, read_entries
 from tests.sampling import VARIABLE, sample_of_commit
@@ -44,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"sample {sample}: {VARIABLE}={sample} before a make target takes the same", flush=True
         )
     began_s = time.monotonic()
-    outcomes = run_parts(parts, environment)
+    at_once = AT_ONCE[given.level]
+    outcomes = run_parts(parts, environment, at_once)
     print(f"\n=== times\n{format_table(outcomes, time.monotonic() - began_s)}\n")
     if given.level == CI:
         for line in find_overruns(outcomes, read_entries(PAGE.read_text())):

@@ -1,7 +1,8 @@
 """Define the parts of `make test`, `make ci` and `make ci-full`: a command each, and its schedule.
 
-A part is a make target wherever a person would run it by hand too. Parts that only wait for brokers
-most of the time run two at a time; benchmarks run alone, because anything beside them would be in
+A part is a make target wherever a person would run it by hand too. Parts wait for brokers for much
+of their time, and run side by side: those of `make test` three at a time, others two, as crash
+tests and Spark start several JVMs. Benchmarks run alone, because anything beside them would be in
 their figures.
 """
 
@@ -16,6 +17,8 @@ from tests.sampling import SEEDS
 MAKE = ("make", "--no-print-directory")
 TEST, CI, FULL = "test", "ci", "ci-full"
 LEVELS = (TEST, CI, FULL)
+AT_ONCE = {TEST: 3, CI: 2, FULL: 2}
+"""How many parts of a level run side by side."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Run parts two at a time, keep together what each prints, and show their progress."""
+"""Run some parts at a time, keep together what each prints, and show their progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from pathlib import Path
 from tests.ci.parts import Part
 from tests.ci.times import Outcome
 
-SIDE_BY_SIDE = 2
 PART_TIMEOUT_S = 2_400.0
 POLL_S = 0.2
 PROGRESS_EVERY_S = 15.0
@@ -63,8 +62,10 @@ class Running:
             self.process.wait()
 
 
-def run_parts(parts: Sequence[Part], environment: Mapping[str, str]) -> list[Outcome]:
-    """Run all parts, two at a time except for those that run alone, which come last.
+def run_parts(
+    parts: Sequence[Part], environment: Mapping[str, str], at_once: int = 2
+) -> list[Outcome]:
+    """Run all parts, `at_once` at a time except for those that run alone, which come last.
 
     `environment` is added to each part's own. Each part has its turn whatever came before it.
     """
@@ -72,8 +73,8 @@ def run_parts(parts: Sequence[Part], environment: Mapping[str, str]) -> list[Out
     shared = [part for part in parts if not part.alone]
     alone = [part for part in parts if part.alone]
     with tempfile.TemporaryDirectory(prefix="millrace-ci-") as directory:
-        for waiting, at_once in ((shared, SIDE_BY_SIDE), (alone, 1)):
-            outcomes += _run_some(waiting, at_once, environment, Path(directory))
+        for waiting, count in ((shared, at_once), (alone, 1)):
+            outcomes += _run_some(waiting, count, environment, Path(directory))
     return outcomes
 
 
