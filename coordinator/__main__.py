@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import resource
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -23,6 +22,7 @@ from coordinator.broker_process import run_broker
 from coordinator.clock import FileShiftedClock
 from coordinator.config import BrokerConfig, WrongSetting
 from coordinator.faults import WrongFault
+from coordinator.linux_calls import raise_open_files_limit
 from coordinator.log.data_directory import UnusableDataDirectory
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.server import CannotListen
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = BrokerConfig.from_settings(
             options.data, settings, host=options.host, port=options.port
         )
-        _raise_open_files_limit()
+        raise_open_files_limit()
         clock = None if options.clock_shift is None else FileShiftedClock(options.clock_shift)
         announce = partial(
             announce_broker, data=options.data, file=options.announce, start_lock=options.start_lock
@@ -148,16 +148,6 @@ def _parse_settings(settings: Sequence[str]) -> dict[str, object]:
             raise WrongSetting(f"--set {setting}: write it as name=value")
         pairs[name] = value
     return pairs
-
-
-def _raise_open_files_limit() -> None:
-    """Raise the soft limit on open files to the hard one.
-
-    Every segment and every client is an open file, and the soft limit is often 1024.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -125,11 +126,8 @@ class ProcessFileLock:
 
 
 def _process_command() -> str:
-    try:
-        arguments = Path("/proc/self/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return ""
-    command = b" ".join(arguments).decode(errors="replace").strip()
+    """Return the command line of this process, as it was given to Python."""
+    command = " ".join(sys.orig_argv).encode(errors="replace").decode(errors="replace")
     return " ".join(command.split())[:_COMMAND_CHARS]
 
 

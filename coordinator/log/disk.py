@@ -17,6 +17,8 @@ from pathlib import Path
 from stat import S_IMODE
 from typing import Protocol
 
+from coordinator.linux_calls import yield_processor
+
 
 class File(Protocol):
     """Reads and writes an open file that grows at its end; every call may raise OSError.
@@ -172,7 +174,7 @@ class SystemLock:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # raises where there is a holder
-            os.sched_yield()
+            yield_processor()
         raise BlockingIOError(f"{_LOCK_ATTEMPTS} attempts")
 
     def release(self) -> None:

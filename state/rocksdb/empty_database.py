@@ -10,7 +10,7 @@ in it.
 
 from __future__ import annotations
 
-import os
+import logging
 import tempfile
 from collections.abc import Mapping
 from functools import cache
@@ -18,9 +18,11 @@ from pathlib import Path
 
 from rocksdict import Options, Rdict
 
+from state.linux_calls import find_memory_file_system
 from state.rocksdb.options import DATA_FAMILY, OFFSETS_FAMILY
 
-_MEMORY_DISK = Path("/dev/shm")
+log = logging.getLogger(__name__)
+
 _CURRENT = "CURRENT"
 """The file that names the manifest: with it, a directory is a database."""
 _KEPT = ("IDENTITY", "MANIFEST-")
@@ -29,11 +31,18 @@ _KEPT = ("IDENTITY", "MANIFEST-")
 def place_empty_database(path: Path) -> None:
     """Write the files of an empty database to a directory, unless anything is in it.
 
-    It has the column families of a store. Raises OSError.
+    It has the column families of a store. Where none can be made elsewhere, as all memory is taken
+    and no other directory can be written, nothing is placed: RocksDB makes the database where it
+    belongs. Raises OSError.
     """
     if next(path.iterdir(), None) is not None:
         return
-    for name, content in _read_empty_database().items():
+    try:
+        files = _read_empty_database()
+    except Exception as error:  # rocksdict raises Exception itself
+        log.info("databases are not made in a moment, since none was made elsewhere: %s", error)
+        return
+    for name, content in files.items():
         (path / name).write_bytes(content)
 
 
@@ -44,8 +53,7 @@ def _read_empty_database() -> Mapping[str, bytes]:
     options.create_if_missing(True)
     options.create_missing_column_families(True)
     families = {name: Options(raw_mode=True) for name in (DATA_FAMILY, OFFSETS_FAMILY)}
-    in_memory = _MEMORY_DISK if os.access(_MEMORY_DISK, os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=in_memory) as directory:
+    with tempfile.TemporaryDirectory(dir=find_memory_file_system()) as directory:
         Rdict(directory, options, column_families=families).close()
         files = [each for each in Path(directory).iterdir() if each.name.startswith(_KEPT)]
         found = {each.name: each.read_bytes() for each in files}

@@ -1,14 +1,15 @@
 """Copy the certificates, keys and secrets of a connection, so that all its clients have the same.
 
 A file that is replaced, or only half written, changes nothing for clients that are made later: what
-was copied has been checked. librdkafka reads the copies by the paths of open files without a name.
+was copied has been checked. librdkafka reads the copies by their paths; on Linux they are open
+files without a name.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from streams.connection.nameless_file import NamelessFile
+from state.linux_calls import PrivateFile
 from streams.connection.settings import FILE_SUFFIX, LOCATION_SUFFIX, ConnectionSettings
 
 
@@ -24,7 +25,7 @@ def copy_files(settings: ConnectionSettings) -> ConnectionSettings:
             plain_name = name.removesuffix(FILE_SUFFIX)
             copied[plain_name] = settings.read_secret(plain_name)
         elif _is_copied(name, value) and settings.uses_tls:
-            copied[name] = NamelessFile(Path(str(value)).read_bytes())
+            copied[name] = PrivateFile(Path(str(value)).read_bytes(), "millrace-connection")
         else:
             copied[name] = value
     return copied

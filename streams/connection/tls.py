@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from state.linux_calls import PrivateFile
 from streams.common.addresses import format_address
 from streams.connection.certificate_validity import explain_invalidity, read_certificate_validity
-from streams.connection.nameless_file import NamelessFile
 from streams.connection.settings import ConnectionSettings, has_pem
 from streams.errors import ConfigError
 
@@ -70,7 +70,7 @@ def _load_authorities(context: ssl.SSLContext, settings: ConnectionSettings) -> 
     if pem := settings.get("ssl.ca.pem"):
         with _explain_refusal("ssl.ca.pem"):
             # Not as `cadata`, which may have no comment that isn't ASCII.
-            context.load_verify_locations(cafile=NamelessFile(str(pem).encode()))
+            context.load_verify_locations(cafile=_write_pem(pem))
     elif path := settings.get("ssl.ca.location"):
         with _explain_refusal("ssl.ca.location", path):
             where = "capath" if Path(path).is_dir() else "cafile"
@@ -103,12 +103,17 @@ def _load_client_certificate(context: ssl.SSLContext, settings: ConnectionSettin
 
 
 def _open_pem(settings: ConnectionSettings, subject: str) -> str:
-    """Return the path of a certificate or key, with text of the settings in a nameless file."""
+    """Return the path of a certificate or key, with text of the settings in a private file."""
     if path := settings.get(f"{subject}.location"):
         with _explain_refusal(f"{subject}.location", path):
             Path(path).read_bytes()
         return str(path)
-    return NamelessFile(str(settings[f"{subject}.pem"]).encode())
+    return _write_pem(settings[f"{subject}.pem"])
+
+
+def _write_pem(pem: object) -> PrivateFile:
+    """Write text of the settings to a file, for OpenSSL, which reads files only."""
+    return PrivateFile(str(pem).encode(), "millrace-connection")
 
 
 @contextmanager

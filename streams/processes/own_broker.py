@@ -21,6 +21,7 @@ import os
 from contextlib import suppress
 from types import TracebackType
 
+from state.linux_calls import open_memory_file
 from streams.errors import ConfigError
 from streams.processes.broker_start import is_broker_alive
 from streams.processes.broker_stop import stop_broker
@@ -59,7 +60,7 @@ class OwnBroker:
                 file = directory / "runs.lock"
                 lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
                 fcntl.flock(lock, fcntl.LOCK_SH)
-                self._use = os.memfd_create("millrace-broker-use")
+                self._use = open_memory_file("millrace-broker-use")
                 if is_broker_alive(directory):
                     self.note_use()
                 self._lock = lock

@@ -26,6 +26,7 @@ from hashlib import sha256
 from types import FrameType
 from typing import NamedTuple
 
+from state.linux_calls import open_memory_file
 from streams.processes.signals import (
     STOP_SIGNALS,
     describe_signal,
@@ -77,8 +78,8 @@ class SharedErrors:
     """
 
     def __init__(self) -> None:
-        self._file = os.memfd_create("millrace-errors")
-        """The digests of the messages that were claimed, in memory that the processes share."""
+        self._file = open_memory_file("millrace-errors")
+        """The digests of the messages that were claimed, which the processes share."""
 
     def claim_message(self, message: str) -> bool:
         """Return whether no process has claimed this message before; from now on one has."""

@@ -22,12 +22,12 @@ from tempfile import mkdtemp
 from weakref import finalize
 
 from state.directory import StateDirectory
+from state.linux_calls import find_memory_file_system
 from state.locks import ProcessFileLock
 from state.subtopologies import SubtopologyContents
 
 _ATTEMPTS = 1_000
 _NAME_PREFIX = "millrace-driver-"
-_MEMORY_FILE_SYSTEM = Path("/dev/shm")
 _MEMORY_FREE_BYTES_MIN = 48 << 20
 """Containers often have 64 MiB there, and a store that is small takes less than 100 KiB."""
 _ABANDONED_AFTER_S = 600.0
@@ -37,11 +37,12 @@ class TemporaryStateDirectory(StateDirectory):
     """Provides directories of tasks below a temporary directory.
 
     It overrides all of its base that other processes need, such as locks: there are none.
-    `memory` is a file system in memory, which is taken unless TMPDIR names another place.
+    `memory` is a file system in memory, the machine's by default. It is taken unless TMPDIR names
+    another place.
     """
 
-    def __init__(self, memory: Path = _MEMORY_FILE_SYSTEM) -> None:
-        self._memory = memory
+    def __init__(self, memory: Path | None = None) -> None:
+        self._memory = memory or find_memory_file_system()
         self._root: Path | None = None
         self._process_number = 0
 
@@ -101,13 +102,13 @@ class TemporaryStateDirectory(StateDirectory):
             self._removal()
 
 
-def _find_memory(memory: Path) -> Path | None:
+def _find_memory(memory: Path | None) -> Path | None:
     """Return the file system in memory if it can be used, once abandoned directories are gone.
 
     They are removed since they would take memory until the machine is started again.
     """
     try:
-        if not os.access(memory, os.W_OK | os.X_OK):
+        if memory is None or not os.access(memory, os.W_OK | os.X_OK):
             return None
         _remove_abandoned_directories(memory)
         return memory if shutil.disk_usage(memory).free >= _MEMORY_FREE_BYTES_MIN else None

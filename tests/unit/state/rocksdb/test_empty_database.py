@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from state.rocksdb import RocksDisk
 from state.rocksdb.empty_database import place_empty_database
 from state.store_checkpoint import StoreCheckpoint
 
+ROOT = Path(__file__).parents[4]
 CHECKPOINT = StoreCheckpoint(7, "topic", 5)
 
 
@@ -92,3 +95,23 @@ def test_nothing_is_put_where_there_is_anything(tmp_path: Path) -> None:
     (tmp_path / "note").write_text("mine")
     place_empty_database(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["note"]
+
+
+def test_a_database_is_made_in_its_place_where_none_can_be_made_elsewhere(tmp_path: Path) -> None:
+    """In a container /dev/shm may be full, and no other temporary directory can be written."""
+    program = f"""
+import tempfile
+from pathlib import Path
+
+def refuse(*given, **options):
+    raise OSError(28, "No space left on device")
+
+tempfile.TemporaryDirectory = refuse
+from tests.unit.state.rocksdb.test_empty_database import write_and_reopen
+
+write_and_reopen(Path({str(tmp_path / "db")!r}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,83 @@
+"""Call what only Linux has, each with what other systems have in its place.
+
+`state` and `streams` call it here and nowhere else (a unit test sees to it), so that an
+application can be developed on macOS; `coordinator/linux_calls.py` is the broker's. Each function
+asks the system when it is called: so a test hides what Linux has, and runs an application.
+
+    here                        Linux                       elsewhere
+    open_memory_file            memfd_create                a temporary file without a name
+    PrivateFile                 /dev/fd/N of such a file    a file that its owner alone can read
+    find_memory_file_system     /dev/shm                    none: what asks takes TMPDIR
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from weakref import finalize
+
+MEMORY_FILE_SYSTEM = Path("/dev/shm")
+"""The directory of a file system in memory, on Linux."""
+
+
+def open_memory_file(name: str) -> int:
+    """Return the descriptor of an empty file that no directory lists, in memory on Linux.
+
+    Processes that are forked share it. `name` is for those who look at a process from outside.
+    Elsewhere it lies on the disk of TMPDIR, and is gone with its last process just as well.
+    """
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create(name)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+class PrivateFile(str):
+    """Is the path at which this process can open bytes, as often as it likes.
+
+    So whoever holds the path, such as the settings of a client, holds the file: it is gone with
+    this text. On Linux it is in memory and has no name. Elsewhere /dev/fd gives no second reader a
+    position of its own, so that the bytes lie in TMPDIR, readable by their owner only; a process
+    that is killed leaves them there.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def __new__(cls, data: bytes, name: str) -> PrivateFile:
+        if not hasattr(os, "memfd_create"):
+            return cls._write_named(data, name)
+        descriptor = os.memfd_create(name)
+        try:
+            with open(descriptor, "wb", closefd=False) as file:
+                file.write(data)
+        except OSError:
+            os.close(descriptor)
+            raise
+        path = super().__new__(cls, f"/dev/fd/{descriptor}")
+        finalize(path, os.close, descriptor).atexit = False
+        return path
+
+    @classmethod
+    def _write_named(cls, data: bytes, name: str) -> PrivateFile:
+        """Write bytes to a file that this process removes with the path, or at its own end."""
+        descriptor, named = tempfile.mkstemp(prefix=f"{name}-")  # its mode is 0600
+        path = super().__new__(cls, named)
+        finalize(path, _remove_own_file, named, os.getpid())
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        return path
+
+
+def _remove_own_file(path: str, owner_pid: int) -> None:
+    """Remove a file, unless this process is a fork of the one that has written it."""
+    if os.getpid() == owner_pid:
+        with suppress(OSError):
+            os.unlink(path)
+
+
+def find_memory_file_system() -> Path | None:
+    """Return the directory of a file system in memory that this process can write to, if any."""
+    can_write = os.access(MEMORY_FILE_SYSTEM, os.W_OK | os.X_OK)
+    return MEMORY_FILE_SYSTEM if can_write else None
