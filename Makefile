@@ -16,7 +16,7 @@ RECORD ?= measured
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade changelog clean
+.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness cluster security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade changelog clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -83,6 +83,9 @@ tools: $(VENV)/installed  ## Kafka's own command-line tools against both brokers
 
 registry: $(VENV)/installed  ## serdes with a real schema registry, killed, and Avro and Protobuf beside Java's libraries
 	$(BIN)/pytest -q tests/registry
+
+cluster: $(VENV)/installed  ## an application on three nodes of Kafka that are killed, paused, cut off and moved
+	$(BIN)/pytest -q tests/cluster
 
 liveness: $(VENV)/installed  ## workers that hang, lose their broker, are told to stop once and twice, on both brokers
 	$(BIN)/pytest -q tests/liveness

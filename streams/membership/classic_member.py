@@ -135,6 +135,11 @@ class ClassicProtocolMember(GroupMember):
         return self._current
 
     @property
+    def coordinator_address(self) -> tuple[str, int] | None:
+        """Return where the group's coordinator is, while it is connected to; None if unknown."""
+        return self._coordinator.address
+
+    @property
     def silent_since_s(self) -> float | None:
         """Return the monotonic time in seconds since when heartbeats get no answer."""
         return self._heartbeats.silent_since_s

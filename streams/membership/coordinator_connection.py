@@ -21,6 +21,8 @@ class CoordinatorConnection:
         self._group_id = group_id
         self._open_connection = open_connection
         self._connection: BrokerConnection | None = None
+        self.address: tuple[str, int] | None = None
+        """Where the coordinator is, while there is a connection to it."""
         self._lock = host.create_lock()
 
     @contextmanager
@@ -41,7 +43,9 @@ class CoordinatorConnection:
         """Return the connection to the coordinator; find it and connect if there is none."""
         with self._lock:  # the stream thread and the heartbeats share one connection
             if self._connection is None:
-                self._connection = self._open_connection(self._find_coordinator())
+                address = self._find_coordinator()
+                self._connection = self._open_connection(address)
+                self.address = address
             return self._connection
 
     def _discard_connection(self, lost: BrokerConnection) -> None:
@@ -52,7 +56,7 @@ class CoordinatorConnection:
         lost.close()
         with self._lock:
             if self._connection is lost:
-                self._connection = None
+                self._connection = self.address = None
 
     def _find_coordinator(self) -> tuple[str, int]:
         """Return the address of the group's coordinator, asked of a bootstrap server."""
@@ -62,13 +66,13 @@ class CoordinatorConnection:
     def renew_connection(self) -> None:
         """Let the next request open another connection; close this one once it is unused."""
         with self._lock:
-            connection, self._connection = self._connection, None
+            connection, self._connection, self.address = self._connection, None, None
         if connection is not None:
             connection.close_when_unused()
 
     def close_connection(self) -> None:
         """Close the connection if there is one."""
         with self._lock:
-            connection, self._connection = self._connection, None
+            connection, self._connection, self.address = self._connection, None, None
         if connection is not None:
             connection.close()

@@ -67,6 +67,11 @@ class GroupMember(Protocol):
         ...
 
     @property
+    def coordinator_address(self) -> tuple[str, int] | None:
+        """Return where the group's coordinator is, while it is connected to; None if unknown."""
+        return None
+
+    @property
     @abstractmethod
     def current_membership(self) -> Membership:
         """Return the generation and the member id that the member has now."""

@@ -68,6 +68,7 @@ _CI = (
     _DEMO_AT_LEAST_ONCE,
     _make("fuzzing", "fuzz", "SECONDS=60"),
     _make("liveness", "liveness"),
+    _make("three nodes", "cluster"),
     _make("security", "security"),
     _make("tools", "tools"),
     _make("schema registry", "registry"),

@@ -46,8 +46,12 @@ class Trial:
         *,
         begin_ms: int | None = None,
         topic_settings: Mapping[str, str] | None = None,
+        replicas: int = 1,
     ) -> None:
-        """Create the topics, with `topic_settings`; the input's timestamps begin at `begin_ms`."""
+        """Create the topics, with `topic_settings`; the input's timestamps begin at `begin_ms`.
+
+        `replicas`: on how many brokers each partition is.
+        """
         self.servers = servers
         self.application = application
         self.source, self.target = f"{application}-in", f"{application}-out"
@@ -57,7 +61,7 @@ class Trial:
         self._begin_ms = int(time.time()) * 1_000 if begin_ms is None else begin_ms
         admin = AdminClient({"bootstrap.servers": servers})
         new = [
-            NewTopic(topic, PARTITIONS, 1, config=dict(topic_settings or {}))
+            NewTopic(topic, PARTITIONS, replicas, config=dict(topic_settings or {}))
             for topic in (self.source, self.target, self.regrouped)
         ]
         for answer in admin.create_topics(new).values():

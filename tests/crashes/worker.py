@@ -130,6 +130,7 @@ def main() -> None:
     parser.add_argument("--signal", default="SIGKILL")
     parser.add_argument("--session", type=int, default=10_000)
     parser.add_argument("--transaction", type=int, default=10_000)
+    parser.add_argument("--standbys", type=int, default=0)
     parser.add_argument("--after", choices=("markers",))
     parser.add_argument("--clock-shift", type=Path)
     parser.add_argument("--bug", choices=BUGS)
@@ -158,6 +159,7 @@ def main() -> None:
         transaction_timeout_ms=given.transaction,
         request_timeout_ms=min(30_000, given.transaction),
         heartbeat_interval_ms=200,
+        num_standby_replicas=given.standbys,
         max_poll_records=500,
         clock_shift_file=given.clock_shift,
     )

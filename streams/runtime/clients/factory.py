@@ -16,6 +16,7 @@ from streams.runtime.clients.cluster_admin import ClusterAdmin
 from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import create_client
 from streams.runtime.clients.missing_topics import InternalKind
+from streams.runtime.clients.moved_coordinator import GetCoordinatorAddress, know_no_address
 from streams.runtime.clients.producer import StreamsProducer
 from streams.runtime.clients.topic_reader import TopicRecordReader
 
@@ -165,11 +166,13 @@ class KafkaClientSupplier:
         transactional_id: str,
         require_wanted: Callable[[], None] | None = None,
         batch_bytes_max: int | None = None,
+        get_coordinator_address: GetCoordinatorAddress = know_no_address,
     ) -> StreamsProducer:
         """Create a producer; a transactional one has fenced its predecessor when this returns.
 
         `require_wanted` is called several times a second until then; what it raises ends the call.
-        Batches of several records have at most `batch_bytes_max` bytes.
+        Batches of several records have at most `batch_bytes_max` bytes. `get_coordinator_address`
+        tells where the coordinator is of the group whose offsets it sends.
         """
         security = self.security
         # Read before the settings, so that these are of this version or a later one.
@@ -191,6 +194,7 @@ class KafkaClientSupplier:
             require_usable=require_usable if security.value.settings else None,
             require_wanted=require_wanted,
             internal_topics=self._internal_topics,
+            get_coordinator_address=get_coordinator_address,
         )
 
     def create_plain_producer(self, name: str, timeout_s: float) -> StreamsProducer:

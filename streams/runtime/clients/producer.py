@@ -34,6 +34,11 @@ from streams.runtime.clients.errors import (
 )
 from streams.runtime.clients.group_metadata import read_group_of_metadata
 from streams.runtime.clients.missing_topics import InternalKind, explain_missing_topics
+from streams.runtime.clients.moved_coordinator import (
+    GetCoordinatorAddress,
+    MovedCoordinator,
+    know_no_address,
+)
 from streams.runtime.clients.producer_errors import (
     translate_produce_error,
     translate_transaction_error,
@@ -44,16 +49,10 @@ if TYPE_CHECKING:
     from streams.membership.producer_identity import ProducerIdentity
 
 
-_WAITING_METHODS = {
-    "init_transactions",
-    "send_offsets_to_transaction",
-    "commit_transaction",
-    "abort_transaction",
-    "flush",
-    "list_topics",
-}
-_BOUNDED_METHODS = {"send_offsets_to_transaction", "commit_transaction", "abort_transaction"}
+_SEND_OFFSETS = "send_offsets_to_transaction"
+_BOUNDED_METHODS = {_SEND_OFFSETS, "commit_transaction", "abort_transaction"}
 """Those that librdkafka 2.16 may not return from in time, once all brokers were away."""
+_WAITING_METHODS = {*_BOUNDED_METHODS, "init_transactions", "flush", "list_topics"}
 _OVERTIME = 1.2
 """How much longer than its own time-out, and a second, such a method is waited for."""
 _FLUSH_WAIT_S, _MISSING_WAITS = 1.0, 3
@@ -75,6 +74,7 @@ class StreamsProducer:
     of its connections, from within its other methods. `require_usable` is called while a method
     waits for a broker; what it raises ends the method, and any outcome is unknown. `require_wanted`
     does the same while the producer is created. `internal_topics` are the application's.
+    `get_coordinator_address` tells where the group's coordinator is.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class StreamsProducer:
         require_usable: Callable[[], None] | None = None,
         require_wanted: Callable[[], None] | None = None,
         internal_topics: Mapping[str, InternalKind] = MappingProxyType({}),
+        get_coordinator_address: GetCoordinatorAddress = know_no_address,
     ) -> None:
         self.name = name
         self._internal_topics = internal_topics
@@ -112,6 +113,7 @@ class StreamsProducer:
             self._logger,
         )
         self.produce: Callable[..., None] = self._producer.produce
+        self._moved_coordinator = MovedCoordinator(get_coordinator_address)
         self._is_transaction_open = False
         if transactional:
             self._init_transactions(require_wanted)
@@ -242,9 +244,7 @@ class StreamsProducer:
         """
         sent = [TopicPartition(*p, c.offset, c.metadata) for p, c in offsets]
         try:
-            self._call_producer(
-                "send_offsets_to_transaction", sent, group_metadata, self._timeout_s
-            )
+            self._call_producer(_SEND_OFFSETS, sent, group_metadata, self._timeout_s)
         except StreamsError as error:
             cause = error.__cause__
             if isinstance(cause, KafkaException) and cause.args[0].code() in UNKNOWN_TOPIC_ERRORS:
@@ -253,6 +253,7 @@ class StreamsProducer:
                     f"be committed: {error}"
                 ) from error
             raise
+        self._moved_coordinator.note_reached()
 
     def commit_transaction(self) -> None:
         """Commit the transaction."""
@@ -335,10 +336,11 @@ class StreamsProducer:
         if name not in _BOUNDED_METHODS:
             return self._call_translated(name, *arguments, require_usable=require_usable)
         limit_s = self._timeout_s * _OVERTIME + 1
+        check = require_usable or _allow_call
+        if name == _SEND_OFFSETS:
+            check = self._moved_coordinator.create_check(check)
         try:
-            return self._call_translated(
-                name, *arguments, require_usable=require_usable or _allow_call, limit_s=limit_s
-            )
+            return self._call_translated(name, *arguments, require_usable=check, limit_s=limit_s)
         except TimeoutError as error:
             raise OutcomeUnknown(f"{name}: {error}, past its time-out") from error
 

@@ -13,7 +13,8 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple
 
-_CHECK_INTERVAL_S = 0.2
+CHECK_INTERVAL_S = 0.2
+"""How often `require_usable` is called, in seconds."""
 
 
 class _Answer(NamedTuple):
@@ -35,12 +36,12 @@ def call_while_usable(
     The outcome of the call is unknown then: it may still take effect, and whoever calls discards
     the client.
     """
-    checks_left = limit_s / _CHECK_INTERVAL_S
+    checks_left = limit_s / CHECK_INTERVAL_S
     answers: SimpleQueue[_Answer] = SimpleQueue()
     Thread(target=_run_call, args=(answers, function, arguments), name="call", daemon=True).start()
     while True:
         try:
-            answer = answers.get(timeout=_CHECK_INTERVAL_S)
+            answer = answers.get(timeout=CHECK_INTERVAL_S)
         except Empty:
             require_usable()
             checks_left -= 1

@@ -222,7 +222,11 @@ def _create_task_producers(
         if worker.config.exactly_once and worker.clients.security.value.is_secured:
             # librdkafka waits for a coordinator that refuses, and does not tell it from others.
             check_transaction_coordinator(worker.open_connection, name)
-        return worker.clients.create_producer(name, require_wanted)
+        return worker.clients.create_producer(
+            name,
+            require_wanted,
+            get_coordinator_address=lambda: member.coordinator_address,
+        )
 
     return TaskProducers(
         create_producer,

@@ -64,3 +64,19 @@ def test_an_error_of_another_kind_keeps_the_connection(
     assert coordinator.open == {first}
     shared.close_connection()
     assert not coordinator.open
+
+
+def test_the_address_is_known_while_there_is_a_connection(
+    shared: CoordinatorConnection, coordinator: FakeCoordinator
+) -> None:
+    assert shared.address is None
+    with shared.use_connection():
+        assert shared.address == COORDINATOR
+    with pytest.raises(ConnectionLost), shared.use_connection():
+        raise ConnectionLost("no answer in time")
+    assert shared.address is None
+    for end in (shared.close_connection, shared.renew_connection):
+        with shared.use_connection():
+            assert shared.address == COORDINATOR
+        end()
+        assert shared.address is None

@@ -1,0 +1,66 @@
+"""End a call that waits for a group's coordinator which is elsewhere by now.
+
+librdkafka remembers the coordinator to which a producer sends offsets. When that broker is lost, it
+is removed from the metadata a few seconds later, and librdkafka 2.16 then never asks again where
+the coordinator is: `send_offsets_to_transaction` returns at its time-out or later (its issues 5456
+and 5511). A new producer asks. Whether the coordinator has moved the worker knows by itself, since
+its heartbeats go to it, over a connection of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streams.common.addresses import format_address
+from streams.errors import OutcomeUnknown
+from streams.runtime.clients.refusable_call import CHECK_INTERVAL_S
+
+GetCoordinatorAddress = Callable[[], tuple[str, int] | None]
+"""Returns where a group's coordinator is, as it answers at present; None if that is not known."""
+
+_MOVED_S = 2.0
+"""For how long a call goes on after the coordinator is known to be elsewhere: one that moves in
+order tells it, and librdkafka goes on with the new one."""
+
+
+class MovedCoordinator:
+    """Compares where the coordinator is with where it was when a producer last reached it.
+
+    So a producer is given up once for each move, however slow the new coordinator is.
+    """
+
+    def __init__(self, get_address: GetCoordinatorAddress) -> None:
+        self._get_address = get_address
+        self._reached_address = get_address()
+
+    def note_reached(self) -> None:
+        """Note that the producer has reached the coordinator where it is now."""
+        self._reached_address = self._get_address() or self._reached_address
+
+    def create_check(self, check: Callable[[], None]) -> Callable[[], None]:
+        """Return a function that is called during one call: it runs `check`, and raises if due.
+
+        Raises: OutcomeUnknown once the coordinator has answered elsewhere for two seconds.
+        """
+        moved_count = 0
+
+        def check_call() -> None:
+            nonlocal moved_count
+            check()
+            address = self._get_address()
+            if address is None or self._reached_address in (None, address):
+                moved_count = 0
+                return
+            moved_count += 1
+            if moved_count * CHECK_INTERVAL_S >= _MOVED_S:
+                raise OutcomeUnknown(
+                    f"the group's coordinator has moved to {format_address(address)}, and the "
+                    "producer does not ask for it again"
+                )
+
+        return check_call
+
+
+def know_no_address() -> tuple[str, int] | None:
+    """Return None: nothing is known of where the coordinator is."""
+    return None
