@@ -134,7 +134,7 @@ class Broker:
     def _start_metrics_server(self) -> None:
         if self.config.metrics_port < 0:
             return
-        from coordinator.metrics import (
+        from coordinator.metrics.server import (
             METRICS_HOST,
             start_metrics_server,
         )  # imported only if wanted

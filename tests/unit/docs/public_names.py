@@ -24,6 +24,7 @@ from coordinator.config import BrokerConfig
 from coordinator.faults import DISK_ACTIONS, REQUEST_ACTIONS
 from coordinator.groups.configs import GROUP_CONFIGS
 from coordinator.log.configs import TOPIC_CONFIGS
+from coordinator.metrics.definitions import all_definitions
 from streams.commands.root import cli
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.threads.commit import CommitStep
@@ -197,8 +198,9 @@ def _broker_options() -> Iterator[str]:
 
 
 def _metric_names() -> Iterator[str]:
-    for module in ("streams/monitoring/metrics.py", "coordinator/metrics.py"):
-        yield from set(re.findall(r"\"(millrace_\w+[a-z])\"", (ROOT / module).read_text()))
+    worker = (ROOT / "streams/monitoring/metrics.py").read_text()
+    yield from set(re.findall(r"\"(millrace_\w+[a-z])\"", worker))
+    yield from (each.family_name for each in all_definitions())
     yield from (f"millrace_thread_{field.name}_total" for field in fields(ThreadCounters))
 
 

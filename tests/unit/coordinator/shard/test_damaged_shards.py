@@ -16,7 +16,7 @@ from coordinator.transactions.listing import TransactionFilters
 from coordinator.transactions.state import ProducerIdAndEpoch, TransactionStatus
 from tests.own_batches import encode_batch
 from tests.unit.coordinator.fakes import FakeLog
-from tests.unit.coordinator.test_metrics import figures
+from tests.unit.coordinator.metrics.test_coordinator_figures import figures
 from tests.unit.coordinator.world import World, code_of
 
 DAY_MS = 24 * 3_600_000

@@ -11,7 +11,7 @@ from tests.own_batches import encode_batch
 from tests.unit.coordinator.fakes import FakeLog
 from tests.unit.coordinator.groups.classic.members import SESSION_MS, FakeMember, stable_group
 from tests.unit.coordinator.groups.consumer.golden import GOLDEN, Golden
-from tests.unit.coordinator.test_metrics import figures
+from tests.unit.coordinator.metrics.test_coordinator_figures import figures
 from tests.unit.coordinator.world import World, code_of
 
 FROM_THE_FUTURE = bytes.fromhex("007fdeadbeef")  # version 127

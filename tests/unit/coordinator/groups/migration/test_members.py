@@ -13,7 +13,7 @@ from tests.unit.coordinator.groups.migration.migrants import (
     consumer_group,
     settle,
 )
-from tests.unit.coordinator.test_metrics import figures
+from tests.unit.coordinator.metrics.test_coordinator_figures import figures
 from tests.unit.coordinator.world import World, code_of
 
 

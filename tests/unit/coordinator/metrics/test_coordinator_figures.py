@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from coordinator.embedded import EmbeddedBroker
-from coordinator.metrics import CoordinatorCollector
+from coordinator.metrics.coordinator_figures import CoordinatorCollector
 from coordinator.offsets.config import OffsetConfig
 from coordinator.shard.slices import run_to_completion
 from coordinator.transactions.state import V2
