@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from confluent_kafka import (
-    IsolationLevel,
     KafkaError,
     KafkaException,
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, OffsetSpec
+from confluent_kafka.admin import AclOperation, ConfigResource, NewTopic
 
 from streams.common.topic_partitions import Partition
 from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError
@@ -29,37 +28,21 @@ from streams.runtime.clients.admin_requests import (
 from streams.runtime.clients.errors import (
     UNKNOWN_TOPIC_ERRORS,
     NotReady,
-    check_authorized,
-    create_client,
     log,
-    translate_client_error,
 )
+from streams.runtime.clients.offset_lookup import OffsetLookup
 from streams.runtime.clients.replication import Replication
 from streams.runtime.clients.retrying import call_with_retries
 
-T = TypeVar("T")
 _ANSWER_TIMEOUT_MIN_S = 0.1
 
 
-class Admin:
+class Admin(OffsetLookup):
     """Looks up topics and offsets, creates topics and deletes records.
 
     A request that brokers can't answer at the moment, as the topic is new or has a new leader, is
     retried for `retry_s`. Raises OutcomeUnknown while no broker answers.
     """
-
-    def __init__(
-        self,
-        settings: Mapping[str, Any],
-        bootstrap_servers: str,
-        timeout_s: float,
-        retry_s: float = 0.0,
-    ) -> None:
-        self._settings = dict(settings)
-        self._admin = create_client("admin", AdminClient, self._settings)
-        self._bootstrap_servers = bootstrap_servers
-        self._timeout_s = timeout_s
-        self._retry_s = retry_s
 
     def fetch_partition_counts_at_start(self, timeout_s: float) -> dict[str, int]:
         """Return every topic's number of partitions.
@@ -227,104 +210,6 @@ class Admin:
 
         self._call_with_retries(request_deletion)
 
-    def fetch_earliest_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """Return the first offset of each partition that can be read."""
-        return self._call_with_retries(
-            lambda: self._fetch_spec_offsets(partitions, OffsetSpec.earliest())
-        )
-
-    def fetch_latest_offsets(
-        self, partitions: Sequence[Partition], timeout_s: float = math.inf
-    ) -> dict[Partition, int]:
-        """Return the high watermark of each partition, in one request.
-
-        It is above every record, those of open transactions included. Raises OutcomeUnknown if
-        brokers don't answer within `timeout_s`.
-        """
-        return self._call_with_retries(
-            lambda: self._fetch_spec_offsets(partitions, OffsetSpec.latest(), timeout_s=timeout_s)
-        )
-
-    def fetch_last_stable_offsets(
-        self, partitions: Sequence[Partition], timeout_s: float = math.inf
-    ) -> dict[Partition, int]:
-        """Return the last stable offset of each partition: below it, no transaction is open."""
-        return self._call_with_retries(
-            lambda: self._fetch_spec_offsets(
-                partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED, timeout_s
-            )
-        )
-
-    def fetch_offsets_for_time(
-        self, partitions: Sequence[Partition], timestamp_ms: int
-    ) -> dict[Partition, int]:
-        """Return the offset of each partition's first record with this timestamp or a later one.
-
-        It is the end of the partition where all records are older.
-        """
-        return self._call_with_retries(lambda: self._fetch_time_offsets(partitions, timestamp_ms))
-
-    def _fetch_time_offsets(
-        self, partitions: Sequence[Partition], timestamp_ms: int
-    ) -> dict[Partition, int]:
-        specs = {p: OffsetSpec.for_timestamp(timestamp_ms) for p in partitions}
-        offsets = {p: answer.offset for p, answer in self._request_offsets(specs).items()}
-        older = [partition for partition, offset in offsets.items() if offset < 0]
-        if not older:
-            return offsets
-        # A negative offset means no such record, or no answer (see `_fetch_spec_offsets`): to take
-        # the second for the first would skip all records.
-        ends = self._fetch_spec_offsets(older, OffsetSpec.latest())
-        starts = self._fetch_spec_offsets(older, OffsetSpec.earliest())
-        newest = self._request_offsets({p: OffsetSpec.max_timestamp() for p in older})
-        for partition, answer in newest.items():
-            is_empty = starts[partition] == ends[partition]
-            if answer.timestamp >= timestamp_ms or (answer.offset < 0 and not is_empty):
-                raise NotReady(f"offset of {partition} by time: no answer")
-        return offsets | ends
-
-    def _fetch_spec_offsets(
-        self,
-        partitions: Sequence[Partition],
-        spec: OffsetSpec,
-        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
-        timeout_s: float = math.inf,
-    ) -> dict[Partition, int]:
-        specs = dict.fromkeys(partitions, spec)
-        results = self._request_offsets(specs, isolation, timeout_s)
-        for partition, result in results.items():
-            if result.offset < 0:
-                # librdkafka 2.16 returns this, without an error, when the connection was cut.
-                self._recreate_client()
-                raise NotReady(f"offset of {partition}: no answer")
-        return {partition: result.offset for partition, result in results.items()}
-
-    def _request_offsets(
-        self,
-        specs: Mapping[Partition, OffsetSpec],
-        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
-        timeout_s: float = math.inf,
-    ) -> dict[Partition, Any]:
-        if not specs:
-            return {}
-        futures = self._admin.list_offsets(
-            {TopicPartition(*partition): spec for partition, spec in specs.items()},
-            isolation_level=isolation,
-        )
-        try:
-            return {
-                Partition(a.topic, a.partition): self._wait_for_result(
-                    future,
-                    f"offset of {a.topic}[{a.partition}]",
-                    Right("Read", a.topic),
-                    timeout_s=min(self._timeout_s, timeout_s),
-                )
-                for a, future in futures.items()
-            }
-        except OutcomeUnknown:
-            self._recreate_client()
-            raise
-
     def _request_groups(self) -> Any:
         listing = self._wait_for_result(
             self._admin.list_consumer_groups(), "list groups", Right("Describe", "kafka-cluster")
@@ -343,56 +228,3 @@ class Admin:
                 raise NotReady(f"create topic {topic}: the brokers don't list it yet")
             if any(each.leader < 0 for each in listed[topic].partitions.values()):
                 raise NotReady(f"create topic {topic}: a partition has no leader yet")
-
-    def _list_topics(self) -> Any:
-        """Return the metadata of all brokers and topics. Raises NotReady if it lists no brokers."""
-        try:
-            return require_brokers(self._admin.list_topics(timeout=self._timeout_s))
-        except KafkaException as error:
-            raise translate_client_error(error, "list topics") from error
-
-    def _call_with_retries(self, request: Callable[[], T]) -> T:
-        return call_with_retries(lambda _: request(), self._retry_s, NotReady)
-
-    def renew_client(self, changed_settings: Mapping[str, Any]) -> None:
-        """Replace the client by one with these settings changed."""
-        self._settings |= changed_settings
-        self._recreate_client()
-
-    def _recreate_client(self) -> None:
-        """Replace the admin client by a new one, which fetches the leader epochs again.
-
-        librdkafka's admin client sends the leader epoch that it has once seen, and does not fetch
-        it again when that is refused (FENCED_LEADER_EPOCH, after a restart).
-        """
-        self._admin = create_client("admin", AdminClient, self._settings)
-
-    def _wait_for_result(
-        self,
-        future: Any,
-        action: str,
-        right: Right,
-        *,
-        accepted_codes: Collection[int] = (),
-        timeout_s: float | None = None,
-    ) -> Any:
-        """Wait for a future's result, and translate its error to the one that selects the recovery.
-
-        `right`: what the request needs, for the error if it is missing. An error code of
-        `accepted_codes` returns None.
-        """
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        try:
-            return future.result(timeout_s)
-        except KafkaException as error:
-            code = error.args[0].code()
-            if code in accepted_codes:
-                return None
-            check_authorized(error.args[0], *right)
-            if (
-                code in UNKNOWN_TOPIC_ERRORS
-            ):  # a broker of several may not have heard of a new topic yet
-                raise NotReady(f"{action}: {error.args[0].str()}") from error
-            raise translate_client_error(error, action) from error
-        except TimeoutError as error:
-            raise OutcomeUnknown(f"{action}: no answer in {timeout_s:g} s") from error

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 import state.replica
-import streams.runtime.clients.admin
+import streams.runtime.clients.admin_calls
 import streams.runtime.clients.consumer
 import streams.runtime.clients.factory
 import streams.runtime.clients.producer
@@ -35,7 +35,7 @@ from tests.simulation.runtime.world import RuntimeWorld
 MADE_IN = {
     "Producer": (streams.runtime.clients.producer, streams.runtime.clients.factory),
     "Consumer": (streams.runtime.clients.consumer,),
-    "AdminClient": (streams.runtime.clients.admin,),
+    "AdminClient": (streams.runtime.clients.admin_calls,),
 }
 _LOCK_POLL_S = 0.001
 """How long a simulated thread waits, by the simulation's time, before it asks for a lock again."""

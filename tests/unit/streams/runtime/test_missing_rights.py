@@ -12,7 +12,7 @@ from confluent_kafka.admin import AclOperation
 
 from streams.errors import AuthorizationError, OutcomeUnknown
 from streams.runtime.clients import DataConsumer, translate_client_error, translate_produce_error
-from streams.runtime.clients import admin as admin_module
+from streams.runtime.clients import admin_calls as admin_module
 from streams.runtime.clients import consumer as consumer_module
 from streams.runtime.clients import producer as producer_module
 from streams.runtime.clients.admin import Admin

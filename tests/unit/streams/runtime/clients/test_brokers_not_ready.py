@@ -16,7 +16,7 @@ from confluent_kafka.admin import ConfigResource
 from streams.common.topic_partitions import Partition
 from streams.errors import BrokerUnavailable, OutcomeUnknown
 from streams.runtime.clients import Admin
-from streams.runtime.clients import admin as admin_module
+from streams.runtime.clients import admin_calls as admin_module
 from streams.runtime.clients import consumer as consumer_module
 from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import NotReady

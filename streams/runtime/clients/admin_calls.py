@@ -1,0 +1,99 @@
+"""Send the requests of an admin client, wait for their results, and translate their errors.
+
+A request that brokers can't answer at the moment is sent again: its topic is new, a partition has a
+new leader that the client does not know yet, a coordinator or the controller has moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from streams.errors import OutcomeUnknown
+from streams.runtime.clients.admin_requests import Right, require_brokers
+from streams.runtime.clients.errors import (
+    UNKNOWN_TOPIC_ERRORS,
+    NotReady,
+    check_authorized,
+    create_client,
+    translate_client_error,
+)
+from streams.runtime.clients.retrying import call_with_retries
+
+T = TypeVar("T")
+
+
+class AdminCalls:
+    """Holds an admin client, waits for its results, and retries what can't be answered now.
+
+    A request is retried for `retry_s`, and waits for an answer `timeout_s` at most.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        bootstrap_servers: str,
+        timeout_s: float,
+        retry_s: float = 0.0,
+    ) -> None:
+        self._settings = dict(settings)
+        self._admin = create_client("admin", AdminClient, self._settings)
+        self._bootstrap_servers = bootstrap_servers
+        self._timeout_s = timeout_s
+        self._retry_s = retry_s
+
+    def _list_topics(self) -> Any:
+        """Return the metadata of all brokers and topics. Raises NotReady if it lists no brokers."""
+        try:
+            return require_brokers(self._admin.list_topics(timeout=self._timeout_s))
+        except KafkaException as error:
+            raise translate_client_error(error, "list topics") from error
+
+    def _call_with_retries(self, request: Callable[[], T]) -> T:
+        return call_with_retries(lambda _: request(), self._retry_s, NotReady)
+
+    def renew_client(self, changed_settings: Mapping[str, Any]) -> None:
+        """Replace the client by one with these settings changed."""
+        self._settings |= changed_settings
+        self._recreate_client()
+
+    def _recreate_client(self) -> None:
+        """Replace the admin client by a new one, which fetches the leader epochs again.
+
+        librdkafka's admin client sends the leader epoch that it has once seen, and does not fetch
+        it again when that is refused (FENCED_LEADER_EPOCH, after a restart).
+        """
+        self._admin = create_client("admin", AdminClient, self._settings)
+
+    def _wait_for_result(
+        self,
+        future: Any,
+        action: str,
+        right: Right,
+        *,
+        accepted_codes: Collection[int] = (),
+        timeout_s: float | None = None,
+    ) -> Any:
+        """Wait for a future's result, and translate its error to the one that selects the recovery.
+
+        `right`: what the request needs, for the error if it is missing. An error code of
+        `accepted_codes` returns None.
+        """
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        try:
+            return future.result(timeout_s)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code in accepted_codes:
+                return None
+            check_authorized(error.args[0], *right)
+            if (
+                code in UNKNOWN_TOPIC_ERRORS
+            ):  # a broker of several may not have heard of a new topic yet
+                raise NotReady(f"{action}: {error.args[0].str()}") from error
+            raise translate_client_error(error, action) from error
+        except TimeoutError as error:
+            raise OutcomeUnknown(f"{action}: no answer in {timeout_s:g} s") from error

@@ -1,0 +1,118 @@
+"""Look up offsets of partitions: their first and last ones, and those of a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from streams.common.topic_partitions import Partition
+from streams.errors import OutcomeUnknown
+from streams.runtime.clients.admin_calls import AdminCalls
+from streams.runtime.clients.admin_requests import Right
+from streams.runtime.clients.errors import NotReady
+
+
+class OffsetLookup(AdminCalls):
+    """Looks up offsets of partitions, which the leader of each is asked for."""
+
+    def fetch_earliest_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """Return the first offset of each partition that can be read."""
+        return self._call_with_retries(
+            lambda: self._fetch_spec_offsets(partitions, OffsetSpec.earliest())
+        )
+
+    def fetch_latest_offsets(
+        self, partitions: Sequence[Partition], timeout_s: float = math.inf
+    ) -> dict[Partition, int]:
+        """Return the high watermark of each partition, in one request.
+
+        It is above every record, those of open transactions included. Raises OutcomeUnknown if
+        brokers don't answer within `timeout_s`.
+        """
+        return self._call_with_retries(
+            lambda: self._fetch_spec_offsets(partitions, OffsetSpec.latest(), timeout_s=timeout_s)
+        )
+
+    def fetch_last_stable_offsets(
+        self, partitions: Sequence[Partition], timeout_s: float = math.inf
+    ) -> dict[Partition, int]:
+        """Return the last stable offset of each partition: below it, no transaction is open."""
+        return self._call_with_retries(
+            lambda: self._fetch_spec_offsets(
+                partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED, timeout_s
+            )
+        )
+
+    def fetch_offsets_for_time(
+        self, partitions: Sequence[Partition], timestamp_ms: int
+    ) -> dict[Partition, int]:
+        """Return the offset of each partition's first record with this timestamp or a later one.
+
+        It is the end of the partition where all records are older.
+        """
+        return self._call_with_retries(lambda: self._fetch_time_offsets(partitions, timestamp_ms))
+
+    def _fetch_time_offsets(
+        self, partitions: Sequence[Partition], timestamp_ms: int
+    ) -> dict[Partition, int]:
+        specs = {p: OffsetSpec.for_timestamp(timestamp_ms) for p in partitions}
+        offsets = {p: answer.offset for p, answer in self._request_offsets(specs).items()}
+        older = [partition for partition, offset in offsets.items() if offset < 0]
+        if not older:
+            return offsets
+        # A negative offset means no such record, or no answer (see `_fetch_spec_offsets`): to take
+        # the second for the first would skip all records.
+        ends = self._fetch_spec_offsets(older, OffsetSpec.latest())
+        starts = self._fetch_spec_offsets(older, OffsetSpec.earliest())
+        newest = self._request_offsets({p: OffsetSpec.max_timestamp() for p in older})
+        for partition, answer in newest.items():
+            is_empty = starts[partition] == ends[partition]
+            if answer.timestamp >= timestamp_ms or (answer.offset < 0 and not is_empty):
+                raise NotReady(f"offset of {partition} by time: no answer")
+        return offsets | ends
+
+    def _fetch_spec_offsets(
+        self,
+        partitions: Sequence[Partition],
+        spec: OffsetSpec,
+        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        timeout_s: float = math.inf,
+    ) -> dict[Partition, int]:
+        specs = dict.fromkeys(partitions, spec)
+        results = self._request_offsets(specs, isolation, timeout_s)
+        for partition, result in results.items():
+            if result.offset < 0:
+                # librdkafka 2.16 returns this, without an error, when the connection was cut.
+                self._recreate_client()
+                raise NotReady(f"offset of {partition}: no answer")
+        return {partition: result.offset for partition, result in results.items()}
+
+    def _request_offsets(
+        self,
+        specs: Mapping[Partition, OffsetSpec],
+        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        timeout_s: float = math.inf,
+    ) -> dict[Partition, Any]:
+        if not specs:
+            return {}
+        futures = self._admin.list_offsets(
+            {TopicPartition(*partition): spec for partition, spec in specs.items()},
+            isolation_level=isolation,
+        )
+        try:
+            return {
+                Partition(a.topic, a.partition): self._wait_for_result(
+                    future,
+                    f"offset of {a.topic}[{a.partition}]",
+                    Right("Read", a.topic),
+                    timeout_s=min(self._timeout_s, timeout_s),
+                )
+                for a, future in futures.items()
+            }
+        except OutcomeUnknown:
+            self._recreate_client()
+            raise
