@@ -3,7 +3,7 @@
 The settings of a container's Kafka are those of a cluster: replication factors, listeners, threads.
 What one broker of plain text does anyway is accepted, and has no effect. What it can't do is
 refused, with the reason: an application would count on it. Other names are nobody's, and refused.
-Source: DescribeConfigs of a node of Kafka 4.3.
+Source: DescribeConfigs of a node of Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ _ONLY: Mapping[str, tuple[tuple[str, ...], str]] = {
     "connections.max.reauth.ms": (("0",), _NOT_SECURE),
     "create.topic.policy.class.name": (("",), _NO_JAVA),
     "delegation.token.secret.key": (("",), _NOT_SECURE),
+    "group.streams.topology.description.plugin.class": (("",), _NO_JAVA),
     "max.connection.creation.rate": (
         ("2147483647",),
         "this broker limits the number of connections (max.connections), not their rate",
@@ -102,6 +103,10 @@ _ONLY: Mapping[str, tuple[tuple[str, ...], str]] = {
     "max.connections.per.ip.overrides": (
         ("",),
         "this broker has one limit for all addresses (max.connections.per.ip)",
+    ),
+    "max.decompressed.message.bytes": (
+        ("2147483639",),
+        "this broker does not look into compressed batches: message.max.bytes limits their size",
     ),
     "remote.log.storage.system.enable": (("false",), "this broker has no tiered storage"),
     "security.providers": (("",), _NOT_SECURE),
@@ -114,21 +119,20 @@ _CHECKED |= {name: partial(_require_value, *rule) for name, rule in _ONLY.items(
 _WITHOUT_EFFECT = _split_names(
     """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-    alter.log.dirs.replication.quota.window.num
-    alter.log.dirs.replication.quota.window.size.seconds auto.leader.rebalance.enable
-    background.threads broker.heartbeat.interval.ms broker.rack broker.session.timeout.ms
-    compression.gzip.level compression.lz4.level compression.zstd.level
-    connection.failed.authentication.delay.ms controlled.shutdown.enable
-    controller.listener.names controller.quorum.append.linger.ms
-    controller.quorum.auto.join.enable controller.quorum.bootstrap.servers
-    controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms
-    controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.max.bytes
-    controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
-    controller.quorum.retry.backoff.ms controller.quorum.voters controller.quota.window.num
-    controller.quota.window.size.seconds controller.socket.timeout.ms cordoned.log.dirs
-    delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
+    alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
+    auto.leader.rebalance.enable background.threads broker.heartbeat.interval.ms broker.rack
+    broker.session.timeout.ms compression.gzip.level compression.lz4.level compression.zstd.level
+    connection.failed.authentication.delay.ms controlled.shutdown.enable controller.listener.names
+    controller.quorum.append.linger.ms controller.quorum.auto.join.enable
+    controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms
+    controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
+    controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
+    controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.quorum.voters
+    controller.quota.window.num controller.quota.window.size.seconds controller.socket.timeout.ms
+    cordoned.log.dirs delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
     delegation.token.max.lifetime.ms delete.records.purgatory.purge.interval.requests
-    early.start.listeners fetch.purgatory.purge.interval.requests
+    early.start.listeners errors.deadletterqueue.auto.create.topics.enable
+    errors.deadletterqueue.topic.name.prefix fetch.purgatory.purge.interval.requests
     follower.fetch.last.tiered.offset.enable group.coordinator.append.linger.ms
     group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
     group.coordinator.threads group.share.assignment.interval.ms group.share.assignors
@@ -141,19 +145,21 @@ _WITHOUT_EFFECT = _split_names(
     group.share.min.partition.max.record.locks group.share.min.record.lock.duration.ms
     group.share.min.session.timeout.ms group.share.partition.max.record.locks
     group.share.record.lock.duration.ms group.share.session.timeout.ms
-    group.streams.assignment.interval.ms group.streams.heartbeat.interval.ms
+    group.streams.assignment.interval.ms group.streams.assignors group.streams.heartbeat.interval.ms
     group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
     group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms
     group.streams.max.size group.streams.max.standby.replicas
     group.streams.min.assignment.interval.ms group.streams.min.heartbeat.interval.ms
     group.streams.min.session.timeout.ms group.streams.num.standby.replicas
-    group.streams.session.timeout.ms initial.broker.registration.timeout.ms
-    inter.broker.listener.name kafka.metrics.polling.interval.secs kafka.metrics.reporters
+    group.streams.rack.aware.assignment.tags group.streams.session.timeout.ms
+    initial.broker.registration.timeout.ms inter.broker.listener.name
+    kafka.metrics.polling.interval.secs kafka.metrics.reporters
     leader.imbalance.check.interval.seconds log.cleaner.io.buffer.load.factor
     log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second log.cleaner.threads log.dir
     log.dir.failure.timeout.ms log.dirs log.flush.scheduler.interval.ms
-    log.flush.start.offset.checkpoint.interval.ms log.local.retention.bytes
-    log.local.retention.ms log.preallocate max.request.partition.size.limit metadata.log.dir
+    log.flush.start.offset.checkpoint.interval.ms log.local.retention.bytes log.local.retention.ms
+    log.preallocate log.remote.copy.lag.bytes log.remote.copy.lag.ms
+    max.request.partition.size.limit metadata.log.dir
     metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
     metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
     metadata.max.retention.bytes metadata.max.retention.ms metric.reporters metrics.num.samples
@@ -165,17 +171,17 @@ _WITHOUT_EFFECT = _split_names(
     remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
     remote.log.index.file.cache.total.size.bytes remote.log.manager.copier.thread.pool.size
     remote.log.manager.copy.max.bytes.per.second remote.log.manager.copy.quota.window.num
-    remote.log.manager.copy.quota.window.size.seconds
-    remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
-    remote.log.manager.fetch.quota.window.num remote.log.manager.fetch.quota.window.size.seconds
-    remote.log.manager.follower.thread.pool.size remote.log.manager.task.interval.ms
-    remote.log.manager.thread.pool.size remote.log.metadata.custom.metadata.max.bytes
-    remote.log.metadata.manager.class.name remote.log.metadata.manager.class.path
-    remote.log.metadata.manager.impl.prefix remote.log.metadata.manager.listener.name
-    remote.log.reader.max.pending.tasks remote.log.reader.threads
-    remote.log.storage.manager.class.name remote.log.storage.manager.class.path
-    remote.log.storage.manager.impl.prefix replica.fetch.backoff.ms replica.fetch.max.bytes
-    replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
+    remote.log.manager.copy.quota.window.size.seconds remote.log.manager.expiration.thread.pool.size
+    remote.log.manager.fetch.max.bytes.per.second remote.log.manager.fetch.quota.window.num
+    remote.log.manager.fetch.quota.window.size.seconds remote.log.manager.follower.thread.pool.size
+    remote.log.manager.task.interval.ms remote.log.manager.thread.pool.size
+    remote.log.metadata.custom.metadata.max.bytes remote.log.metadata.manager.class.name
+    remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
+    remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks
+    remote.log.reader.threads remote.log.storage.manager.class.name
+    remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
+    replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes
+    replica.fetch.response.max.bytes replica.fetch.wait.max.ms
     replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms replica.selector.class
     replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num
     replication.quota.window.size.seconds request.timeout.ms share.coordinator.append.linger.ms

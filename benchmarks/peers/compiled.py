@@ -6,9 +6,10 @@ from pathlib import Path
 
 from tests.clients.programs import run
 from tests.kafka.jars import Jars
+from tests.kafka.versions import YARDSTICK
 
 _JAVA = Path(__file__).parent / "java"
-_JARS = Jars(Path(__file__).parents[2] / "tests" / "peers" / "pom.xml", "streams")
+_JARS = Jars(Path(__file__).parents[2] / "tests" / "peers" / "pom.xml", "streams", YARDSTICK)
 
 
 def compile_peers(classes: Path) -> str:

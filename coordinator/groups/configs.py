@@ -46,8 +46,7 @@ class GroupConfigDefinition(Setting):
 
 
 def _define_text_config(name: str, default: str, *choices: str) -> GroupConfigDefinition:
-    kind = ConfigType.STRING if default != "true" else ConfigType.BOOLEAN
-    return GroupConfigDefinition(kind, default, choices=choices, from_broker=name)
+    return GroupConfigDefinition(ConfigType.STRING, default, choices=choices, from_broker=name)
 
 
 def _define_number_config(
@@ -105,7 +104,21 @@ GROUP_CONFIGS: Mapping[str, GroupConfigDefinition] = {
     "share.isolation.level": _define_text_config(
         "share.isolation.level", "read_uncommitted", "read_committed", "read_uncommitted"
     ),
-    "share.renew.acknowledge.enable": _define_text_config("share.renew.acknowledge.enable", "true"),
+    "share.renew.acknowledge.enable": GroupConfigDefinition(
+        ConfigType.BOOLEAN, "true", from_broker="share.renew.acknowledge.enable"
+    ),
+    "errors.deadletterqueue.copy.record.enable": GroupConfigDefinition(
+        ConfigType.BOOLEAN, "false", from_broker="errors.deadletterqueue.copy.record.enable"
+    ),
+    "errors.deadletterqueue.topic.name": _define_text_config(
+        "errors.deadletterqueue.topic.name", ""
+    ),
+    "streams.assignor.name": GroupConfigDefinition(
+        ConfigType.STRING, "sticky", choices=("sticky",), from_broker="group.streams.assignors"
+    ),
+    "streams.rack.aware.assignment.tags": GroupConfigDefinition(
+        ConfigType.LIST, "", from_broker="group.streams.rack.aware.assignment.tags"
+    ),
 }
 
 
@@ -129,7 +142,7 @@ def validate_group_configs(
                 f"configuration {name}. The value must be either 'earliest', 'latest' or of the "
                 "format 'by_duration:<PnDTnHnMn.nS>'.",
             )
-        check_broker_limits(name, checked_configs[name], config, broker_config)
+        _check_range(name, checked_configs[name], config, broker_config)
     for kind in ("consumer", "share", "streams"):
         _check_session_timeout(kind, checked_configs, broker_config)
     return checked_configs
@@ -164,7 +177,7 @@ def _check_session_timeout(
 def check_broker_limits(
     name: str, value: str, config: GroupConfigDefinition, broker_config: BrokerConfig
 ) -> None:
-    """Raise Refused if a number is outside what the broker's settings allow.
+    """Raise Refused if a broker's setting, a group's default, is outside what its others allow.
 
     Raises Refused: INVALID_CONFIG.
     """
@@ -176,4 +189,25 @@ def check_broker_limits(
     if config.broker_max and int(value) > config.broker_max.resolve_limit(broker_config):
         raise Refused(
             Code.INVALID_CONFIG, f"{name} must be less than or equal to {config.broker_max.setting}"
+        )
+
+
+def _check_range(
+    name: str, value: str, config: GroupConfigDefinition, broker_config: BrokerConfig
+) -> None:
+    """Raise Refused if a group's number is outside what the broker's settings allow.
+
+    Raises Refused: INVALID_CONFIG, which names the numbers.
+    """
+    if config.broker_max is None:
+        return
+    high = config.broker_max.resolve_limit(broker_config)
+    if config.broker_min is None:
+        if int(value) > high:
+            raise Refused(Code.INVALID_CONFIG, f"{name} must be less than or equal to {high}")
+        return
+    low = config.broker_min.resolve_limit(broker_config)
+    if not low <= int(value) <= high:
+        raise Refused(
+            Code.INVALID_CONFIG, f"{name} must be in the range {low} to {high} inclusive."
         )

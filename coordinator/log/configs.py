@@ -58,6 +58,7 @@ TOPIC_CONFIGS: Mapping[str, TopicConfig] = {
         ConfigType.INT, "3", -131_072, 22, from_broker="compression.zstd.level"
     ),
     "delete.retention.ms": _config_like_broker_setting("log.cleaner.delete.retention.ms"),
+    "errors.deadletterqueue.group.enable": _FALSE,
     "file.delete.delay.ms": _config_like_broker_setting("log.segment.delete.delay.ms"),
     "flush.messages": _config_like_broker_setting("log.flush.interval.messages"),
     "flush.ms": _config_like_broker_setting("log.flush.interval.ms"),
@@ -67,6 +68,13 @@ TOPIC_CONFIGS: Mapping[str, TopicConfig] = {
     "local.retention.bytes": replace(_TIERED, from_broker="log.local.retention.bytes"),
     "local.retention.ms": replace(_TIERED, from_broker="log.local.retention.ms"),
     "max.compaction.lag.ms": _config_like_broker_setting("log.cleaner.max.compaction.lag.ms"),
+    "max.decompressed.message.bytes": TopicConfig(
+        ConfigType.INT,
+        "2147483639",
+        1,
+        INT32_MAX - 8,
+        from_broker="max.decompressed.message.bytes",
+    ),
     "max.message.bytes": _config_like_broker_setting("message.max.bytes"),
     "message.timestamp.after.max.ms": _config_like_broker_setting(
         "log.message.timestamp.after.max.ms"
@@ -81,6 +89,12 @@ TOPIC_CONFIGS: Mapping[str, TopicConfig] = {
         ConfigType.INT, "1", 1, INT32_MAX, from_broker="min.insync.replicas"
     ),
     "preallocate": replace(_FALSE, from_broker="log.preallocate"),
+    "remote.copy.lag.bytes": TopicConfig(
+        ConfigType.LONG, "-1", -1, from_broker="log.remote.copy.lag.bytes"
+    ),
+    "remote.copy.lag.ms": TopicConfig(
+        ConfigType.LONG, "0", -1, from_broker="log.remote.copy.lag.ms"
+    ),
     "remote.log.copy.disable": _FALSE,
     "remote.log.delete.on.disable": _FALSE,
     "remote.storage.enable": _FALSE,

@@ -107,15 +107,14 @@ def decide_offset_commit(
 ) -> Decision[OffsetCommitted, list[Code]]:
     """Return the decision that commits offsets, with one code for each in their order.
 
-    OFFSET_METADATA_TOO_LARGE leaves an offset out. What is written in a transaction has no topic
-    id, as in Kafka, where the request names none.
+    OFFSET_METADATA_TOO_LARGE leaves an offset out.
     """
     if isinstance(command.offsets, OffsetColumns) and command.retention_ms is None:
         return _decide_columns(command, command.offsets, now_ms)
     expires_at_ms = NEVER if command.retention_ms is None else now_ms + command.retention_ms
     records = []
     codes = []
-    group_id, transactional = command.group_id, command.producer is not None
+    group_id = command.group_id
     for topic, partition, offset, leader_epoch, metadata, topic_id in command.offsets:
         if metadata and not is_metadata_within_limit(metadata, metadata_max_bytes):
             codes.append(Code.OFFSET_METADATA_TOO_LARGE)
@@ -131,7 +130,7 @@ def decide_offset_commit(
                     leader_epoch,
                     metadata,
                     now_ms,
-                    None if transactional else topic_id,
+                    topic_id,
                     expires_at_ms,
                 )
             )
@@ -146,7 +145,7 @@ def _decide_columns(
     records = CommittedColumns(
         command.group_id,
         offsets.topic,
-        None if command.producer is not None else offsets.topic_id,
+        offsets.topic_id,
         now_ms,
         offsets.partitions,
         offsets.offsets,

@@ -32,7 +32,7 @@ from streams.settings.config import EMBEDDED
 from streams.spark.acls import derive_reader_acls
 
 _KAFKA_VERSION = re.compile(r"\d+(\.\d+)+")
-_OLDEST_KAFKA, _CURRENT_KAFKA = (2, 5), "4.3"
+_OLDEST_KAFKA, _CURRENT_KAFKA = (2, 5), "4.4"
 _COMMANDS_ADDRESS = "localhost:9092"
 
 

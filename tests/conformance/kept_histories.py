@@ -1,7 +1,7 @@
 """Judge random histories by the answers of Apache Kafka, which are kept in files.
 
 A history is given by its seed and has a line for each call with its result. The lines that Kafka
-4.3 gave for the first seeds are in `histories/`; `pytest --broker=kafka --keep-histories` writes
+4.4 gave for the first seeds are in `histories/`; `pytest --broker=kafka --keep-histories` writes
 them anew. For other seeds the first broker of a run is what the next is compared with.
 """
 

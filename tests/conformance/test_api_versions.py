@@ -9,72 +9,9 @@ import pytest
 
 from coordinator.errors import Code
 from tests.brokers import Broker
+from tests.conformance.kafka_versions import KAFKA_4_4
 from tests.conformance.wire import Api, Client
 
-# The first and the last version that Kafka 4.3 advertises: the most that ours may claim.
-KAFKA_4_3: Mapping[int, tuple[int, int]] = {
-    0: (0, 13),
-    1: (4, 18),
-    2: (1, 11),
-    3: (0, 13),
-    8: (2, 10),
-    9: (1, 10),
-    10: (0, 6),
-    11: (0, 9),
-    12: (0, 4),
-    13: (0, 5),
-    14: (0, 5),
-    15: (0, 6),
-    16: (0, 5),
-    17: (0, 1),
-    18: (0, 4),
-    19: (2, 7),
-    20: (1, 6),
-    21: (0, 2),
-    22: (0, 5),
-    23: (2, 4),
-    24: (0, 5),
-    25: (0, 4),
-    26: (0, 5),
-    27: (1, 2),
-    28: (0, 5),
-    29: (1, 3),
-    30: (1, 3),
-    31: (1, 3),
-    32: (1, 4),
-    33: (0, 2),
-    34: (1, 2),
-    35: (1, 5),
-    36: (0, 2),
-    37: (0, 3),
-    38: (1, 3),
-    39: (1, 2),
-    40: (1, 2),
-    41: (1, 3),
-    42: (0, 2),
-    43: (0, 2),
-    44: (0, 1),
-    45: (0, 1),
-    46: (0, 0),
-    47: (0, 0),
-    48: (0, 1),
-    49: (0, 1),
-    50: (0, 0),
-    51: (0, 0),
-    55: (0, 2),
-    57: (0, 2),
-    60: (0, 2),
-    61: (0, 0),
-    64: (0, 0),
-    65: (0, 0),
-    66: (0, 2),
-    68: (0, 1),
-    69: (0, 1),
-    74: (0, 1),
-    75: (0, 0),
-    88: (0, 0),
-    89: (0, 0),
-}
 # The versions that librdkafka 2.16 sends for what the runtime does.
 LIBRDKAFKA: Mapping[Api, int] = {
     Api.PRODUCE: 10,
@@ -106,9 +43,9 @@ def test_what_a_broker_advertises_is_within_what_kafka_advertises(
     beyond = {
         key: versions
         for key, versions in client.advertised().items()
-        if key not in KAFKA_4_3
-        or versions[0] < KAFKA_4_3[key][0]
-        or versions[-1] > KAFKA_4_3[key][1]
+        if key not in KAFKA_4_4
+        or versions[0] < KAFKA_4_4[key][0]
+        or versions[-1] > KAFKA_4_4[key][1]
     }
     assert beyond == {}
 
@@ -119,7 +56,7 @@ def test_real_kafka_advertises_what_the_table_of_these_tests_says(
     if broker.kind != "kafka":
         pytest.skip("the table is of real Kafka")
     advertised = {key: (each[0], each[-1]) for key, each in client.advertised().items()}
-    assert {key: advertised.get(key) for key in KAFKA_4_3} == KAFKA_4_3
+    assert advertised == KAFKA_4_4
 
 
 @pytest.mark.parametrize("api", LIBRDKAFKA, ids=lambda api: api.name.lower())

@@ -291,7 +291,7 @@ def test_the_configuration_is_told_with_where_it_is_from(
     asked = {"name": name, **configured(retention_ms="77", cleanup_policy="compact")}
     created = plain(create(client, asked, version=version)[name])
     found = {each["name"]: each for each in created["configs"]}
-    assert len(found) == 33
+    assert len(found) == 37
     plainly = {"read_only": False, "is_sensitive": False}
     for key, value, source in (
         ("retention.ms", "77", 1),

@@ -18,7 +18,7 @@ from tests.conformance.configs import (
 from tests.conformance.wire import Client
 
 DEFAULT, STATIC_BROKER = 5, 4
-# The cluster of the tests has this one set for all brokers, as every new cluster of Kafka 4.3 has.
+# The cluster of the tests has this one set for all brokers, as every new cluster of Kafka has.
 SET_BY_KAFKA = "min.insync.replicas"
 
 
@@ -52,6 +52,7 @@ def test_a_topic_has_every_setting_with_kafka_s_type_default_and_synonyms(
         "compression.type": (string, *behind("compression.type", "producer")),
         "compression.zstd.level": (integer, *behind("compression.zstd.level", "3")),
         "delete.retention.ms": (long, *behind("log.cleaner.delete.retention.ms", "86400000")),
+        "errors.deadletterqueue.group.enable": (boolean, "false", DEFAULT, []),
         "file.delete.delay.ms": (long, *behind("log.segment.delete.delay.ms", "60000")),
         "flush.messages": (long, *behind("log.flush.interval.messages", never)),
         "flush.ms": (long, never, DEFAULT, []),
@@ -61,6 +62,10 @@ def test_a_topic_has_every_setting_with_kafka_s_type_default_and_synonyms(
         "local.retention.bytes": (long, *behind("log.local.retention.bytes", "-2")),
         "local.retention.ms": (long, *behind("log.local.retention.ms", "-2")),
         "max.compaction.lag.ms": (long, *behind("log.cleaner.max.compaction.lag.ms", never)),
+        "max.decompressed.message.bytes": (
+            integer,
+            *behind("max.decompressed.message.bytes", "2147483639"),
+        ),
         "max.message.bytes": (integer, *behind("message.max.bytes", "1048588")),
         "message.timestamp.after.max.ms": (long, *behind(after, "3600000")),
         "message.timestamp.before.max.ms": (long, *behind(before, never)),
@@ -68,6 +73,8 @@ def test_a_topic_has_every_setting_with_kafka_s_type_default_and_synonyms(
         "min.cleanable.dirty.ratio": (double, *behind("log.cleaner.min.cleanable.ratio", "0.5")),
         "min.compaction.lag.ms": (long, *behind("log.cleaner.min.compaction.lag.ms", "0")),
         "preallocate": (boolean, *behind("log.preallocate", "false")),
+        "remote.copy.lag.bytes": (long, *behind("log.remote.copy.lag.bytes", "-1")),
+        "remote.copy.lag.ms": (long, *behind("log.remote.copy.lag.ms", "0")),
         "remote.log.copy.disable": (boolean, "false", DEFAULT, []),
         "remote.log.delete.on.disable": (boolean, "false", DEFAULT, []),
         "remote.storage.enable": (boolean, "false", DEFAULT, []),
@@ -113,7 +120,7 @@ def test_an_empty_list_of_names_means_all_and_synonyms_come_only_if_asked_for(
     client: Client, topic: str
 ) -> None:
     [result] = describe(client, (TOPIC, topic), keys=[], synonyms=False)
-    assert len(result["configs"]) == 33
+    assert len(result["configs"]) == 37
     assert not any(config["synonyms"] for config in result["configs"])
 
 
@@ -244,8 +251,15 @@ def test_a_group_has_settings_though_there_is_no_such_group(
         "share.auto.offset.reset": "latest",
         "share.isolation.level": "read_uncommitted",
         "share.renew.acknowledge.enable": "true",
+        "errors.deadletterqueue.copy.record.enable": "false",
+        "errors.deadletterqueue.topic.name": "",
     }
     behind |= {name: (value, DEFAULT, [(name, value, DEFAULT)]) for name, value in own.items()}
+    for name, value, setting in (
+        ("streams.assignor.name", "sticky", "group.streams.assignors"),
+        ("streams.rack.aware.assignment.tags", "", "group.streams.rack.aware.assignment.tags"),
+    ):
+        behind[name] = (value, DEFAULT, [(setting, value, DEFAULT)])
     # The tests set Kafka to the default here, so that no test has to wait for it.
     interval, behind_it = "consumer.assignment.interval.ms", "group.consumer.assignment.interval.ms"
     told = [(behind_it, "0", STATIC_BROKER), (behind_it, "1000", DEFAULT)]

@@ -170,9 +170,8 @@ def test_the_transaction_coordinator_s_records_are_decoded(
         for key, value in records
         if key == {"type": "0", "data": {"transactionalId": transactional_id}}
     ]
-    empty, ongoing, prepare_commit, complete_commit = (0, 1, 2, 4)
     states = [each["transactionStatus"] for each in mine]
-    assert states == [empty, ongoing, prepare_commit, complete_commit]
+    assert states == ["Empty", "Ongoing", "PrepareCommit", "CompleteCommit"]
     assert {each["producerId"] for each in mine} == {producer.producer_id}
     partitions = [{"topic": topic, "partitionIds": [0]}]
     assert mine[1]["transactionPartitions"] == mine[2]["transactionPartitions"] == partitions

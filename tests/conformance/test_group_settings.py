@@ -13,7 +13,7 @@ from tests import brokers
 from tests.brokers import SETTINGS, Broker
 from tests.conformance import calls
 from tests.conformance.calls import eventually
-from tests.conformance.consumers import Consumer, describe
+from tests.conformance.consumers import Consumer
 from tests.conformance.members import Member, alone, together
 from tests.conformance.migrants import Migrant, kind
 from tests.conformance.wire import Api, Client
@@ -89,23 +89,16 @@ def test_a_classic_group_with_members_is_not_converted(
     assert new.join("words").member_epoch == 2, "an empty one makes way all the same"
 
 
-def test_a_consumer_group_goes_on_with_classic_members_only(
-    strict: Broker, client: Client, connect: Callable[[], Client], group: str
+def test_a_classic_member_can_t_join_a_consumer_group(
+    client: Client, connect: Callable[[], Client], group: str
 ) -> None:
     new = Consumer(connect(), group)
     new.join("words")
     old = Migrant(connect(), group)
     old.topics = ("words",)
-    old.ask_for_id(9)
-    assert old.rejoin().error_code == Code.NONE
-    old.take()
+    assert old.joined(old.post_join(9)).error_code == Code.INCONSISTENT_GROUP_PROTOCOL
     assert new.leave().error_code == Code.NONE
-    assert kind(client, group) == "consumer Assigning"
-    if strict.kind == "embedded":  # Kafka starts no rebalance, and the partitions have no owner
-        assert old.heartbeat() == Code.REBALANCE_IN_PROGRESS
-    assert old.rejoin().generation_id == 4
-    assert kind(client, group) == "consumer Stable"
-    assert [each.member_type for each in describe(client, group).members] == [0]
+    assert kind(client, group) == "consumer Empty"
 
 
 # group.initial.rebalance.delay.ms

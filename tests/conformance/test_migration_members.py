@@ -105,7 +105,7 @@ def test_metadata_that_nobody_can_read_are_refused(
     classic: Callable[..., Migrant], new: Consumer
 ) -> None:
     answer = classic(member_id="x", metadata=b"\x00").rejoin()
-    assert answer.error_code == Code.UNKNOWN_SERVER_ERROR
+    assert answer.error_code == Code.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_a_full_group_refuses_newcomers_with_81(

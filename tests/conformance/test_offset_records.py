@@ -80,7 +80,7 @@ def test_a_wish_for_how_long_it_is_kept_is_written_as_the_time_when_it_expires(
 
 
 @pytest.mark.parametrize("version", [0, 3, 5])
-def test_an_offset_of_a_transaction_is_written_without_the_id_of_its_topic(
+def test_an_offset_of_a_transaction_is_written_with_the_id_of_its_topic(
     client: Client, group: str, topic: str, transactional_id: str, version: int
 ) -> None:
     producer = Producer.init(client, transactional_id)
@@ -88,7 +88,8 @@ def test_an_offset_of_a_transaction_is_written_without_the_id_of_its_topic(
         producer.add_offsets(group)
     producer.stage_offset(group, topic, 7, metadata="m", version=version)
     record, written_in = last_offset(client, group)
-    assert (written_in, record.topic_id, record.expires_at_ms) == (4, None, NEVER)
+    assert (written_in, record.topic_id) == (4, topic_id(client, topic))
+    assert record.expires_at_ms == NEVER
     assert (record.offset, record.metadata, record.leader_epoch) == (7, "m", -1)
     producer.commit()
 

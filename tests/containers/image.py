@@ -22,8 +22,8 @@ import docker
 
 from tests.kafka.server import JARS, class_path
 
-# KafkaContainer.with_kraft() wants a tag as Confluent numbers it: its 8.3 is Kafka 4.3.
-IMAGE = "millrace-kafka:8.3.0"
+# KafkaContainer.with_kraft() wants a tag as Confluent numbers it: its 8.4 is Kafka 4.4.
+IMAGE = "millrace-kafka:8.4.0"
 FILES = Path(__file__).with_name("image")
 PACKAGES = ("busybox-static", "libc6", "libgcc-s1", "libstdc++6", "zlib1g")
 APPLETS = ("awk", "cat", "cut", "env", "hostname", "ls", "sed", "sh", "sleep")
@@ -53,7 +53,8 @@ def provide(client: docker.DockerClient) -> str:
 def packed() -> Path:
     """Pack the image's only layer as a tar file and return its path."""
     sources = [Path(__file__), JARS.pom, *(FILES / name for name in PLACES)]
-    version = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+    contents = b"".join(path.read_bytes() for path in sources) + JARS.libs.name.encode()
+    version = hashlib.sha256(contents).hexdigest()[:12]
     target = JARS.libs.with_name(f"image-{version}.tar")
     if not target.exists():
         for older in target.parent.glob("image-*.tar"):

@@ -13,10 +13,11 @@ from typing import Any, Self
 from tests.clients.programs import JVM_FLAGS, run
 from tests.differential.description import Case
 from tests.kafka.jars import Jars
+from tests.kafka.versions import YARDSTICK
 from tests.processes import HANG_LIMIT_S
 
 PEERS = Path(__file__).parents[1] / "peers"
-JARS = Jars(PEERS / "pom.xml", "streams")
+JARS = Jars(PEERS / "pom.xml", "streams", YARDSTICK)
 
 
 class PeerFailed(RuntimeError):

@@ -1,4 +1,4 @@
-"""Test the table of error codes against Kafka 4.4's list, and librdkafka's."""
+"""Test the table of error codes against the list of Kafka's clients, and librdkafka's."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from confluent_kafka import KafkaError
 from streams.runtime.clients.error_codes import KAFKA_ERRORS, LIBRDKAFKA_ERRORS, ErrorKind
 from tests.brokers import IN_CI, in_ci
 from tests.kafka import errors
-from tests.kafka.jars import Jars
+from tests.kafka.server import JARS
 from tests.processes import HANG_LIMIT_S
 
 pytestmark = IN_CI
 
 HERE = Path(errors.__file__).parent
-JARS = Jars(HERE / "pom.xml", "clients-4.4")
 RETRIED_BY_LIBRDKAFKA = {"CORRUPT_MESSAGE"}
 """Retriable in Kafka, as a batch that was damaged on its way: librdkafka has tried again before."""
 LOOKED_UP_BEFORE = {"UNKNOWN_TOPIC_OR_PARTITION"}

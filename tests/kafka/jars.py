@@ -1,7 +1,8 @@
 """Fetch jars that tests run once by Maven, and use them again from the repository's `.kafka`.
 
 A directory of jars appears by a rename when it is complete, so a download that was cut short leaves
-nothing that looks whole; a changed `pom.xml` fetches again.
+nothing that looks whole; a changed `pom.xml` fetches again. One that takes Kafka in a version that
+is given has a directory for each version, so that several can be used side by side.
 """
 
 from __future__ import annotations
@@ -20,14 +21,18 @@ FETCH_TIMEOUT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Jars:
-    """Represents what a `pom.xml` depends on, as files in `.kafka/<directory>`."""
+    """Represents what a `pom.xml` depends on, as files in `.kafka/<name>`, or `<name>-<version>`.
+
+    `version` is the one of Kafka, for a `pom.xml` with `kafka.version` in it.
+    """
 
     pom: Path
-    directory: str
+    name: str
+    version: str | None = None
 
     @property
     def libs(self) -> Path:
-        return KEPT / self.directory
+        return KEPT / (self.name if self.version is None else f"{self.name}-{self.version}")
 
     def missing(self) -> str | None:
         """Return what this machine lacks to run them, as a reason to skip; None if it has all."""
@@ -48,7 +53,7 @@ class Jars:
         return fetched.exists() and fetched.read_bytes() == self.pom.read_bytes()
 
     def _fetch(self) -> None:
-        target = self.libs.with_name(f"{self.directory}.{os.getpid()}")
+        target = self.libs.with_name(f"{self.libs.name}.{os.getpid()}")
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
         try:
@@ -58,6 +63,7 @@ class Jars:
                     "--batch-mode",
                     "--quiet",
                     f"--file={self.pom}",
+                    f"-Dkafka.version={self.version}",
                     "dependency:copy-dependencies",
                     f"-DoutputDirectory={target}",
                 ],

@@ -1,6 +1,6 @@
 """Wait until a Kafka node can be killed without losing what it has called committed.
 
-A node of Kafka 4.3 that is killed before it has written the markers of a commit may leave them out
+A node of Kafka that is killed before it has written the markers of a commit may leave them out
 when it starts again: its partitions have no leader until it is let in, and a marker for such a
 partition is taken to be of a deleted topic (TransactionMarkerChannelManager, "Couldn't find leader
 endpoint"). The transaction is then complete, and the next abort of its producer hides its records.

@@ -1,4 +1,4 @@
-"""Run Apache Kafka 4.3 as a process: KRaft, one node, loopback only, nothing kept.
+"""Run Apache Kafka as a process: KRaft, one node, loopback only, nothing kept.
 
 Its jars are those of `pom.xml` beside this file (`jars.py`).
 """
@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.kafka.jars import Jars
+from tests.kafka.versions import YARDSTICK
 from tests.processes import HANG_LIMIT_S, HOST, ServerProcess, StartFailed, answers, free_ports
 
-JARS = Jars(Path(__file__).with_name("pom.xml"), "libs")
+JARS = Jars(Path(__file__).with_name("pom.xml"), "kafka", YARDSTICK)
 CLUSTER_ID = "bWlsbHJhY2UtdGVzdHMtMQ"
 PORT_ATTEMPTS = 3
 RESTARTED_SESSION_MS = 4_000

@@ -17,7 +17,7 @@ TOOLS = {
     "kafka-acls": f"{_PACKAGE}AclCommand",
     "kafka-broker-api-versions": f"{_PACKAGE}BrokerApiVersionsCommand",
     "kafka-cluster": f"{_PACKAGE}ClusterTool",
-    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-configs": f"{_PACKAGE}ConfigCommand",
     "kafka-consumer-groups": f"{_PACKAGE}consumer.group.ConsumerGroupCommand",
     "kafka-delete-records": f"{_PACKAGE}DeleteRecordsCommand",
     "kafka-features": f"{_PACKAGE}FeatureCommand",
@@ -77,7 +77,7 @@ class Shell:
         return Printed(status, self._process.stdout.read(size).decode())
 
 
-# What no two brokers have in common, and what Kafka 4.3 sets for all brokers of a new cluster.
+# What no two brokers have in common, and what Kafka sets for all brokers of a new cluster.
 _OWN = (
     (re.compile(r"\n\tat .*"), ""),
     (re.compile(r"127\.0\.0\.1[: ]\d+"), "ADDRESS"),

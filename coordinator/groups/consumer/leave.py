@@ -12,7 +12,12 @@ from coordinator.groups.consumer.effects import (
 )
 from coordinator.groups.consumer.epoch_cause import GroupEpochCause
 from coordinator.groups.consumer.heartbeat import build_member_tombstones
-from coordinator.groups.consumer.record_types import ConsumerGroupSaved, Record, RegexForgotten
+from coordinator.groups.consumer.record_types import (
+    ConsumerGroupSaved,
+    Record,
+    RegexForgotten,
+    TargetEpochSaved,
+)
 from coordinator.groups.consumer.state import (
     AWAY_EPOCH,
     NO_PARTITIONS,
@@ -59,7 +64,10 @@ def fence_members(
 def build_fencing_records(
     group: ConsumerGroup, members: Collection[ConsumerGroupMember], topics: TopicList
 ) -> list[Record]:
-    """Return the records that fence members, free their partitions and raise the epoch."""
+    """Return the records that fence members, free their partitions and raise the epoch.
+
+    A group that has no members then has its target assignment, which is empty, at that epoch.
+    """
     group_id = group.group_id
     records: list[Record] = []
     names: dict[str, int] = dict(group.subscriber_counts)
@@ -82,4 +90,6 @@ def build_fencing_records(
     records.append(
         ConsumerGroupSaved(group_id, group.epoch + 1, compute_metadata_hash(subscribed, topics))
     )
+    if len(members) == len(group.members):
+        records.append(TargetEpochSaved(group_id, group.epoch + 1))
     return records

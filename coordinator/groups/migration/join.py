@@ -44,10 +44,16 @@ def join_classic_member(
 ) -> Decision[ShardRecord, JoinAnswer]:
     """Decide the JoinGroup of a classic member in a consumer group.
 
-    Raises Refused: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID,
-    FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR for metadata that can't be decoded, and as
-    `advance_member` does.
+    Raises Refused: INCONSISTENT_GROUP_PROTOCOL, also for metadata that can't be decoded and where
+    the policy allows no conversion; GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
+    and as `advance_member` does.
     """
+    if not policy.allows_classic_members:
+        raise Refused(
+            Code.INCONSISTENT_GROUP_PROTOCOL,
+            f"Cannot join the consumer group {group.group_id} with the classic protocol because "
+            "the group migration is disabled.",
+        )
     check_group_size(group, command.member_id or None, context.config)
     _check_common_protocol(group, command)
     if not command.member_id and command.instance_id is None and command.requires_member_id:
@@ -107,7 +113,7 @@ def _decode_subscription(command: JoinGroup, context: GroupContext) -> ClassicSu
         return decode_member_subscription(command.protocols[0][1], context.topics)
     except ValueError as error:
         raise Refused(
-            Code.UNKNOWN_SERVER_ERROR, f"the metadata of {command.client_id}: {error}"
+            Code.INCONSISTENT_GROUP_PROTOCOL, f"the metadata of {command.client_id}: {error}"
         ) from error
 
 
@@ -170,7 +176,7 @@ def _downgrade_group(
 
     If the target assignment is up to date, and everybody has got to it, the member goes on with its
     part of it, as all the others do. Else the classic group rebalances at once, and the generation
-    that it is told here is none. Kafka 4.3 doesn't ask who has got there: the new member is given
+    that it is told here is none. Kafka doesn't ask who has got there: the new member is given
     what another one still has, and who waits for something is never told that it is free.
     """
     must_rebalance = (

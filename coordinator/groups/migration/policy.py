@@ -21,6 +21,11 @@ class MigrationPolicy:
     consumer_max_size: int = 2**31 - 1
     classic_max_size: int = 2**31 - 1
 
+    @property
+    def allows_classic_members(self) -> bool:
+        """Return whether classic members may join a consumer group: not if neither way is."""
+        return self.allows_upgrade or self.allows_downgrade
+
     @classmethod
     def from_name(cls, name: str, consumer_max_size: int, classic_max_size: int) -> MigrationPolicy:
         """Create the policy of a setting: `bidirectional`, `upgrade`, `downgrade`, else neither."""

@@ -1,1 +1,1 @@
-"""Kafka 4.4's list of error codes, read from its jar."""
+"""Kafka's list of error codes, read from its jar."""
