@@ -17,6 +17,8 @@ the first quarter of the output to the last commit (with an internal topic, from
 input on: why is in `benchmarks.peers.samples`). So no start is within a figure. A JVM goes on
 compiling for seconds: with few records, as with --quick, Kafka Streams' figures are those of a cold
 JVM.
+`kafka-streams-transactional` is Kafka Streams with `enable.transactional.statestores` (KIP-892),
+which is off by default; it runs where there is a store.
 Processor time is that of the application's processes alone, peak memory that of its whole life.
 `--workers` processes run Millrace and share the partitions; their processor time is added up.
 Kafka Streams runs in a JVM with its defaults. The loop that counts has its counts in a dict; at

@@ -13,12 +13,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.workloads import KAFKA_STREAMS, LOOP, MILLRACE, WAYS
+from benchmarks.peers.workloads import KAFKA_STREAMS, LOOP, MILLRACE, TRANSACTIONAL, WAYS
 
 MEASURED = Path(__file__).with_name("measured.json")
 README = Path(__file__).parents[2] / "README.md"
 BEGIN, END = "<!-- figures -->", "<!-- /figures -->"
-_TITLES = {LOOP: "by hand", MILLRACE: "Millrace", KAFKA_STREAMS: "Kafka Streams"}
+_TITLES = {
+    LOOP: "by hand",
+    MILLRACE: "Millrace",
+    KAFKA_STREAMS: "Kafka Streams",
+    TRANSACTIONAL: "Kafka Streams, transactional stores",
+}
 _COLD = (
     " A JVM goes on compiling for seconds: with few records Kafka Streams' figures are those of a "
     "cold one."
@@ -37,7 +42,8 @@ def create_markdown(measured: Mapping[str, Any]) -> str:
     ways = [way for way in WAYS if any(each["way"] == way for each in figures)]
     peers = [way for way in ways if way != MILLRACE]
     intro = (
-        f"{measured['title']}. Measured on {measured['day']} on {measured['cores']} cores of "
+        f"{measured['title']}. Kafka and Kafka Streams {measured['kafka']}. "
+        f"Measured on {measured['day']} on {measured['cores']} cores of "
         f"{measured['cpu']}, commit {measured['commit']}. In thousand records a second, in "
         "brackets the application's processor seconds for a million records; MB is the peak "
         f"memory of Millrace's process.{_COLD if KAFKA_STREAMS in ways else ''}"

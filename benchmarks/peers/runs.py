@@ -43,6 +43,7 @@ from benchmarks.peers.workloads import (
     LOOP,
     MILLRACE,
     PARTITIONS,
+    TRANSACTIONAL,
     Workload,
 )
 from tests.brokers import Broker
@@ -173,10 +174,13 @@ class PeerRuns:
     def _command(self, way: str, records: int, steps: Path | None = None) -> tuple[str, ...]:
         if way == MILLRACE and steps is not None:
             return (*_TIMED_WORKER, str(steps), way, str(records))
-        if way != KAFKA_STREAMS:
+        if way not in (KAFKA_STREAMS, TRANSACTIONAL):
             return (*_WORKER, way, str(records))
-        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-        return ("java", quiet, "-cp", self._class_path(), "PeerApplication")
+        flags = [
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            f"-Dpeers.transactional={str(way == TRANSACTIONAL).lower()}",
+        ]
+        return ("java", *flags, "-cp", self._class_path(), "PeerApplication")
 
     def _sample_processes(
         self,

@@ -14,6 +14,7 @@ from benchmarks.figures import CPU, MEMORY, RATE
 from benchmarks.peers.samples import PeerFigures
 from benchmarks.peers.workloads import KAFKA_STREAMS, MILLRACE, WAYS
 from benchmarks.recorded import describe_run, record
+from tests.kafka.versions import YARDSTICK
 
 _UNITS = (RATE, CPU, MEMORY)
 
@@ -65,7 +66,12 @@ class Results:
             for way, figures in self.medians(workload).items()
         ]
         run = describe_run("peers")
-        measured_on = {"title": title, "commit": run["commit"], "day": run["at"][:10]}
+        measured_on = {
+            "title": title,
+            "kafka": YARDSTICK,
+            "commit": run["commit"],
+            "day": run["at"][:10],
+        }
         measured_on |= {"cpu": run["cpu"], "cores": run["cores"]}
         path.write_text(json.dumps({**measured_on, "figures": lines}, indent=2) + "\n")
 

@@ -11,7 +11,9 @@ from benchmarks.peers.inputs import Feed
 from streams.settings.config import ProcessingGuarantee
 
 LOOP, MILLRACE, KAFKA_STREAMS = "loop", "millrace", "kafka-streams"
-WAYS = (LOOP, MILLRACE, KAFKA_STREAMS)
+TRANSACTIONAL = "kafka-streams-transactional"
+"""Kafka Streams with `enable.transactional.statestores` (KIP-892), which is off by default."""
+WAYS = (LOOP, MILLRACE, KAFKA_STREAMS, TRANSACTIONAL)
 PARTITIONS = 4
 COMMIT_INTERVAL_MS = 100
 CACHE_MAX_BYTES = 10 << 20
@@ -40,6 +42,7 @@ class Workload:
     expect: Callable[[Inputs], Expected]
     has_loop: bool = False
     has_internal_topic: bool = False
+    has_store: bool = True
 
     @property
     def records(self) -> int:
@@ -49,7 +52,11 @@ class Workload:
     @property
     def ways(self) -> tuple[str, ...]:
         """Return the ways to run it."""
-        return tuple(way for way in WAYS if self.has_loop or way != LOOP)
+        left_out = {
+            *(() if self.has_loop else (LOOP,)),
+            *(() if self.has_store else (TRANSACTIONAL,)),
+        }
+        return tuple(way for way in WAYS if way not in left_out)
 
 
 def create_workloads(records: int) -> list[Workload]:
@@ -66,7 +73,7 @@ def create_workloads(records: int) -> list[Workload]:
     half, other_half = (Feed(records // 2, KEYS, delay_ms=ms) for ms in (0, _RIGHT_DELAY_MS))
     parents = Feed(FOREIGN_KEYS, FOREIGN_KEYS, delay_ms=-_TABLE_LEAD_MS)
     return [
-        Workload("map", "map", (longer,), expected.expect_mapped, has_loop=True),
+        Workload("map", "map", (longer,), expected.expect_mapped, has_loop=True, has_store=False),
         Workload("count of 10k keys", "count", (longer,), expected.expect_counts, has_loop=True),
         Workload("count of 1M keys", "count", (many,), expected.expect_counts, has_loop=True),
         Workload("tumbling window count", "window", (left,), expected.expect_window_counts),

@@ -27,6 +27,9 @@ final class PeerApplication {
         properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, args[8]);
         properties.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, args[7]);
         properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
+        properties.put(
+                StreamsConfig.TRANSACTIONAL_STATE_STORES_CONFIG,
+                Boolean.getBoolean("peers.transactional"));
         properties.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 1);
         properties.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, 1);
         properties.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");

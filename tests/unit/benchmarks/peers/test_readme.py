@@ -17,6 +17,7 @@ from benchmarks.peers.workloads import create_workloads
 MEASURED: dict[str, Any] = {
     "title": "a title",
     "day": "2026-01-31",
+    "kafka": "4.4.0",
     "cores": 2,
     "cpu": "a processor",
     "commit": "abc",

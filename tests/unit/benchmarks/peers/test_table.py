@@ -14,6 +14,7 @@ from benchmarks.peers.workloads import (
     KAFKA_STREAMS,
     LOOP,
     MILLRACE,
+    TRANSACTIONAL,
     Workload,
     choose_ways,
     choose_workloads,
@@ -85,6 +86,11 @@ def test_ways_that_are_not_chosen_do_not_run() -> None:
 def test_only_some_workloads_have_a_loop() -> None:
     looped = [each.name for each in WORKLOADS if LOOP in each.ways]
     assert looped == ["map", "count of 10k keys", "count of 1M keys"]
+
+
+def test_kafka_streams_runs_with_transactional_stores_too_where_there_is_a_store() -> None:
+    without = [each.name for each in WORKLOADS if TRANSACTIONAL not in each.ways]
+    assert without == ["map"]
 
 
 def test_workloads_are_chosen_by_parts_of_their_names() -> None:
