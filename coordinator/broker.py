@@ -141,7 +141,7 @@ class Broker:
 
         try:
             self.metrics_port, stop = start_metrics_server(
-                self.coordinators, self.config.metrics_port
+                self.coordinators, self.clock, self.config.metrics_port
             )
         except OSError as error:
             where = f"{METRICS_HOST}:{self.config.metrics_port}"

@@ -108,8 +108,10 @@ class OffsetExpiry:
                 records += build_deletion_records(shard, sweep.group_id)
             else:
                 records += expired
+        before = {group_id: shard.count_members(group_id) for group_id in deleted_group_ids}
         shard.log.append_in_batches(records)
         for group_id in deleted_group_ids:
+            shard.count_group_change(group_id, before[group_id])
             shard.drop_group(group_id)
         shard.offset_counters.expirations += expirations
         return max_count

@@ -110,7 +110,13 @@ class GroupOffsets:
         now_ms = self._clock.now_ms()
         decision = decide_offset_commit(command, self._config.metadata_max_bytes, now_ms)
         codes = shard.log.execute_decision(decision)
-        shard.offset_counters.commits += len(decision.records)
+        counters = shard.offset_counters
+        if transactional:
+            counters.transaction_commits += len(decision.records)
+        elif committing_member.claims_membership:
+            counters.member_commits += len(decision.records)
+        else:
+            counters.simple_commits += len(decision.records)
         if group is not None and command.producer is None:
             self._classic_membership.restart_session(group, committing_member.member_id)
         return codes
@@ -176,7 +182,9 @@ class GroupOffsets:
                     break
                 shard.log.append_in_batches(some)
                 yield
+            before = shard.count_members(group_id)
             shard.log.append_in_batches([*some, *build_group_tombstones(shard, group_id)])
+            shard.count_group_change(group_id, before)
             shard.drop_group(group_id)
         finally:
             shard.deleting_group_ids.discard(group_id)

@@ -10,7 +10,7 @@ from coordinator.errors import Code, Refused
 from coordinator.groups.classic.describe import CLASSIC, ListedGroup, list_classic_groups
 from coordinator.groups.consumer.advance import TransientGroupState
 from coordinator.groups.consumer.state import CONSUMER
-from coordinator.groups.counters import GroupCounters, OffsetCounters
+from coordinator.groups.counters import AssignorCounters, GroupCounters, OffsetCounters
 from coordinator.groups.state import GroupCodec, GroupShardState, Record
 from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.placement import partition_for
@@ -31,6 +31,7 @@ class GroupShard:
         self.classic_counters = GroupCounters()
         self.consumer_counters = GroupCounters()
         self.offset_counters = OffsetCounters()
+        self.assignor_counters: dict[str, AssignorCounters] = {}
         self.deleted_topics: set[str] = set()  # deleted while the shard could not be written to
         self.deleting_group_ids: set[str] = set()  # groups of which a part is deleted already
         self.log: Shard[Record] = Shard(
@@ -46,6 +47,23 @@ class GroupShard:
     def counters(self) -> tuple[tuple[str, GroupCounters], ...]:
         """Return the counters by kind of group."""
         return ((CLASSIC, self.classic_counters), (CONSUMER, self.consumer_counters))
+
+    def count_members(self, group_id: str) -> tuple[int, int]:
+        """Return how many members the classic and the consumer group of an id has.
+
+        -1 stands for no group of that kind.
+        """
+        classic, consumer = self.state.classic.get(group_id), self.state.consumer.get(group_id)
+        return (
+            -1 if classic is None else len(classic.members),
+            -1 if consumer is None else len(consumer.members),
+        )
+
+    def count_group_change(self, group_id: str, before: tuple[int, int]) -> None:
+        """Count what has changed since `count_members` has returned `before`."""
+        now = self.count_members(group_id)
+        self.classic_counters.count_change(group_id, before[0], now[0])
+        self.consumer_counters.count_change(group_id, before[1], now[1])
 
     def list_groups(self) -> Iterator[ListedGroup]:
         """Yield all groups of every kind; another thread may call this too."""

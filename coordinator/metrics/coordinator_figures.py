@@ -1,4 +1,4 @@
-"""Collects the figures of both coordinators: their shards, groups, offsets and transactions.
+"""Collects the figures of both coordinators; those of groups and offsets by `group_figures`.
 
 It reads on the endpoint's own thread: collections are copied before they are iterated.
 """
@@ -6,16 +6,19 @@ It reads on the endpoint's own thread: collections are copied before they are it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from prometheus_client.core import Metric
 
+from coordinator.clock import Clock
 from coordinator.coordinators import Coordinators
-from coordinator.groups.shard import GroupShard
+from coordinator.histogram import Histogram
 from coordinator.metrics.families import FamilyCollection
+from coordinator.metrics.group_figures import add_group_figures
 from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.shard import Shard
+from coordinator.transactions.open_transactions import measure_open_transactions
 from coordinator.transactions.service import TransactionService
 from coordinator.transactions.state import STATUS_NAMES
 
@@ -23,8 +26,9 @@ from coordinator.transactions.state import STATUS_NAMES
 class CoordinatorCollector:
     """Collects the figures of both coordinators, as a collector of prometheus_client."""
 
-    def __init__(self, coordinators: Coordinators) -> None:
+    def __init__(self, coordinators: Coordinators, clock: Clock) -> None:
         self._coordinators = coordinators
+        self._clock = clock
 
     def collect(self) -> Iterable[Metric]:
         """Return the families of all figures of the coordinators."""
@@ -35,16 +39,35 @@ class CoordinatorCollector:
     def add_figures(self, families: FamilyCollection) -> None:
         """Add the figures of the coordinators to those of a scrape."""
         groups, transactions = self._coordinators.groups, self._coordinators.transactions
-        for group_shard in groups.shards:
-            _add_shard_figures(families, group_shard.log)
-            _add_group_figures(families, group_shard)
-            _add_offset_figures(families, group_shard)
-        for transaction_shard in transactions.shards:
-            _add_shard_figures(families, transaction_shard.log)
-        _add_transaction_figures(families, transactions)
+        group_logs: list[Shard[Any]] = [shard.log for shard in groups.shards]
+        transaction_logs: list[Shard[Any]] = [shard.log for shard in transactions.shards]
+        monotonic_ms = self._clock.monotonic_ms()
+        for log in group_logs + transaction_logs:
+            _add_shard_figures(families, log, monotonic_ms)
+        _add_runtime_figures(families, "group", group_logs)
+        _add_runtime_figures(families, "transaction", transaction_logs)
+        add_group_figures(families, groups.shards, monotonic_ms)
+        _add_transaction_figures(families, transactions, self._clock.now_ms())
 
 
-def _add_shard_figures(families: FamilyCollection, shard: Shard[Any]) -> None:
+def _add_runtime_figures(
+    families: FamilyCollection, coordinator: str, logs: Sequence[Shard[Any]]
+) -> None:
+    """Add what all shards of a coordinator have in common, whatever their number."""
+    found = Counter(log.coordinator_state for log in logs)
+    for state in CoordinatorState:
+        families.add_value(
+            "millrace_coordinator_shards", found[state], coordinator, state.name.lower()
+        )
+    append_times, event_times = Histogram(), Histogram()
+    for log in logs:
+        append_times.add_histogram(log.counters.append_times)
+        event_times.add_histogram(log.counters.event_times)
+    families.add_histogram("millrace_coordinator_append_seconds", append_times, coordinator)
+    families.add_histogram("millrace_coordinator_event_seconds", event_times, coordinator)
+
+
+def _add_shard_figures(families: FamilyCollection, shard: Shard[Any], monotonic_ms: int) -> None:
     name, state, counters = shard.name, shard.coordinator_state, shard.counters
     add = families.add_value
     add("millrace_shard_active", float(state is CoordinatorState.ACTIVE), name)
@@ -54,43 +77,28 @@ def _add_shard_figures(families: FamilyCollection, shard: Shard[Any]) -> None:
     add("millrace_shard_events_processed_total", counters.loaded + counters.appended, name)
     add("millrace_shard_records_unknown_total", counters.unknown, name)
     families.add_summary(
-        "millrace_shard_append_seconds", counters.appends, counters.append_ms / 1_000, name
+        "millrace_shard_append_seconds",
+        counters.append_times.count,
+        counters.append_times.sum_s,
+        name,
     )
-    add("millrace_shard_append_seconds_max", counters.append_ms_max / 1_000, name)
+    longest_ns = counters.append_max_ns.value_at(monotonic_ms)
+    add("millrace_shard_append_seconds_max", longest_ns / 1_000_000_000, name)
 
 
-def _add_group_figures(families: FamilyCollection, shard: GroupShard) -> None:
-    name, add = shard.log.name, families.add_value
-    states = Counter((group.kind, group.phase) for group in shard.list_groups())
-    for (kind, state), count in sorted(states.items()):
-        add("millrace_groups", count, name, kind, state)
-    for kind, counters in shard.counters:
-        add("millrace_group_heartbeats_total", counters.heartbeats, name, kind)
-        add("millrace_group_sessions_expired_total", counters.sessions_expired, name, kind)
-        for cause, count in sorted(counters.rebalances.copy().items()):
-            add("millrace_group_rebalances_total", count, name, kind, cause)
-        families.add_summary(
-            "millrace_group_rebalance_seconds",
-            counters.completed,
-            counters.rebalance_ms / 1_000,
-            *(name, kind),
-        )
-        add("millrace_group_rebalance_seconds_max", counters.rebalance_ms_max / 1_000, name, kind)
-
-
-def _add_offset_figures(families: FamilyCollection, shard: GroupShard) -> None:
-    name, counters, add = shard.log.name, shard.offset_counters, families.add_value
-    kept = sum(map(len, tuple(shard.state.offsets.committed.values())))
-    add("millrace_offsets", kept, name)
-    add("millrace_offset_commits_total", counters.commits, name)
-    add("millrace_offset_expirations_total", counters.expirations, name)
-    add("millrace_offset_deletions_total", counters.deletions, name)
-
-
-def _add_transaction_figures(families: FamilyCollection, service: TransactionService) -> None:
+def _add_transaction_figures(
+    families: FamilyCollection, service: TransactionService, now_ms: int
+) -> None:
     add = families.add_value
+    oldest_ms = overdue_count = 0
     for shard in service.shards:
-        found = Counter(known.status for known in tuple(shard.state.transactions.values()))
+        known_transactions = tuple(shard.state.transactions.values())
+        found = Counter(known.status for known in known_transactions)
+        ages = measure_open_transactions(known_transactions, now_ms)
+        oldest_ms, overdue_count = (
+            max(oldest_ms, ages.oldest_ms),
+            overdue_count + ages.overdue_count,
+        )
         for status, count in sorted(found.items()):
             add("millrace_transactions", count, shard.log.name, STATUS_NAMES[status])
     counters, markers = service.counters, service.markers.counters
@@ -99,7 +107,14 @@ def _add_transaction_figures(families: FamilyCollection, service: TransactionSer
     add(ended, counters.aborts_by_client, "abort", "client")
     add(ended, counters.aborts_by_init, "abort", "init")
     add(ended, counters.aborts_by_timeout, "abort", "timeout")
+    families.add_histogram("millrace_transaction_end_seconds", counters.commit_times, "commit")
+    families.add_histogram("millrace_transaction_end_seconds", counters.abort_times, "abort")
+    add("millrace_transaction_oldest_open_seconds", oldest_ms / 1_000)
+    add("millrace_transactions_overdue", overdue_count)
+    add("millrace_transaction_appends_retrying", len(counters.unlogged_ends))
+    add("millrace_transactional_ids_expired_total", service.expired_id_count)
     add("millrace_markers_queued", service.markers.unsettled_count)
+    add("millrace_markers_retrying", service.markers.retrying_count)
     add("millrace_markers_total", markers.written, "written")
     add("millrace_markers_total", markers.retried, "retried")
     add("millrace_markers_total", markers.given_up, "given_up")

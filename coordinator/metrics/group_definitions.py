@@ -184,8 +184,8 @@ GROUP_DEFINITIONS = (
     MetricDefinition(
         name="millrace_group_rebalances_ended_total",
         kind="counter",
-        help="Rebalances that ended, by result: complete, superseded by the next, or "
-        "failed as an assignment was lost or did not come.",
+        help="Rebalances that ended, by result: complete; superseded by the next; failed, as"
+        " members were late or an assignment was lost; abandoned by all members.",
         unit="rebalances",
         labels=("type", "result"),
         group="group-coordinator",

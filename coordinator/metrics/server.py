@@ -6,13 +6,16 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, start_http_server
 
+from coordinator.clock import Clock
 from coordinator.coordinators import Coordinators
 from coordinator.metrics.coordinator_figures import CoordinatorCollector
 
 METRICS_HOST = "127.0.0.1"
 
 
-def start_metrics_server(coordinators: Coordinators, port: int) -> tuple[int, Callable[[], None]]:
+def start_metrics_server(
+    coordinators: Coordinators, clock: Clock, port: int
+) -> tuple[int, Callable[[], None]]:
     """Serve metrics on a port of this machine; return the port and a function that stops it.
 
     Port 0 stands for any free one.
@@ -20,7 +23,7 @@ def start_metrics_server(coordinators: Coordinators, port: int) -> tuple[int, Ca
     Raises: OSError if the port is taken.
     """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(CoordinatorCollector(coordinators))
+    registry.register(CoordinatorCollector(coordinators, clock))
     server, thread = start_http_server(port, METRICS_HOST, registry)
 
     def stop_server() -> None:

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from coordinator.histogram import Histogram, RecentMax
+
+_NS_PER_MS = 1_000_000
 
 
 @dataclass(slots=True)
 class ShardCounters:
     """Counts what a shard has loaded and appended, and the time that it took.
 
-    The clock counts whole milliseconds: of a short append its share of one, so that sums are right
-    though single values are not.
+    An event is an append with what follows it: its records are applied to the state.
     """
 
     loaded: int = 0  # records and markers, when the log was replayed
     unknown: int = 0  # of a type or version that this broker lacks; they are kept
     load_ms: int = 0
     appended: int = 0  # records and markers, since then
-    appends: int = 0
-    append_ms: int = 0
-    append_ms_max: int = 0
+    append_times: Histogram = field(default_factory=Histogram)
+    event_times: Histogram = field(default_factory=Histogram)
+    append_max_ns: RecentMax = field(default_factory=RecentMax)
 
-    def count_append(self, record_count: int, elapsed_ms: int) -> None:
-        """Add one append of so many records to the counters."""
+    def count_append(self, record_count: int, begin_ns: int, appended_ns: int, end_ns: int) -> None:
+        """Count an append of so many records, by when it began, was in the log, and was applied."""
         self.appended += record_count
-        self.appends += 1
-        self.append_ms += elapsed_ms
-        if elapsed_ms > self.append_ms_max:
-            self.append_ms_max = elapsed_ms
+        elapsed_ns = appended_ns - begin_ns
+        self.append_times.record_ns(elapsed_ns)
+        self.event_times.record_ns(end_ns - begin_ns)
+        self.append_max_ns.record_value(elapsed_ns, end_ns // _NS_PER_MS)

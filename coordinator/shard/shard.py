@@ -155,17 +155,13 @@ class Shard(Generic[R]):
             producer_epoch=-1 if producer is None else producer.producer_epoch,
             transactional=producer is not None,
         )
-        begin_ms = self._clock.monotonic_ms()
+        read_ns = self._clock.monotonic_ns
+        begin_ns = read_ns()
         base_offset = self._log.append_internal(batch)
-        self.counters.count_append(record_count, self._clock.monotonic_ms() - begin_ms)
-        if producer is None:
-            try:
-                if self._try_apply_together(records, base_offset):
-                    return
-            except Exception as error:
-                failure = describe_apply_failure(base_offset, records[0], error)
-                raise self._mark_broken(failure) from error
-        self._apply_appended(records, base_offset, producer_id)
+        appended_ns = read_ns()
+        if producer is not None or not self._has_applied_together(records, base_offset):
+            self._apply_appended(records, base_offset, producer_id)
+        self.counters.count_append(record_count, begin_ns, appended_ns, read_ns())
 
     def end_transaction(self, marker: TransactionEnded) -> None:
         """Append a transaction marker and apply it.
@@ -174,7 +170,8 @@ class Shard(Generic[R]):
         """
         self._raise_if_broken()
         self.check_active()
-        begin_ms = self._clock.monotonic_ms()
+        read_ns = self._clock.monotonic_ns
+        begin_ns = read_ns()
         offset = self._log.append_marker(
             marker.producer_id,
             marker.producer_epoch,
@@ -182,8 +179,9 @@ class Shard(Generic[R]):
             marker.coordinator_epoch,
             marker.transaction_version,
         )
-        self.counters.count_append(1, self._clock.monotonic_ms() - begin_ms)
+        appended_ns = read_ns()
         self._apply_appended([marker], offset, marker.producer_id)
+        self.counters.count_append(1, begin_ns, appended_ns, read_ns())
 
     # Life
 
@@ -260,6 +258,17 @@ class Shard(Generic[R]):
                 f"{self.name}: {coordinator_state.name} can't follow {self.coordinator_state.name}"
             )
         self.coordinator_state = coordinator_state
+
+    def _has_applied_together(self, records: Sequence[R], base_offset: int) -> bool:
+        """Return whether the records have been applied in one call.
+
+        Raises `BrokenInvariant` if that call raises.
+        """
+        try:
+            return self._try_apply_together(records, base_offset)
+        except Exception as error:
+            failure = describe_apply_failure(base_offset, records[0], error)
+            raise self._mark_broken(failure) from error
 
     def _apply_appended(
         self, records: Sequence[R | TransactionEnded], base_offset: int, producer_id: int

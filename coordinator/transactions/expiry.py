@@ -49,6 +49,7 @@ class TransactionalIdExpiry:
         self._check_ms = check_interval_ms
         self._clock = clock
         self._timers: KeyedTimers[_ExpiryTimer] = KeyedTimers(clock, scheduler, self._handle_timer)
+        self.expired_count = 0
         self._waiting: deque[TransactionShard] = deque()
         self._ids: deque[str] = deque()  # of the first shard that waits, still to be looked at
 
@@ -95,6 +96,7 @@ class TransactionalIdExpiry:
         self._ids.extendleft(record.transactional_id for record in reversed(later))
         try:
             shard.log.append_in_batches(expired[:TOMBSTONES_PER_SLICE])
+            self.expired_count += min(len(expired), TOMBSTONES_PER_SLICE)
         except Refused as refused:
             logger.warning("expired transactional ids are kept for now: %s", refused)
             self._ids.clear()

@@ -75,6 +75,7 @@ class _Pending:
     ended: TransactionEnded
     left: set[TopicPartition]
     failures: int = 0  # answers after which markers had to be tried again
+    retrying: int = 0  # partitions whose marker was refused and is sent again after a while
 
 
 @dataclass(slots=True)
@@ -140,6 +141,11 @@ class MarkerChannel:
     def unsettled_count(self) -> int:
         """Return the number of markers that aren't settled yet."""
         return sum(len(pending.left) for pending in tuple(self._pending.values()))
+
+    @property
+    def retrying_count(self) -> int:
+        """Return the number of markers that were refused, and wait to be sent again."""
+        return sum(pending.retrying for pending in tuple(self._pending.values()))
 
     def close(self) -> None:
         """Drop all pending markers."""
@@ -227,10 +233,12 @@ class MarkerChannel:
 
         def dispatch_again() -> None:
             if self._pending.get(transactional_id) is pending:
+                pending.retrying -= len(partitions)
                 self._enqueue_markers(transactional_id, partitions)
 
         delay_ms = min(RETRY_MS_MAX, RETRY_MS << min(pending.failures, 10))
         pending.failures += 1
+        pending.retrying += len(partitions)
         self._scheduler.call_later(delay_ms, dispatch_again)
 
     def _complete_if_done(self, transactional_id: str) -> None:

@@ -132,6 +132,7 @@ class TransactionService:
         shard.log.mark_resigned()
         for transactional_id in shard.state.transactions:
             self.markers.forget_transaction(transactional_id)
+            self.counters.forget_transaction(transactional_id)
             for due in (TransactionTimer.ABORT, TransactionTimer.COMPLETE):
                 self._timers.cancel_timer((due, transactional_id))
         shard.state.transactions.clear()
@@ -167,6 +168,11 @@ class TransactionService:
         if shard.log.coordinator_state is not CoordinatorState.RESIGNED:
             self._producer_ids.mark_loaded(shard)
         return True
+
+    @property
+    def expired_id_count(self) -> int:
+        """Return how many transactional ids have expired since the broker started."""
+        return self._expiry.expired_count
 
     def close(self) -> None:
         """Stop all timers and drop pending markers."""
@@ -273,6 +279,7 @@ class TransactionService:
             self.counters.commits += 1
         else:
             self.counters.aborts_by_client += 1
+        self.counters.decided_ns[command.transactional_id] = self._clock.monotonic_ns()
         prepared = shard.state.transactions[command.transactional_id]
         self._scheduler.call_later(0, partial(self._write_markers_after_answer, shard, prepared))
         return owner
@@ -323,6 +330,7 @@ class TransactionService:
                 now_ms=self._clock.now_ms(),
             )
         )
+        self.counters.decided_ns[transaction.transactional_id] = self._clock.monotonic_ns()
         self._write_markers(transaction.transactional_id)
 
     def _write_markers_after_answer(
@@ -357,8 +365,14 @@ class TransactionService:
         known = shard.state.transactions[transactional_id]
         try:
             shard.execute_decision(complete_end(known, self._clock.now_ms()))
+            self.counters.count_completion(
+                transactional_id,
+                committed=known.status is TransactionStatus.PREPARE_COMMIT,
+                now_ns=self._clock.monotonic_ns(),
+            )
         except Refused as refused:
             logger.warning("%s stays %s for now: %s", transactional_id, known.status.name, refused)
+            self.counters.unlogged_ends.add(transactional_id)
             self._timers.set_timer((TransactionTimer.COMPLETE, transactional_id), COMPLETE_RETRY_MS)
 
     def _handle_timer(self, key: tuple[TransactionTimer, str]) -> None:

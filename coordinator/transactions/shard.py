@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
 from coordinator.clock import Clock
 from coordinator.features import Features
+from coordinator.histogram import Histogram
 from coordinator.shard.decision import Decision
 from coordinator.shard.shard import Shard
 from coordinator.shard.shard_log import ShardLog
@@ -26,6 +27,27 @@ class TransactionCounters:
     aborts_by_client: int = 0
     aborts_by_init: int = 0
     aborts_by_timeout: int = 0
+    # From the decision of the end to the last marker.
+    commit_times: Histogram = field(default_factory=Histogram)
+    abort_times: Histogram = field(default_factory=Histogram)
+    decided_ns: dict[str, int] = field(default_factory=dict)  # monotonic times, by transactional id
+    unlogged_ends: set[str] = field(default_factory=set)  # ids whose Complete* the log has refused
+
+    def count_completion(self, transactional_id: str, *, committed: bool, now_ns: int) -> None:
+        """Count a transaction whose markers are all written, with its time since the decision.
+
+        One that was decided by an earlier process has no time.
+        """
+        self.unlogged_ends.discard(transactional_id)
+        decided_ns = self.decided_ns.pop(transactional_id, None)
+        if decided_ns is not None:
+            times = self.commit_times if committed else self.abort_times
+            times.record_ns(now_ns - decided_ns)
+
+    def forget_transaction(self, transactional_id: str) -> None:
+        """Forget a transaction whose coordinator has resigned."""
+        self.decided_ns.pop(transactional_id, None)
+        self.unlogged_ends.discard(transactional_id)
 
 
 class TransactionShard:

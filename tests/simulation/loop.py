@@ -85,6 +85,9 @@ class VirtualLoop:
     def monotonic_ms(self) -> int:
         return int(self.elapsed_ms)
 
+    def monotonic_ns(self) -> int:
+        return int(self.elapsed_ms * 1_000_000)
+
     # Called by asyncio
 
     def time(self) -> float:

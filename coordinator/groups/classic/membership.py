@@ -213,6 +213,7 @@ class ClassicMembership:
         Raises Refused if the append failed: then nothing has changed, and no effect is carried out.
         """
         shard = self._shards.require_shard(group_id)
+        before = shard.count_members(group_id)
         shard.log.execute_decision(Decision([*tombstones, *decision.records], None))
         for effect in decision.effects:
             match effect:
@@ -223,6 +224,7 @@ class ClassicMembership:
                         self._sync_callbacks[group_id, member_id] = sync_callback
                 case _:
                     self._run_effect(shard, group_id, effect)
+        shard.count_group_change(group_id, before)
         return decision.response
 
     def _run_effect(self, shard: GroupShard, group_id: str, effect: object) -> None:
@@ -239,10 +241,12 @@ class ClassicMembership:
             case AnswerSync(member_id, sync_answer):
                 _call_waiting(self._sync_callbacks, group_id, member_id, sync_answer)
             case CountRebalanceStart(cause, generation):
-                shard.classic_counters.count_rebalance_start(cause.value)
+                shard.classic_counters.count_rebalance_start(group_id, cause.value)
                 logger.info("%s: generation %d ends: %s", group_id, generation, cause.value)
             case CountRebalanceEnd(generation, member_count, elapsed_ms):
-                shard.classic_counters.count_rebalance_end(elapsed_ms)
+                shard.classic_counters.count_rebalance_end(
+                    group_id, elapsed_ms, self._clock.monotonic_ms()
+                )
                 log_arguments = group_id, generation, member_count, elapsed_ms
                 logger.info("%s: generation %d has %d members, after %d ms", *log_arguments)
             case _:

@@ -19,6 +19,7 @@ from coordinator.groups.consumer.effects import (
     ConsumerTimer,
     CountEpochSettled,
     CountEpochStart,
+    CountTargetAssignment,
     RememberTopicsVersion,
     ResolveRegexes,
     SetMemberTimer,
@@ -37,6 +38,7 @@ from coordinator.groups.consumer.regex import is_regex_refresh_due, validate_reg
 from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
 from coordinator.groups.consumer.target import (
     compute_target_assignment,
+    count_moved_partitions,
     has_assignment_interval_passed,
     select_assignor,
 )
@@ -66,6 +68,7 @@ class GroupContext(NamedTuple):
     settings: ConsumerGroupSettings
     transient_state: TransientGroupState
     now_ms: int
+    began_ns: int = 0  # the monotonic time at which the request began
 
 
 def advance_member(
@@ -102,17 +105,12 @@ def advance_member(
             group, member, updated, context.topics, must_bump=must_bump_epoch
         )
         records += epoch_records
+    counted: tuple[ConsumerEffect, ...] = ()
     target_epoch, target = group.target_epoch, None
     if target_epoch < epoch and _is_target_due(group, context):
         target_epoch = epoch
-        target_records, target = compute_target_assignment(
-            group,
-            epoch,
-            updated,
-            replaced_member_id,
-            select_assignor(group, context.config.assignors[0], member, updated),
-            context.topics,
-            context.now_ms,
+        target_records, target, counted = _compute_target(
+            group, epoch, member, updated, replaced_member_id, context
         )
         records += target_records
     moved = updated
@@ -124,7 +122,8 @@ def advance_member(
         if moved is not updated:
             records.append(moved.to_assignment_record(group.group_id))
     effects: list[ConsumerEffect] = [
-        SetMemberTimer(ConsumerTimer.SESSION, moved.member_id, session_timeout_ms)
+        SetMemberTimer(ConsumerTimer.SESSION, moved.member_id, session_timeout_ms),
+        *counted,
     ]
     if epoch != group.epoch:
         cause = _select_epoch_cause(group, updated, must_bump_epoch=must_bump_epoch)
@@ -137,6 +136,23 @@ def advance_member(
     if regexes:
         effects.append(ResolveRegexes(regexes))
     return Decision(records, moved, effects)
+
+
+def _compute_target(
+    group: ConsumerGroup,
+    epoch: int,
+    member: ConsumerGroupMember,
+    updated: ConsumerGroupMember,
+    replaced_member_id: str | None,
+    context: GroupContext,
+) -> tuple[list[Record], TopicPartitions, tuple[ConsumerEffect, ...]]:
+    """Return the records of a new target, the updated member's part, and the effect to count it."""
+    assignor = select_assignor(group, context.config.assignors[0], member, updated)
+    records, target = compute_target_assignment(
+        group, epoch, updated, replaced_member_id, assignor, context.topics, context.now_ms
+    )
+    moved_count = count_moved_partitions(group, records)
+    return records, target, (CountTargetAssignment(assignor, moved_count, context.began_ns),)
 
 
 def _is_target_due(group: ConsumerGroup, context: GroupContext) -> bool:

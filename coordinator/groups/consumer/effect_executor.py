@@ -22,6 +22,7 @@ from coordinator.groups.consumer.effects import (
     ConsumerTimer,
     CountEpochSettled,
     CountEpochStart,
+    CountTargetAssignment,
     DropClassicGroup,
     DropConsumerGroup,
     RememberTopicsVersion,
@@ -32,6 +33,7 @@ from coordinator.groups.consumer.effects import (
 from coordinator.groups.consumer.regex import resolve_regexes, save_resolved_regexes
 from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupPhase
 from coordinator.groups.consumer.topics import TopicList
+from coordinator.groups.counters import AssignorCounters
 from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.groups.state import Record
 from coordinator.shard.decision import Decision
@@ -72,6 +74,7 @@ class ConsumerEffectExecutor:
 
         Raises Refused if the append failed: then nothing has changed, and no effect is carried out.
         """
+        before = shard.count_members(group_id) if decision.records else None
         response = shard.log.execute_decision(decision)
         for effect in decision.effects:
             if type(effect) is SetMemberTimer:  # of every heartbeat
@@ -79,6 +82,8 @@ class ConsumerEffectExecutor:
                 self._timers.set_timer(timer_key, effect.timeout_ms)
             else:
                 self.run_effect(shard, group_id, effect)
+        if before is not None:
+            shard.count_group_change(group_id, before)
         return response
 
     def run_effect(self, shard: GroupShard, group_id: str, effect: object) -> None:
@@ -98,6 +103,10 @@ class ConsumerEffectExecutor:
                 transient_state.hashed_topics_version = topics_version
             case CountEpochStart():
                 self._count_rebalance_start(shard, shard.state.consumer[group_id], effect)
+            case CountTargetAssignment(assignor, moved_count, began_ns):
+                counters = shard.assignor_counters.setdefault(assignor, AssignorCounters())
+                counters.times.record_ns(self._clock.monotonic_ns() - began_ns)
+                counters.partitions_moved += moved_count
             case CountEpochSettled():
                 self._count_rebalance_end(shard, shard.state.consumer[group_id])
             case ResolveRegexes(regexes):
@@ -142,7 +151,7 @@ class ConsumerEffectExecutor:
     def _count_rebalance_start(
         self, shard: GroupShard, group: ConsumerGroup, effect: CountEpochStart
     ) -> None:
-        shard.consumer_counters.count_rebalance_start(effect.cause.value)
+        shard.consumer_counters.count_rebalance_start(group.group_id, effect.cause.value)
         description = " ".join([effect.cause.value, *effect.member_ids])
         logger.info("%s: epoch %d begins: %s", group.group_id, group.epoch, description)
         transient_state = _require_transient_state(shard, group.group_id)
@@ -157,7 +166,9 @@ class ConsumerEffectExecutor:
         if group.phase not in (ConsumerGroupPhase.STABLE, ConsumerGroupPhase.EMPTY):
             return
         elapsed_ms = self._clock.now_ms() - transient_state.unstable_since_ms
-        shard.consumer_counters.count_rebalance_end(elapsed_ms)
+        shard.consumer_counters.count_rebalance_end(
+            group.group_id, elapsed_ms, self._clock.monotonic_ms()
+        )
         log_arguments = group.group_id, len(group.members), group.target_epoch, elapsed_ms
         logger.info("%s: all %d members are at epoch %d, after %d ms", *log_arguments)
         transient_state.unstable_since_ms = None

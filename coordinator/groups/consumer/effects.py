@@ -64,6 +64,17 @@ class CountEpochSettled(NamedTuple):
     """Counts a rebalance as complete if the group is Stable or Empty by now."""
 
 
+class CountTargetAssignment(NamedTuple):
+    """Counts a target assignment, how many partitions it took from members, and its time.
+
+    `began_ns`: the monotonic time at which its request began.
+    """
+
+    assignor: str
+    moved_count: int
+    began_ns: int
+
+
 class RememberTopicsVersion(NamedTuple):
     """Notes the version of the topics that the group's metadata hash has been compared with."""
 
@@ -102,6 +113,7 @@ ConsumerEffect: TypeAlias = (
     | CancelMemberTimers
     | CountEpochStart
     | CountEpochSettled
+    | CountTargetAssignment
     | RememberTopicsVersion
     | ResolveRegexes
     | DropConsumerGroup

@@ -239,6 +239,7 @@ class ConsumerMembership:
             self._settings_of(group_id),
             transient_state,
             self._clock.now_ms(),
+            self._clock.monotonic_ns(),
         )
 
     def _handle_timer(self, key: ConsumerTimerKey) -> None:

@@ -7,7 +7,7 @@ Source: TargetAssignmentBuilder, and maybeUpdateTargetAssignment of GroupMetadat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from uuid import UUID
 
 from coordinator.assignors.server import range as range_assignor
@@ -56,6 +56,17 @@ def select_assignor(
         votes[new_member.assignor] = votes.get(new_member.assignor, 0) + 1
     asked = {name: count for name, count in votes.items() if count and name in ASSIGNORS}
     return max(asked, key=lambda name: (asked[name], name)) if asked else default_assignor
+
+
+def count_moved_partitions(group: ConsumerGroup, target_records: Iterable[Record]) -> int:
+    """Return how many partitions records of a new target take from members that had them."""
+    nothing: frozenset[int] = frozenset()
+    return sum(
+        len(partitions - record.partitions.get(topic_id, nothing))
+        for record in target_records
+        if isinstance(record, TargetAssignmentSaved)
+        for topic_id, partitions in group.target_assignment.get(record.member_id, NO_TARGET).items()
+    )
 
 
 def compute_target_assignment(

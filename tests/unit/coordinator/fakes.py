@@ -118,6 +118,9 @@ class FakeClock:
     def monotonic_ms(self) -> int:
         return self._elapsed_ms
 
+    def monotonic_ns(self) -> int:
+        return self._elapsed_ms * 1_000_000
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> FakeTimer:
         timer = FakeTimer(callback)
         heapq.heappush(self._calls, (self._elapsed_ms + delay_ms, next(self._sequence), timer))

@@ -16,12 +16,16 @@ class StandingClock:
     def monotonic_ms(self) -> int:
         return 7
 
+    def monotonic_ns(self) -> int:
+        return 7_000_001
+
 
 def test_a_shift_moves_the_wall_clock_and_not_the_monotonic_one() -> None:
     clock = ShiftedClock(StandingClock())
     clock.shift_ms = DAY_MS
     assert clock.now_ms() == 1_000 + DAY_MS
     assert clock.monotonic_ms() == 7
+    assert clock.monotonic_ns() == 7_000_001
 
 
 def test_a_clock_without_a_file_is_not_shifted(tmp_path: Path) -> None:

@@ -34,6 +34,9 @@ class StillClock:
     def monotonic_ms(self) -> int:
         return self.time_ms
 
+    def monotonic_ns(self) -> int:
+        return self.time_ms * 1_000_000
+
 
 class AtOnce:
     """Stands in for the background thread: does its work at once."""
