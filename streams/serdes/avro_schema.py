@@ -87,7 +87,10 @@ class AvroField:
 
 
 def read_schema(parsed: Any) -> AvroType:
-    """Return the graph of a schema that fastavro has parsed, whose names are full names."""
+    """Return the graph of a schema that fastavro has parsed, whose names are full names.
+
+    Raises ValueError for a fixed type whose size is no number of bytes, which fastavro lets pass.
+    """
     others = parsed.get("__named_schemas", {}) if isinstance(parsed, dict) else {}
     return _SchemaReader(others).read(parsed)
 
@@ -111,6 +114,8 @@ class _SchemaReader:
             return self.read(kind)
         if kind in NAMED and schema["name"] in self._named:
             return self._named[schema["name"]]
+        if kind == "fixed":
+            _check_size(schema)
         name, logical_type = schema.get("name", kind), schema.get("logicalType", "")
         if not _has_python_type(schema):
             if f"{kind}-{logical_type}" in LOGICAL_READERS.keys() - _OF_PYTHON:
@@ -143,6 +148,16 @@ class _SchemaReader:
             self.read(schema["type"]),
             schema.get("aliases", ()),
             schema.get("default", _NO_DEFAULT),
+        )
+
+
+def _check_size(schema: Mapping[str, Any]) -> None:
+    """Raise ValueError unless a fixed type has a size: it becomes part of a function's source."""
+    size = schema["size"]
+    if type(size) is not int or size < 0:
+        raise ValueError(
+            f"the Avro schema of {schema['name']!r} has the size {size!r}: a fixed type needs a "
+            "whole number of bytes there"
         )
 
 

@@ -373,3 +373,11 @@ def test_a_few_bytes_that_stand_for_any_number_of_elements_are_refused(items: An
     with pytest.raises(AvroMismatch, match="more than 1000000 elements"):
         write(NULLS, [None] * 1_000_001)
     assert read(NULLS, write(NULLS, [None] * 1_000)) == [None] * 1_000
+
+
+@pytest.mark.parametrize("size", ["4; raise SystemExit", "4", 4.5, True, -3, None])
+def test_a_fixed_type_whose_size_is_no_number_of_bytes_is_refused(size: Any) -> None:
+    """The size stands in a function that is composed as source: a schema must not add to it."""
+    parsed = fastavro.parse_schema({"type": "fixed", "name": "digest", "size": size})
+    with pytest.raises(ValueError, match=r"schema of 'digest' has the size .* whole number of"):
+        AvroSchema(parsed)
