@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import finalize
 
-MEMORY_FILE_SYSTEM = Path("/dev/shm")
+MEMORY_FILE_SYSTEM = Path("/dev/shm")  # nosec B108 # tempfile makes the names in it
 """The directory of a file system in memory, on Linux."""
 
 

@@ -166,7 +166,7 @@ def _spawn_broker(directory: Path, port: int, lock: int) -> subprocess.Popen[byt
     command = broker_command(directory / "data", port, "127.0.0.1", [])
     command += ["--announce", str(directory / "process"), "--start-lock", str(lock)]
     with open(directory / "broker.log", "a+b") as broker_log:
-        return subprocess.Popen(
+        return subprocess.Popen(  # nosec B603 # our own module, without a shell
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

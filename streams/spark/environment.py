@@ -60,7 +60,7 @@ def check_java(environment: Mapping[str, str]) -> None:
     if java is None:
         raise ConfigError(f"Spark needs Java, and there is none in {where}: {do}")
     try:
-        said = subprocess.run(
+        said = subprocess.run(  # nosec B603 # the user's own Java, without a shell
             [java, "-version"], capture_output=True, text=True, timeout=_PROCESS_TIMEOUT_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -81,7 +81,7 @@ def check_interpreter(executable: str) -> None:
         return
     command = [executable, "-c", "import sys; print(sys.prefix)"]
     try:
-        process = subprocess.run(
+        process = subprocess.run(  # nosec B603 # the user's own Python, without a shell
             command, capture_output=True, text=True, timeout=_PROCESS_TIMEOUT_S
         )
         prefix = process.stdout.strip()

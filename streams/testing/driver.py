@@ -125,7 +125,7 @@ class TopologyTestDriver:
             memory=MemoryBudget(app.config.rocksdb_memory_max_bytes),
             counters=ThreadCounters(),
             observer=self._late_record_collector,
-            random=Random(seed or 0),
+            random=Random(seed or 0),  # nosec B311 # tests draw the same each time
             is_order_drawn=seed is not None,
         )
         self._supervisor = ProcessSupervisor(

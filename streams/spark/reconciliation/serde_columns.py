@@ -83,7 +83,8 @@ def to_bytes_column(
         )
 
     def serialize_batch(values: pa.Array) -> pa.Array:
-        return serialize_column(values, column_name, pickle.loads(pickled))
+        own_serde = pickle.loads(pickled)  # nosec B301 # the driver has pickled it
+        return serialize_column(values, column_name, own_serde)
 
     serialized: Column = arrow_udf(serialize_batch, "binary")(  # type: ignore[call-overload]
         column
@@ -124,7 +125,7 @@ def compare_values(one: Column, other: Column, serde: Serde[Any], tolerance: flo
         return F.lit(False)
 
     def compare_batch(ones: pa.Array, others: pa.Array) -> pa.Array:
-        read = pickle.loads(pickled).deserialize
+        read = pickle.loads(pickled).deserialize  # nosec B301 # the driver has pickled it
         pairs = zip(ones.to_pylist(), others.to_pylist(), strict=True)
         return pa.array([_are_values_equal(read, a, b, tolerance) for a, b in pairs], pa.bool_())
 
@@ -202,7 +203,7 @@ def _apply_in_python(
     """Create a function of columns that applies a Python function to batches of values."""
 
     def apply_to_batch(column: pa.Array) -> pa.Array:
-        serde = pickle.loads(pickled_serde)
+        serde = pickle.loads(pickled_serde)  # nosec B301 # the driver has pickled it
         values = column.to_pylist()
         found = [None if each is None else function(serde, each) for each in values]
         return pa.array(found, result_type)

@@ -41,7 +41,8 @@ def map_on_executors(
     pickled = pickle_for_executors(work)
 
     def run_on_executor(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return row_function(pickle.loads(pickled), batches)  # the driver has pickled it
+        work = pickle.loads(pickled)  # nosec B301 # the driver has pickled it
+        return row_function(work, batches)
 
     udf: Any = _create_udf(
         run_on_executor,

@@ -74,7 +74,7 @@ def _fold_value(
 
     Raises: StreamsError if the user's function fails or returns None.
     """
-    value = None if pickled is None else pickle.loads(pickled)
+    value = None if pickled is None else pickle.loads(pickled)  # nosec B301 # by this same job
     try:
         aggregate = folding.fold(key, value, aggregate)
     except Exception as error:

@@ -157,7 +157,7 @@ class GlobalTableHistory:
                 store.key.deserialize(key)
                 if value is not None:
                     store.value.deserialize(value)
-            except Exception:
+            except Exception:  # nosec B112
                 continue
             offsets, rows = self._rows.setdefault(key, {}).setdefault(batch.partition, ([], []))
             offsets.append(offset)
