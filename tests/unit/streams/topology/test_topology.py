@@ -135,7 +135,7 @@ def not_a_function(app: App) -> Any:
 
 
 def name_used_twice(app: App) -> Topology:
-    words(app).peek(print, name="same").filter(bool, name="same").to("out")
+    words(app).peek(print, name="same").filter(max, name="same").to("out")
     return app.topology()
 
 
