@@ -10,30 +10,42 @@ MINUTES ?= 10
 CASES ?= 1000
 SEED ?= 0
 RECORD ?= measured
+PRODUCT := millrace streams state coordinator pytest_millrace.py
 
 # Tests start thousands of processes: without kept bytecode each compiles all that it imports, which
 # takes three times as long as the import itself.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness cluster security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade changelog clean
+.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness cluster security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade changelog dist audit lock package pythons clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-$(VENV)/installed: pyproject.toml constraints.txt
+# Every file that is installed has one of the hashes in requirements/, but for our own packages.
+INSTALL := install --quiet --disable-pip-version-check
+INSTALL_OWN := $(INSTALL) --no-deps --editable .
+
+$(VENV)/installed: pyproject.toml requirements/dev.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip $(INSTALL) --require-hashes --requirement requirements/dev.txt
+	$(BIN)/pip $(INSTALL_OWN)
 	touch $@
 
 # With pyspark, which is half a gigabyte: for what needs it.
-$(VENV)/installed-spark: $(VENV)/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,spark]'
+$(VENV)/installed-spark: $(VENV)/installed requirements/spark.txt
+	$(BIN)/pip $(INSTALL) --require-hashes --requirement requirements/spark.txt
 	touch $@
 
 # With mkdocs, for the site only.
-$(VENV)/installed-docs: $(VENV)/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs]'
+$(VENV)/installed-docs: $(VENV)/installed requirements/docs.txt
+	$(BIN)/pip $(INSTALL) --require-hashes --requirement requirements/docs.txt
+	touch $@
+
+# The tools of a release, which bring another pip, in an environment of their own.
+$(VENV)-release/installed: requirements/release.txt
+	$(PYTHON) -m venv $(VENV)-release
+	$(VENV)-release/bin/pip $(INSTALL) --require-hashes --requirement requirements/release.txt
 	touch $@
 
 demo: $(VENV)/installed$(if $(SPARK),-spark)  ## word count on real input with kills: SPARK=1 reconciles the results, GUARANTEE=at_least_once, BROKER=host:port CONNECTION=file
@@ -42,11 +54,12 @@ demo: $(VENV)/installed$(if $(SPARK),-spark)  ## word count on real input with k
 test: $(VENV)/installed-spark $(VENV)/installed-docs  ## gates, unit, simulation, conformance, integration, documentation
 	$(BIN)/python -m tests.ci test
 
-gates: $(VENV)/installed-spark  ## lint, format, types, who imports whom
+gates: $(VENV)/installed-spark  ## lint, format, types, who imports whom, what is dangerous
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(PRODUCT)
 
 unit: $(VENV)/installed-spark  ## unit tests, and a little fuzzing: OPTIONS=--hypothesis-profile=ci tries more examples
 	$(BIN)/pytest -q tests/unit tests/fuzz tests/ci $(OPTIONS)
@@ -151,6 +164,24 @@ bench-reconcile: $(VENV)/installed-spark  ## millrace reconcile of six kinds of 
 bench-report: $(VENV)/installed-spark  ## what BENCH_RECORD=measured let benchmarks keep, in one table: RECORD=measured
 	$(BIN)/python -m benchmarks.report $(RECORD) --to $(RECORD)/measurements.parquet
 
+dist: $(VENV)/installed $(VENV)-release/installed  ## wheel, sdist and SBOM (CycloneDX) in dist/
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(VENV)-release/bin/cyclonedx-py requirements requirements/runtime.txt --pyproject pyproject.toml \
+	    --output-reproducible --output-file $$(echo dist/*.whl | sed 's/-py3-none-any.whl/.cdx.json/')
+
+audit: $(VENV)-release/installed  ## ask a database of vulnerabilities about requirements/, if it answers
+	$(VENV)-release/bin/python -m tests.package.audit
+
+lock:  $(VENV)-release/installed  ## write requirements/ anew from pyproject.toml and constraints.txt: minutes
+	$(VENV)-release/bin/python -m tests.package.lock
+
+package: $(VENV)/installed  ## wheel and sdist, installed for every Python of this machine
+	$(BIN)/pytest -q tests/package
+
+pythons: $(VENV)/installed-spark  ## the unit tests on every other Python of this machine: long
+	$(BIN)/python -m tests.package.unit_tests
+
 changelog: $(VENV)/installed  ## what changelog.d/ makes of the next version's section; RELEASE=0.1.0 writes it
 	$(BIN)/towncrier build --version $(or $(RELEASE),next) $(if $(RELEASE),--yes,--draft)
 
@@ -161,4 +192,4 @@ ci-full: $(VENV)/installed-spark $(VENV)/installed-docs  ## the same with all of
 	$(BIN)/python -m tests.ci ci-full
 
 clean:  ## remove what the commands created
-	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .kafka
+	rm -rf $(VENV) $(VENV)-* dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .kafka

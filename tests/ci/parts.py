@@ -73,6 +73,7 @@ _CI = (
     _make("tools", "tools"),
     _make("schema registry", "registry"),
     _make("containers", "containers"),
+    _make("package", "package"),
     _make("simulation, more seeds", "soak", "SEEDS=30"),
     _make("upgrade", "upgrade"),
     _make("benchmark", "bench", "OPTIONS=--quick", alone=True),
@@ -97,6 +98,9 @@ _ONLY_FULL = (
     _make("1 000 histories", "soak", "SEEDS=1000"),
     _make("an application under long trouble", "soak-app", "MINUTES=10"),
     _make("long fuzzing", "fuzz", "SECONDS=600"),
+    _make("unit tests on other Pythons", "pythons"),
+    _make("wheel, sdist and SBOM", "dist"),
+    _make("audit of dependencies", "audit"),
 )
 
 

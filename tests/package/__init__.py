@@ -1,0 +1,1 @@
+"""Test what is published: wheel and sdist, and their installation for each Python."""
