@@ -1,0 +1,42 @@
+"""Define what an alert is, and list all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Priority: TypeAlias = Literal["P0", "P1", "P2"]
+SEVERITIES: dict[Priority, str] = {"P0": "critical", "P1": "warning", "P2": "info"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """Describes one alert: when it fires, what that means, and what to do.
+
+    `expression` is PromQL, `hold` the duration for which it must be true before the alert fires.
+    `summary` may have Prometheus' templates such as `{{ $labels.instance }}`. `consequence` says
+    what it can lead to, `commands` what to type first, and `explanation` is the text of the page.
+    """
+
+    name: str
+    priority: Priority
+    expression: str
+    hold: str
+    summary: str
+    consequence: str
+    commands: tuple[str, ...]
+    explanation: str
+
+    @property
+    def anchor(self) -> str:
+        """Return the anchor of the alert's section in docs/alerts.md."""
+        return self.name.lower()
+
+
+def list_alerts() -> tuple[Alert, ...]:
+    """Return all alerts, the most urgent first."""
+    from ops.generate.trend_alerts import TREND_ALERTS
+    from ops.generate.urgent_alerts import URGENT_ALERTS
+    from ops.generate.warning_alerts import WARNING_ALERTS
+
+    return (*URGENT_ALERTS, *WARNING_ALERTS, *TREND_ALERTS)

@@ -1,0 +1,18 @@
+"""List the generated files with their texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ops.generate.dashboards import list_dashboards, render_dashboard
+from ops.generate.rules import PAGE, render_page, render_rules
+
+ROOT = Path(__file__).parents[2]
+
+
+def render_files() -> dict[str, str]:
+    """Return the text of each generated file by its path in the repository."""
+    dashboards = {
+        f"ops/dashboards/{each.name}.json": render_dashboard(each) for each in list_dashboards()
+    }
+    return {"ops/alerts.yml": render_rules(), PAGE: render_page(), **dashboards}

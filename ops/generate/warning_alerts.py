@@ -1,0 +1,207 @@
+"""Define the alerts of priority P1: something is wrong that somebody must see to today."""
+
+from __future__ import annotations
+
+from ops.generate.alerts import Alert
+
+_LOOK_AT_GROUP = "millrace group describe APPLICATION --bootstrap-servers SERVERS"
+_LOOK_AT_HEALTH = "curl -s http://ADDRESS/health"
+_LOOK_AT_METRICS = "millrace metrics ADDRESS --watch"
+_LOOK_AT_TRANSACTIONS = "millrace txn list --bootstrap-servers SERVERS"
+
+WARNING_ALERTS = (
+    Alert(
+        name="MillraceWorkerUnhealthy",
+        priority="P1",
+        expression="millrace_worker_healthy == 0 unless millrace_worker_live == 0",
+        hold="2m",
+        summary="The worker {{ $labels.instance }} can't process, and waits",
+        consequence="The lag of its partitions grows until the cause is gone.",
+        commands=(_LOOK_AT_HEALTH, _LOOK_AT_GROUP),
+        explanation="No broker answers, a partition has no leader, or a thread has failed since "
+        "its last commit. A restart would not help; `why` in `/health` names the cause.",
+    ),
+    Alert(
+        name="MillraceThreadStuck",
+        priority="P1",
+        expression="max by (application, instance, thread, where) (millrace_thread_stuck) == 1",
+        hold="1m",
+        summary="{{ $labels.thread }} of {{ $labels.instance }} is in one function: "
+        "{{ $labels.where }}",
+        consequence="The thread's tasks make no progress; after the poll interval its group gives "
+        "them away.",
+        commands=(_LOOK_AT_HEALTH,),
+        explanation="The thread has been in one function with one record for `stuck_after_ms`. "
+        "`where` says whose code it is: the application's function, a store or a broker call. "
+        "`/health` has the stack and the record.",
+    ),
+    Alert(
+        name="MillraceCommitsStalled",
+        priority="P1",
+        expression="max by (application, instance, thread) "
+        "(millrace_thread_commit_age_seconds) > 60 and on (application, instance, thread) "
+        "sum by (application, instance, thread) (millrace_consumer_lag) > 0",
+        hold="1m",
+        summary="{{ $labels.thread }} of {{ $labels.instance }} has records to read and has not "
+        "committed for {{ $value | humanizeDuration }}",
+        consequence="Results are not visible, and are computed again after a crash.",
+        commands=(_LOOK_AT_HEALTH, _LOOK_AT_TRANSACTIONS),
+        explanation="A thread that has input commits every `commit_interval_ms`. If it doesn't, it "
+        "is in a slow function, waits for a broker, or its transactions fail: the log names it. A "
+        "thread without input does not commit, and does not fire this alert.",
+    ),
+    Alert(
+        name="MillraceLagGrows",
+        priority="P1",
+        expression="sum by (application, topic) (millrace_consumer_lag) > 10000 and "
+        "sum by (application, topic) (deriv(millrace_consumer_lag[10m])) > 0",
+        hold="10m",
+        summary="{{ $labels.application }} falls behind on {{ $labels.topic }}: "
+        "{{ $value | humanize }} records",
+        consequence="Results become late; records whose retention ends before they are read are "
+        "lost.",
+        commands=(_LOOK_AT_GROUP, _LOOK_AT_METRICS),
+        explanation="More arrives than is processed. If one partition has most of the lag, its "
+        "keys are skewed; if all have it, add threads or workers, up to the number of partitions. "
+        "The process ratio and the commit latency tell whether the functions or the broker limit.",
+    ),
+    Alert(
+        name="MillraceResultsLate",
+        priority="P1",
+        expression="histogram_quantile(0.99, sum by (application, le) "
+        "(rate(millrace_end_to_end_latency_seconds_bucket[5m]))) >= 60",
+        hold="5m",
+        summary="Results of {{ $labels.application }} are later than a minute",
+        consequence="Windows close late, and readers see old results.",
+        commands=(_LOOK_AT_METRICS, _LOOK_AT_GROUP),
+        explanation="The time from a record's timestamp until its results can be read, of one "
+        "record in a hundred. It is also high while an application reads old records, as after a "
+        "reset: then it falls by itself.",
+    ),
+    Alert(
+        name="MillraceRecordsDropped",
+        priority="P1",
+        expression="sum by (application) (rate(millrace_thread_dropped_total[5m])) > 1",
+        hold="5m",
+        summary="{{ $labels.application }} drops {{ $value | humanize }} records a second",
+        consequence="They are in no result.",
+        commands=(_LOOK_AT_METRICS,),
+        explanation="Records without a key or value, such that a handler skips, or late ones "
+        "([late records](windows.md#late-records)). The log names the first of each kind with its "
+        "topic, partition and offset.",
+    ),
+    Alert(
+        name="MillraceDeadLetters",
+        priority="P1",
+        expression="sum by (application) (rate(millrace_thread_dead_letters_total[5m])) > 1",
+        hold="5m",
+        summary="{{ $labels.application }} writes {{ $value | humanize }} dead letters a second",
+        consequence="They are in no result until they are processed again.",
+        commands=("millrace consume DEAD_LETTER_TOPIC --from beginning --count 5 --metadata",),
+        explanation="Records that a function or a serde refuses, in such a number that a producer "
+        "of the input or a new version of the application is wrong. The headers of a dead letter "
+        "say which error, from which topic, partition and offset ([errors](errors.md)).",
+    ),
+    Alert(
+        name="MillraceFencing",
+        priority="P1",
+        expression="60 * sum by (application) (rate(millrace_thread_tasks_migrated_total[5m])) > 1",
+        hold="10m",
+        summary="{{ $labels.application }} loses its tasks {{ $value | humanize }} times a minute",
+        consequence="Work is thrown away and repeated; with enough of it, no progress.",
+        commands=(_LOOK_AT_GROUP, _LOOK_AT_TRANSACTIONS),
+        explanation="A rebalance takes tasks away, and is over in less than the ten minutes that "
+        "this alert waits. What goes on is two processes with one identity (a state directory that "
+        "was copied), members that fall silent for longer than the session time-out, or a "
+        "transaction time-out that is too short.",
+    ),
+    Alert(
+        name="MillraceRecoveries",
+        priority="P1",
+        expression="60 * sum by (application, instance) "
+        "(rate(millrace_thread_recoveries_total[5m])) > 1",
+        hold="10m",
+        summary="{{ $labels.instance }} starts over from its last commit "
+        "{{ $value | humanize }} times a minute",
+        consequence="Work is repeated; with enough of it, no progress.",
+        commands=(_LOOK_AT_HEALTH, _LOOK_AT_TRANSACTIONS),
+        explanation="Each recovery has its error in the log. The counters "
+        "`millrace_thread_outcomes_unknown_total`, `..._values_refused_total` and "
+        "`..._writes_refused_total` tell the kinds apart.",
+    ),
+    Alert(
+        name="MillraceTransactionHangs",
+        priority="P1",
+        expression="max by (instance) (millrace_transactions_overdue) > 0 or "
+        "max by (instance) (millrace_log_open_transaction_seconds) > 900",
+        hold="2m",
+        summary="A transaction on {{ $labels.instance }} is open for longer than its time-out",
+        consequence="Readers of committed records, this application included, stop before it.",
+        commands=(
+            _LOOK_AT_TRANSACTIONS,
+            "millrace txn list --topic TOPIC --bootstrap-servers SERVERS",
+            "millrace txn abort TRANSACTIONAL_ID --bootstrap-servers SERVERS",
+        ),
+        explanation="The coordinator aborts a transaction that is older than its time-out, at most "
+        "15 minutes (`transaction.max.timeout.ms`). One that stays open in a partition is unknown "
+        "to the coordinator: `txn list --topic` shows it as hanging, and `txn abort` ends it.",
+    ),
+    Alert(
+        name="MillraceBrokerBusy",
+        priority="P1",
+        expression="rate(millrace_event_loop_busy_seconds_total[5m]) > 0.7",
+        hold="5m",
+        summary="The event loop of {{ $labels.instance }} is busy {{ $value | humanizePercentage }}"
+        " of the time",
+        consequence="Requests wait for each other: latencies and commits take longer.",
+        commands=("curl -s http://ADDRESS/metrics | grep request_seconds_sum",),
+        explanation="This is what a request handler's idle ratio below 0.3 is elsewhere. The APIs "
+        "with the most seconds are the cause: larger batches, longer commit intervals or fewer "
+        "clients help.",
+    ),
+    Alert(
+        name="MillraceLogFlushSlow",
+        priority="P1",
+        expression="histogram_quantile(0.99, sum by (instance, le) "
+        "(rate(millrace_log_flush_seconds_bucket[5m]))) > 1",
+        hold="2m",
+        summary="Flushes of {{ $labels.instance }} take {{ $value | humanizeDuration }}",
+        consequence="Commits wait for the disk; with seconds, transactions time out.",
+        commands=("iostat -x 1 5",),
+        explanation="The disk is slow, shared or nearly full.",
+    ),
+    Alert(
+        name="MillraceProduceRequestsWait",
+        priority="P1",
+        expression='sum by (instance) (millrace_requests_waiting{api="Produce"}) > 1000',
+        hold="2m",
+        summary="{{ $value }} produce requests wait on {{ $labels.instance }}",
+        consequence="Producers fill their buffers, and applications stop reading.",
+        commands=("curl -s http://ADDRESS/metrics | grep requests_waiting",),
+        explanation="More is written than the disk takes, or a node that must have a copy is away.",
+    ),
+    Alert(
+        name="MillraceBrokerDiskFull",
+        priority="P1",
+        expression="millrace_disk_free_bytes / millrace_disk_total_bytes < 0.1",
+        hold="1m",
+        summary="{{ $value | humanizePercentage }} of the disk of {{ $labels.instance }} is free",
+        consequence="A broker whose disk is full refuses writes, and stops.",
+        commands=("df -h", "millrace topics list --bootstrap-servers SERVERS"),
+        explanation="`millrace_log_bytes` shows which topics are large. Shorten their retention, "
+        "or give the disk more room.",
+    ),
+    Alert(
+        name="MillraceStandbyBehind",
+        priority="P1",
+        expression="max by (application, instance, task, store) (millrace_standby_lag) > 10000",
+        hold="10m",
+        summary="The standby of {{ $labels.store }} {{ $labels.task }} on {{ $labels.instance }} is"
+        " {{ $value | humanize }} records behind",
+        consequence="If the active task fails, its successor restores that much first.",
+        commands=(_LOOK_AT_GROUP, _LOOK_AT_METRICS),
+        explanation="More than `acceptable_recovery_lag` (10 000): the standby counts as not "
+        "caught up, and tasks aren't moved to it. A standby that has just begun needs some time; "
+        "one that stays behind lacks CPU, disk or network.",
+    ),
+)

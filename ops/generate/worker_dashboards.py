@@ -1,0 +1,226 @@
+"""Define the dashboards of an application, of a worker, and of its stores."""
+
+from __future__ import annotations
+
+from ops.generate.dashboards import Dashboard, Panel
+
+_APP = 'application=~"$application"'
+_WORKER = f'{_APP},instance=~"$instance"'
+_VARIABLES = {"application": "millrace_worker_live"}
+_WORKER_VARIABLES = _VARIABLES | {"instance": "millrace_worker_live"}
+
+
+def _quantile(quantile: float, figure: str, selector: str) -> str:
+    rate = f"rate({figure}_bucket{{{selector}}}[5m])"
+    return f"histogram_quantile({quantile}, sum by (le) ({rate}))"
+
+
+APPLICATION = Dashboard(
+    name="application",
+    title="Millrace: an application",
+    variables=_VARIABLES,
+    panels=(
+        Panel(
+            title="Workers by state",
+            queries={"{{state}}": f"sum by (state) (millrace_worker_state{{{_APP}}})"},
+        ),
+        Panel(
+            title="Unhealthy, not live",
+            queries={
+                "unhealthy": f"count(millrace_worker_healthy{{{_APP}}} == 0) or vector(0)",
+                "not live": f"count(millrace_worker_live{{{_APP}}} == 0) or vector(0)",
+            },
+        ),
+        Panel(
+            title="Records a second, by topic",
+            unit="rps",
+            queries={
+                "{{topic}}": f"sum by (topic) (rate(millrace_step_records_total{{{_APP}}}[5m]))"
+            },
+        ),
+        Panel(
+            title="Lag by topic",
+            description="Normal: about what arrives between two commits.",
+            queries={"{{topic}}": f"sum by (topic) (millrace_consumer_lag{{{_APP}}})"},
+        ),
+        Panel(
+            title="The ten partitions with the most lag",
+            queries={
+                "{{topic}} {{partition}}": "topk(10, sum by (topic, partition) "
+                f"(millrace_consumer_lag{{{_APP}}}))"
+            },
+        ),
+        Panel(
+            title="From a record's timestamp until its results can be read",
+            unit="s",
+            description="Of the first record of each slice; old records make it large.",
+            queries={
+                "p50": _quantile(0.5, "millrace_end_to_end_latency_seconds", _APP),
+                "p99": _quantile(0.99, "millrace_end_to_end_latency_seconds", _APP),
+            },
+        ),
+        Panel(
+            title="Commits a second",
+            unit="ops",
+            queries={
+                "commits": f"sum(rate(millrace_thread_commits_total{{{_APP}}}[5m]))",
+                "early": f"sum(rate(millrace_thread_early_commits_total{{{_APP}}}[5m]))",
+            },
+        ),
+        Panel(
+            title="Dropped, late and dead-letter records a second",
+            unit="rps",
+            description="Normal: 0.",
+            queries={
+                "dropped": f"sum(rate(millrace_thread_dropped_total{{{_APP}}}[5m]))",
+                "late": f"sum(rate(millrace_thread_late_total{{{_APP}}}[5m]))",
+                "dead letters": f"sum(rate(millrace_thread_dead_letters_total{{{_APP}}}[5m]))",
+            },
+        ),
+        Panel(
+            title="Recoveries and rebalances in five minutes",
+            description="Normal: 0, but for starts and stops of workers.",
+            queries={
+                "recoveries": f"sum(increase(millrace_thread_recoveries_total{{{_APP}}}[5m]))",
+                "tasks migrated": "sum(increase("
+                f"millrace_thread_tasks_migrated_total{{{_APP}}}[5m]))",
+                "tasks corrupted": "sum(increase("
+                f"millrace_thread_tasks_corrupted_total{{{_APP}}}[5m]))",
+                "rebalances": f"sum(increase(millrace_thread_rebalances_total{{{_APP}}}[5m]))",
+            },
+        ),
+        Panel(
+            title="Time of tasks by part of the topology",
+            unit="percentunit",
+            description="1 is one CPU.",
+            queries={
+                "{{subtopology}}": "sum by (subtopology) "
+                f"(rate(millrace_task_process_seconds_total{{{_APP}}}[5m]))"
+            },
+        ),
+    ),
+)
+
+WORKER = Dashboard(
+    name="worker",
+    title="Millrace: a worker",
+    variables=_WORKER_VARIABLES,
+    panels=(
+        Panel(
+            title="Tasks by state",
+            queries={
+                "{{thread}} {{state}}": "sum by (thread, state) "
+                f"(millrace_thread_tasks{{{_WORKER}}})"
+            },
+        ),
+        Panel(
+            title="Threads that are stuck",
+            description="Normal: 0.",
+            queries={"{{thread}} {{where}}": f"millrace_thread_stuck{{{_WORKER}}}"},
+        ),
+        Panel(
+            title="Records a second, by thread",
+            unit="rps",
+            queries={
+                "{{thread}}": "sum by (thread) "
+                f"(rate(millrace_thread_records_total{{{_WORKER}}}[5m]))"
+            },
+        ),
+        Panel(
+            title="Process ratio: the share of time in the steps of tasks",
+            unit="percentunit",
+            description="Near 1, the application's functions limit the thread.",
+            queries={
+                "{{thread}}": "sum by (thread) "
+                f"(rate(millrace_task_process_seconds_total{{{_WORKER}}}[5m]))"
+            },
+        ),
+        Panel(
+            title="The ten busiest tasks",
+            unit="percentunit",
+            queries={
+                "{{task}}": "topk(10, sum by (task) "
+                f"(rate(millrace_task_process_seconds_total{{{_WORKER}}}[5m])))"
+            },
+        ),
+        Panel(
+            title="Seconds since the last commit",
+            unit="s",
+            description="It rises while there is no input.",
+            queries={"{{thread}}": f"millrace_thread_commit_age_seconds{{{_WORKER}}}"},
+        ),
+        Panel(
+            title="Punctuations a second",
+            unit="ops",
+            queries={
+                "{{thread}}": "sum by (thread) "
+                f"(rate(millrace_thread_punctuations_total{{{_WORKER}}}[5m]))"
+            },
+        ),
+        Panel(
+            title="Recoveries in five minutes, by cause",
+            description="Normal: 0.",
+            queries={
+                "all": f"sum(increase(millrace_thread_recoveries_total{{{_WORKER}}}[5m]))",
+                "outcome unknown": "sum(increase("
+                f"millrace_thread_outcomes_unknown_total{{{_WORKER}}}[5m]))",
+                "value refused": "sum(increase("
+                f"millrace_thread_values_refused_total{{{_WORKER}}}[5m]))",
+                "write refused": "sum(increase("
+                f"millrace_thread_writes_refused_total{{{_WORKER}}}[5m]))",
+            },
+        ),
+    ),
+)
+
+STORES = Dashboard(
+    name="stores",
+    title="Millrace: stores and RocksDB",
+    variables=_WORKER_VARIABLES,
+    panels=(
+        Panel(
+            title="Entries by store",
+            needs="where the topology has stores",
+            queries={"{{store}}": f"sum by (store) (millrace_store_entries{{{_WORKER}}})"},
+        ),
+        Panel(
+            title="Bytes on disk by store",
+            unit="bytes",
+            needs="where the topology has stores",
+            queries={"{{store}}": f"sum by (store) (millrace_store_disk_bytes{{{_WORKER}}})"},
+        ),
+        Panel(
+            title="Records left to restore",
+            needs="while stores are restored",
+            queries={
+                "{{store}} {{task}}": "sum by (store, task) "
+                f"(millrace_restore_records_left{{{_WORKER}}})"
+            },
+        ),
+        Panel(
+            title="Seconds left to restore",
+            unit="s",
+            needs="while stores are restored",
+            queries={
+                "{{store}} {{task}}": "max by (store, task) "
+                f"(millrace_restore_seconds_left{{{_WORKER}}})"
+            },
+        ),
+        Panel(
+            title="Standby lag",
+            description="Above 10 000 a standby counts as not caught up.",
+            needs="where there are standby tasks",
+            queries={
+                "{{store}} {{task}}": f"max by (store, task) (millrace_standby_lag{{{_WORKER}}})"
+            },
+        ),
+        Panel(
+            title="Changelog records restored and followed, a second",
+            unit="rps",
+            queries={
+                "restored": f"sum(rate(millrace_thread_restored_records_total{{{_WORKER}}}[5m]))",
+                "standby": f"sum(rate(millrace_thread_standby_records_total{{{_WORKER}}}[5m]))",
+            },
+        ),
+    ),
+)

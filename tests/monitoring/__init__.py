@@ -1,0 +1,1 @@
+"""Tests of figures, alerts and dashboards with a real Prometheus and its promtool."""

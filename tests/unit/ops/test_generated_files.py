@@ -1,0 +1,68 @@
+"""Test that ops/ and its pages are what their generator writes, of figures that are defined."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from ops.generate.alerts import list_alerts
+from ops.generate.dashboards import Dashboard, list_dashboards
+from ops.generate.definitions import list_defined_samples
+from ops.generate.files import ROOT, render_files
+from ops.generate.queries import find_metrics, scale_durations
+
+DEFINED = list_defined_samples()
+FILES = render_files()
+WRITE = "write it with: python -m ops.generate"
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_a_file_is_what_the_generator_writes(path: str) -> None:
+    assert (ROOT / path).read_text() == FILES[path], WRITE
+
+
+def test_no_dashboard_is_left_that_the_generator_does_not_write() -> None:
+    written = {str(each.relative_to(ROOT)) for each in (ROOT / "ops/dashboards").iterdir()}
+    assert written == {each for each in FILES if each.startswith("ops/dashboards/")}
+
+
+@pytest.mark.parametrize("alert", list_alerts(), ids=lambda alert: alert.name)
+def test_an_alert_names_figures_that_are_defined(alert: object) -> None:
+    expression = str(getattr(alert, "expression", ""))
+    assert find_metrics(expression) - DEFINED == set()
+    assert find_metrics(expression) or expression.startswith("up{")
+
+
+@pytest.mark.parametrize("dashboard", list_dashboards(), ids=lambda dashboard: dashboard.name)
+def test_a_dashboard_names_figures_that_are_defined(dashboard: Dashboard) -> None:
+    queries = [query for panel in dashboard.panels for query in panel.queries.values()]
+    assert all(map(find_metrics, queries))
+    named = set[str]().union(*map(find_metrics, queries), dashboard.variables.values())
+    assert named - DEFINED == set()
+
+
+def test_each_alert_has_a_section_that_its_link_leads_to() -> None:
+    headings = re.findall(r"^### (\w+)$", FILES["docs/alerts.md"], re.MULTILINE)
+    anchors = re.findall(r"docs/alerts\.md#([\w-]+)", FILES["ops/alerts.yml"])
+    assert [each.lower() for each in headings] == anchors
+    assert len(anchors) == len(set(anchors)) == len(list_alerts())
+
+
+def test_dashboards_are_json_with_a_panel_for_each_definition() -> None:
+    for dashboard in list_dashboards():
+        panels = json.loads(FILES[f"ops/dashboards/{dashboard.name}.json"])["panels"]
+        assert [each["title"] for each in panels] == [each.title for each in dashboard.panels]
+        assert all(target["expr"] for each in panels for target in each["targets"])
+
+
+def test_a_figure_that_is_not_defined_is_found() -> None:
+    query = 'sum by (x) (rate(millrace_renamed_total{state="millrace_quoted"}[5m]))'
+    assert find_metrics(query) - DEFINED == {"millrace_renamed_total"}
+
+
+def test_durations_are_scaled_and_limits_are_not() -> None:
+    query = "rate(a[5m]) > 60 and b offset 1w and c[1h:1m]"
+    assert scale_durations(query, 60) == "rate(a[5s]) > 60 and b offset 10080s and c[60s:3s]"
+    assert scale_durations(query, 1) == query
