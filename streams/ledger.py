@@ -143,7 +143,12 @@ def decode(value: bytes) -> LedgerTransaction:
     Raises ValueError for another kind of record, or one of a later version.
     """
     fields: Any = orjson.loads(value)
-    if not isinstance(fields, dict) or fields.get("v") != _VERSION:
+    written = fields.get("v") if isinstance(fields, dict) else None
+    if isinstance(written, int) and written > _VERSION:
+        raise ValueError(
+            f"it has version {written}, by a later release of Millrace; this one reads {_VERSION}"
+        )
+    if written != _VERSION:
         raise ValueError(f"not a ledger record of version {_VERSION}: {value!r:.100}")
     producer_id, epoch = fields["producer"]
     inputs = {

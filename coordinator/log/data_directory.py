@@ -65,13 +65,26 @@ def write_partition_metadata(disk: BrokerDisk, directory: Path, topic_id: UUID) 
 
 
 def read_partition_metadata(disk: BrokerDisk, directory: Path) -> UUID | None:
-    """Read the topic id that a partition directory was made for; None if that isn't known."""
+    """Read the topic id that a partition directory was made for; None if that isn't known.
+
+    Raises UnusableDataDirectory for the file of a later broker.
+    """
     try:
         content = disk.read_file(directory / _PARTITION_METADATA) or b""
         fields = dict(line.split(": ", 1) for line in content.decode().splitlines())
+        _check_version(directory / _PARTITION_METADATA, fields.get("version"), 0)
         return uuid_from_base64(fields["topic_id"])
     except (OSError, ValueError, KeyError):
         return None
+
+
+def _check_version(path: Path, written: object, newest: int) -> None:
+    """Raise UnusableDataDirectory if a file's version is not one that this broker can read."""
+    if written is not None and not 0 <= int(str(written)) <= newest:
+        raise UnusableDataDirectory(
+            f"{path} was written by a later version of the broker (version {written}; this one "
+            f"reads {newest}): run that version, or use an empty directory"
+        )
 
 
 def is_data_directory(disk: BrokerDisk, directory: Path) -> bool:
@@ -123,6 +136,7 @@ class DataDirectory:
             return [], [], [], {}
         try:
             content = json.loads(text)
+            _check_version(path, dict(content).get("version"), 1)
             topics = [
                 TopicEntry(
                     name=entry["name"],
@@ -196,6 +210,7 @@ class DataDirectory:
             return []
         try:
             content = json.loads(text)
+            _check_version(path, dict(content).get("version"), 1)
             return [(each["type"], each["name"], each["configs"]) for each in content["resources"]]
         except (ValueError, KeyError, TypeError) as error:
             raise UnusableDataDirectory(
@@ -237,7 +252,9 @@ class DataDirectory:
             return new_cluster_id
         try:
             lines = [line for line in text.decode().splitlines() if "=" in line]
-            return dict(line.split("=", 1) for line in lines)["cluster.id"]
+            fields = dict(line.split("=", 1) for line in lines)
+            _check_version(path, fields.get("version"), 1)
+            return fields["cluster.id"]
         except (ValueError, KeyError) as error:
             raise UnusableDataDirectory(
                 f"{path} has no cluster.id: restore it, or use an empty directory"

@@ -254,7 +254,13 @@ class _UserData:
 
     def __init__(self, encoded: bytes | None) -> None:
         fields: Any = orjson.loads(encoded or b"null")
-        is_known = isinstance(fields, dict) and fields.get("format") == _FORMAT
+        written = fields.get("format") if isinstance(fields, dict) else None
+        if isinstance(written, int) and written > _FORMAT:
+            raise ValueError(
+                f"user data of format {written}, by a later release of Millrace; this one reads "
+                f"{_FORMAT}: let all workers be of that release"
+            )
+        is_known = written == _FORMAT
         if not is_known or fields.get("tasks") is None:
             raise ValueError(f"user data of an unknown format: {encoded!r:.200}")
         self._fields = fields

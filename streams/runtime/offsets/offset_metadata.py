@@ -43,7 +43,8 @@ from zlib import crc32
 
 _VERSION_2_PREFIX = "M2."
 """The prefix of version 2, the only one; no base64 and no JSON begins with it."""
-_ANY_VERSION = re.compile(r"M\d+\.")
+_ANY_VERSION = re.compile(r"M(\d+)\.")
+_VERSION = 2
 _TIME_BYTES = 8
 _HASHED_POSITION = struct.Struct(">Iq")
 _NO_TIME = -1
@@ -216,6 +217,12 @@ def decode_metadata(text: str) -> OffsetMetadata:
 def has_positions(text: str) -> bool:
     """Return whether the metadata of an offset are in a format that names changelog positions."""
     return text.startswith(_VERSION_2_PREFIX)
+
+
+def find_later_version(text: str) -> int | None:
+    """Return the version of metadata that a later release has written; None for all others."""
+    found = _ANY_VERSION.match(text)
+    return int(found[1]) if found and int(found[1]) > _VERSION else None
 
 
 def has_metadata_of_streams(text: str) -> bool:

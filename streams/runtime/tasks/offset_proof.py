@@ -37,6 +37,7 @@ from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.offsets.offset_metadata import (
     OffsetMetadata,
     decode_metadata,
+    find_later_version,
     has_metadata_of_streams,
     has_positions,
 )
@@ -106,6 +107,20 @@ UNCHECKED = OffsetProof()
 """The proof of a task that is not restored from committed offsets."""
 
 
+def _refuse_later_release(group: str, texts: Mapping[Partition, str]) -> None:
+    """Raise StreamsError for metadata of a later release, whose positions and times are not known.
+
+    Without them windows that have closed would open again, and no loss would be seen.
+    """
+    later = {p: version for p, text in texts.items() if (version := find_later_version(text))}
+    if later:
+        raise StreamsError(
+            f"the offsets of {_format_partitions(sorted(later))} were committed for {group!r} by a "
+            f"later release of Millrace (metadata M{max(later.values())}; this one reads M2): run "
+            f"that release, or begin anew with {format_command('group reset')}"
+        )
+
+
 def prove_offsets(
     group: str,
     partitions: Collection[Partition],
@@ -123,9 +138,10 @@ def prove_offsets(
     inputs that an earlier version of the topology had. `deleted` are inputs that are known to be of
     topics made again, with whose former ones brokers have deleted the offsets: where they begin is
     decided elsewhere (`offset_out_of_range`). `internal_topics` are repartition topics. Raises
-    StreamsError for offsets that a reset has marked and not replaced.
+    StreamsError for offsets that a reset has marked and not replaced, or a later release committed.
     """
     own = {p: committed[p].metadata for p in partitions if p in committed}
+    _refuse_later_release(group, own)
     if foreign := sorted(p for p, text in own.items() if not has_metadata_of_streams(text)):
         offsets = {p: committed[p].offset for p in foreign}
         return OffsetProof(group, describe_foreign_offsets(group, offsets))

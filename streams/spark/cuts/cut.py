@@ -112,7 +112,8 @@ class Cut:
             fields = orjson.loads(text)
             if fields["format"] != _FORMAT:
                 raise ConfigError(
-                    f"a cut of format {fields['format']!r}: this version reads {_FORMAT}"
+                    f"a cut of format {fields['format']!r}: this version reads {_FORMAT}; take it "
+                    "anew, or use the version that took it"
                 )
             return cls(
                 application_id=str(fields["application_id"]),

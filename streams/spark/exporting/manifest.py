@@ -142,7 +142,8 @@ class ExportManifest:
             content = whole["manifest"]
             if content["format"] != _FORMAT_VERSION:
                 raise ConfigError(
-                    f"{name} has format {content['format']!r}: this version reads {_FORMAT_VERSION}"
+                    f"{name} has format {content['format']!r}: this version reads "
+                    f"{_FORMAT_VERSION}; use the version that has written it, or export anew"
                 )
             if _content_checksum(content) != whole["sha256"]:
                 raise ConfigError(f"{name} was changed: its content is not what its checksum is of")

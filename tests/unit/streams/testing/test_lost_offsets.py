@@ -158,13 +158,6 @@ def test_an_offset_of_kafka_streams_is_taken_as_it_is(cluster: InMemoryCluster) 
     assert restart_with(cluster, build_counting_app(), bring_over) == 4
 
 
-def test_offsets_of_a_later_release_are_taken(cluster: InMemoryCluster) -> None:
-    def change(offsets: Offsets) -> None:
-        offsets[INPUT] = OffsetAndMetadata(3, "M3.later")
-
-    assert restart_with(cluster, build_counting_app(), change) == 4
-
-
 def build_version(*inputs: str, more_stores: bool = False) -> App:
     app = App("counting")
     counts = (
