@@ -58,13 +58,7 @@ class BrokerOptions(argparse.ArgumentParser):
             default=argparse.SUPPRESS,
             help="a broker setting of Kafka's, such as num.partitions=4; may be repeated",
         )
-        self.add_argument(
-            "--metrics-port",
-            type=int,
-            default=argparse.SUPPRESS,
-            metavar="PORT",
-            help="answer Prometheus on this port of this machine; the same as --set metrics.port",
-        )
+        self._add_metrics_options()
         self.add_argument(
             "--faults",
             type=Path,
@@ -101,6 +95,21 @@ class BrokerOptions(argparse.ArgumentParser):
             help="how much is logged; info: what happens to groups, among others",
         )
 
+    def _add_metrics_options(self) -> None:
+        self.add_argument(
+            "--metrics-port",
+            type=int,
+            default=argparse.SUPPRESS,
+            metavar="PORT",
+            help="answer Prometheus on this port of this machine; the same as --set metrics.port",
+        )
+        self.add_argument(
+            "--metrics-host",
+            default=argparse.SUPPRESS,
+            metavar="HOST",
+            help="the address for Prometheus, 127.0.0.1 by default; the same as --set metrics.host",
+        )
+
     def error(self, message: str) -> NoReturn:
         """Raise WrongSetting with argparse's message, where argparse would exit."""
         raise WrongSetting(message)
@@ -118,6 +127,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = _parse_settings(getattr(options, "settings", ()))
         if "metrics_port" in options:
             settings["metrics.port"] = options.metrics_port
+        if "metrics_host" in options:
+            settings["metrics.host"] = options.metrics_host
         config = BrokerConfig.from_settings(
             options.data, settings, host=options.host, port=options.port
         )

@@ -17,6 +17,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from coordinator.api.context import BrokerServices
+from coordinator.api.request_counters import RequestCounters
 from coordinator.api.router import APIS, Api, Router, list_api_versions
 from coordinator.clock import Background, Clock, Scheduler, SystemClock, Timer
 from coordinator.config import BrokerConfig
@@ -27,6 +28,7 @@ from coordinator.fail_stop import FailStop, GuardedScheduler
 from coordinator.faults import Faults
 from coordinator.features import Features
 from coordinator.fetching.session_cache import FetchSessionCache
+from coordinator.linux_calls import create_thread_clock
 from coordinator.log.cleaner.cleaner import LogCleaner
 from coordinator.log.data_directory import DataDirectory
 from coordinator.log.disk import BrokerDisk, SystemDisk
@@ -34,7 +36,12 @@ from coordinator.log.faulty_disk import FaultyDisk
 from coordinator.log.host import BrokerHost
 from coordinator.log.maintenance import LogMaintenance
 from coordinator.log.topics import TopicRegistry
-from coordinator.wire.server import CannotListen, ConnectionLimits, SocketServer
+from coordinator.wire.server import (
+    CannotListen,
+    ConnectionLimits,
+    SocketServer,
+    format_address,
+)
 
 _TOPIC_NAMES_FREE_TIMEOUT_S = 60
 
@@ -79,7 +86,8 @@ class Broker:
         self.cleaner: LogCleaner
         self.services: BrokerServices
         self._server: SocketServer | None = None
-        self._disk: BrokerDisk = FaultyDisk(disk or SystemDisk(), self.faults)
+        self._disk = FaultyDisk(disk or SystemDisk(), self.faults, self.clock)
+        self._expired_producer_count = 0
         self._make_id = make_id
         self._background: Background = background or BackgroundThread()
         self._close_stack = ExitStack()  # closes what was opened, in reverse order
@@ -134,19 +142,31 @@ class Broker:
     def _start_metrics_server(self) -> None:
         if self.config.metrics_port < 0:
             return
-        from coordinator.metrics.server import (
-            METRICS_HOST,
-            start_metrics_server,
-        )  # imported only if wanted
+        # Imported only if wanted: prometheus_client is not loaded otherwise.
+        from coordinator.metrics.broker_figures import MeasuredBroker
+        from coordinator.metrics.loop_delay import LoopDelayMeter
+        from coordinator.metrics.server import start_metrics_server
 
+        assert self._server is not None
+        meter = LoopDelayMeter(self.clock, self.scheduler)
+        measured = MeasuredBroker(
+            services=self.services,
+            connections=self._server.connections,
+            cleaner_counters=self.cleaner.counters,
+            flush_times=self._disk.flush_times,
+            loop_delays=meter.delays,
+            read_loop_time_s=create_thread_clock(),
+            count_expired_producers=lambda: self._expired_producer_count,
+        )
+        host, port = self.config.metrics_host, self.config.metrics_port
         try:
-            self.metrics_port, stop = start_metrics_server(
-                self.coordinators, self.clock, self.config.metrics_port
-            )
+            self.metrics_port, stop = start_metrics_server(measured, host, port)
         except OSError as error:
-            where = f"{METRICS_HOST}:{self.config.metrics_port}"
+            where = format_address(host, port)
             raise CannotListen(f"can't serve metrics on {where} ({error.strerror})") from error
         self._close_stack.callback(stop)
+        meter.start_timer()
+        self._close_stack.callback(meter.close)
 
     def start_without_listening(self) -> None:
         """Open the data directory and start topics and coordinators, without listening.
@@ -214,6 +234,7 @@ class Broker:
             fetch_sessions=FetchSessionCache(
                 config.max_incremental_fetch_session_cache_slots, lambda: self._make_id().int
             ),
+            request_counters=RequestCounters(),
             measure_disk_space=partial(self._disk.measure_space, config.data_dir),
         )
 
@@ -287,5 +308,7 @@ class Broker:
     def _expire_producer_ids(self) -> None:
         now_ms, idle_ms = self.clock.now_ms(), self.config.producer_id_expiration_ms
         for partition in self.topics.all_partitions():
-            partition.producers.forget_idle_producers(now_ms, idle_ms)
+            self._expired_producer_count += partition.producers.forget_idle_producers(
+                now_ms, idle_ms
+            )
         self._schedule_producer_expiry()

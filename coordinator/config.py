@@ -114,6 +114,7 @@ class BrokerConfig:
     group_consumer_session_timeout_ms: int = 45_000
 
     metrics_port: int = -1  # of the endpoint for Prometheus; 0: any free one; -1: there is none
+    metrics_host: str = "127.0.0.1"  # its address; whoever reaches it can read the figures
     # In Kafka these two are features, chosen when the storage is formatted.
     group_version: int = 1  # 0: without the consumer protocol (KIP-848)
     transaction_version: int = 2

@@ -71,7 +71,8 @@ class EmbeddedBroker:
         """Return the URL that Prometheus scrapes, if `metrics.port` is set (0: any free port)."""
         if self._broker is None or self._broker.metrics_port < 0:
             raise RuntimeError('no metrics: use EmbeddedBroker(settings={"metrics.port": 0})')
-        return f"http://127.0.0.1:{self._broker.metrics_port}/metrics"
+        address = format_address(self._broker.config.metrics_host, self._broker.metrics_port)
+        return f"http://{address}/metrics"
 
     def create_topics(self, topics: Mapping[str, int]) -> None:
         """Create the topics that don't exist, with the given numbers of partitions.

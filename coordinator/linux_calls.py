@@ -4,6 +4,7 @@ The broker calls it here and nowhere else, as `state` and `streams` do in `state
 
     here                        Linux                       elsewhere
     yield_processor             sched_yield                 nothing: the caller goes on
+    create_thread_clock         its processor time          that of the process
     raise_open_files_limit      up to the hard limit        10 240, where the hard limit is refused
 """
 
@@ -11,6 +12,9 @@ from __future__ import annotations
 
 import os
 import resource
+import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
 
 OPEN_FILES_MAX = 10_240
@@ -21,6 +25,14 @@ def yield_processor() -> None:
     """Let another process run first, if one waits for the processor."""
     if hasattr(os, "sched_yield"):
         os.sched_yield()
+
+
+def create_thread_clock() -> Callable[[], float]:
+    """Return a function that any thread calls for the processor time of this one, in seconds."""
+    if hasattr(time, "pthread_getcpuclockid"):
+        clock_id = time.pthread_getcpuclockid(threading.get_ident())
+        return lambda: time.clock_gettime(clock_id)
+    return time.process_time
 
 
 def raise_open_files_limit() -> None:

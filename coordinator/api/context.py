@@ -14,6 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias
 
 from typing_extensions import TypeVar
 
+from coordinator.api.request_counters import RequestCounters
 from coordinator.clock import Clock, Scheduler
 from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
@@ -45,6 +46,7 @@ class BrokerServices:
     topics: TopicRegistry
     coordinators: Coordinators
     fetch_sessions: FetchSessionCache
+    request_counters: RequestCounters
     # Returns the total and the usable bytes of the data directory's file system.
     measure_disk_space: Callable[[], tuple[int, int]]
 

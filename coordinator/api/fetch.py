@@ -55,6 +55,15 @@ class _ReadAttempt(NamedTuple):
     results: list[PartitionResult]
     is_enough: bool
     partitions: list[PartitionLog]
+    found: list[_FoundBatches]
+
+
+class _FoundBatches(NamedTuple):
+    """Says how much of a log a fetch has found, to be counted once it is answered with that."""
+
+    partition: PartitionLog
+    byte_count: int
+    record_count: int
 
 
 def handle_request(
@@ -77,7 +86,7 @@ def handle_request(
     attempt = _read_partitions(fetch, limits, services.topics)
     max_wait_ms = to_ms(request.max_wait)
     if attempt.is_enough or max_wait_ms <= 0 or not attempt.partitions:
-        return _build_response(context, fetch, attempt.results)
+        return _build_response(context, fetch, attempt)
     return _WaitingFetch(fetch, limits, context, attempt.partitions, max_wait_ms).answer
 
 
@@ -123,9 +132,11 @@ def _forgotten_partitions(request: FetchRequest, context: RequestContext) -> Ite
 
 
 def _build_response(
-    context: RequestContext[FetchResponse], fetch: FetchContext, results: list[PartitionResult]
+    context: RequestContext[FetchResponse], fetch: FetchContext, attempt: _ReadAttempt
 ) -> FetchResponse:
-    answer = fetch.build_answer(results)
+    answer = fetch.build_answer(attempt.results)
+    for found in attempt.found:
+        found.partition.figures.count_fetched(found.byte_count, found.record_count)
     return context.build_response(
         error_code=answer.code,
         session_id=answer.session_id,
@@ -194,7 +205,7 @@ class _WaitingFetch:
             attempt = _read_partitions(self._fetch, self._limits, self._context.services.topics)
             # If fewer partitions are found than when the wait began, one has been deleted.
             if is_enough(attempt) or len(attempt.partitions) < len(self._partitions):
-                self.answer.set_result(_build_response(self._context, self._fetch, attempt.results))
+                self.answer.set_result(_build_response(self._context, self._fetch, attempt))
         except Exception as error:
             self.answer.set_exception(error)
 
@@ -214,6 +225,7 @@ def _read_partitions(
     results: list[PartitionResult] = []
     unknown: list[PartitionResult] = []  # these come last, as in Kafka
     partitions: list[PartitionLog] = []
+    found: list[_FoundBatches] = []
     budget = limits.max_bytes
     available = 0
     failed = False
@@ -230,6 +242,7 @@ def _read_partitions(
                 partition,
                 limits.read_committed,
                 budget,
+                found,
                 at_least_one=budget == limits.max_bytes,
             )
         except Refused as refused:
@@ -238,7 +251,8 @@ def _read_partitions(
         available += more
         budget -= len(result[2]["records"])
         results.append(result)
-    return _ReadAttempt(results + unknown, failed or available >= limits.min_bytes, partitions)
+    is_enough = failed or available >= limits.min_bytes
+    return _ReadAttempt(results + unknown, is_enough, partitions, found)
 
 
 def _find_partition(fetch_partition: FetchPartition, topics: TopicRegistry) -> PartitionLog | Code:
@@ -262,12 +276,13 @@ def _read_partition(
     partition: PartitionLog,
     read_committed: bool,
     max_bytes_left: int,
+    found: list[_FoundBatches],
     *,
     at_least_one: bool,
 ) -> tuple[PartitionResult, int]:
     """Read one partition; return its result, and its bytes as they count towards `min_bytes`.
 
-    Raises: Refused.
+    What is read is added to `found`. Raises: Refused.
     """
     check_leader_epoch(
         max(fetch_partition.leader_epoch, UNKNOWN_EPOCH)
@@ -286,6 +301,9 @@ def _read_partition(
         fetch_partition.offset, max_bytes, committed=read_committed, at_least_one=at_least_one
     )
     size = len(fetched.records)
+    if size:
+        covered_count = max(0, fetched.end_offset - fetch_partition.offset)
+        found.append(_FoundBatches(partition, size, covered_count))
     aborted = fetched.aborted
     answer = {
         "partition_index": fetch_partition.partition,

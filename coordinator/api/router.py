@@ -23,6 +23,7 @@ from coordinator.api import api_versions
 from coordinator.api.absent_features import ABSENT_FEATURE_APIS
 from coordinator.api.context import BrokerServices, ReadFrame, RequestContext
 from coordinator.api.faulty_answer import apply_fault, wait_until_cancelled
+from coordinator.api.request_counters import ApiCounters
 from coordinator.errors import Code, Refused
 from coordinator.fail_stop import FailStop
 from coordinator.faults import Faults, RequestFault
@@ -41,6 +42,7 @@ from coordinator.wire.codec import (
     read_request_header,
 )
 from coordinator.wire.connection import Disconnect
+from coordinator.wire.error_codes import CollectErrors, create_error_collector
 from coordinator.wire.send_buffer import Answer
 
 log = logging.getLogger(__name__)
@@ -106,6 +108,8 @@ class Route:
     read_frame: ReadFrame
     handle_request: Callable[[Any, RequestContext], Any]
     build_error_response: Callable[[Any, RequestContext, Code], Any]
+    counters: ApiCounters
+    collect_errors: CollectErrors | None
 
 
 class Router:
@@ -122,10 +126,15 @@ class Router:
         self._faults = faults
         self._fail_stop = fail_stop
         self._apis = {api.API_KEY: api for api in apis}
+        self._read_ns = services.clock.monotonic_ns
         self._routes: dict[bytes, Route] = {}  # by the key and version that frames begin with
 
-    def dispatch_frame(self, frame: bytes, client_host: str) -> Answer | Awaitable[Answer]:
+    def dispatch_frame(
+        self, frame: bytes, client_host: str, arrived_ns: int = 0
+    ) -> Answer | Awaitable[Answer]:
         """Answer a frame; return the answer, or an awaitable if it comes later.
+
+        `arrived_ns`: when it came, if it has waited behind others.
 
         Raises: MalformedRequest, Disconnect.
         """
@@ -136,12 +145,13 @@ class Router:
             fault = self._faults.match_request(header.api_key, header.client_id)
             if fault is not None:
                 return self._answer_with_fault(fault, frame, client_host)
-        return self._answer_request(frame, client_host)
+        return self._answer_request(frame, client_host, arrived_ns)
 
     def _answer_request(
-        self, frame: bytes, client_host: str, fault_code: Code | None = None
+        self, frame: bytes, client_host: str, arrived_ns: int = 0, fault_code: Code | None = None
     ) -> Answer | Awaitable[Answer]:
         """Answer a request; refuse it with `fault_code` if there is one."""
+        begin_ns = self._read_ns()
         route = self._routes.get(frame[:API_BYTES])
         if route is None:
             header = read_request_header(frame)
@@ -159,10 +169,16 @@ class Router:
                 and kind is not EncodedResponse
                 and response is not None
             ):
-                return self._await_response(response, route, request, context, frame)
+                times_ns = (arrived_ns, begin_ns, self._read_ns())
+                return self._await_response(response, route, request, context, frame, times_ns)
         except Exception as error:
             response = self._response_to_error(error, route, request, context)
-        return None if response is None else _encode_or_disconnect(frame, context, response)
+        answer = None if response is None else _encode_and_count(frame, context, response, route)
+        if arrived_ns:
+            route.counters.count_queued(arrived_ns, begin_ns, self._read_ns())
+        else:
+            route.counters.plain_times.record_ns(self._read_ns() - begin_ns)
+        return answer
 
     def _answer_with_fault(
         self, fault: RequestFault, frame: bytes, client_host: str
@@ -170,7 +186,7 @@ class Router:
         """Answer, delay, lose or refuse a request as the fault that strikes it says."""
         match fault.action:
             case "error":
-                return self._answer_request(frame, client_host, fault.code)
+                return self._answer_request(frame, client_host, fault_code=fault.code)
             case "cut-before":
                 raise Disconnect("a fault cuts the connection before the request")
             case "lose-request":
@@ -186,12 +202,19 @@ class Router:
         request: Any,
         context: RequestContext,
         frame: bytes,
+        times_ns: tuple[int, int, int],
     ) -> Answer:
+        """Await the response to a request; `times_ns`: when it arrived, began, and had to wait."""
+        route.counters.waiting += 1
         try:
             response = await awaited
         except Exception as error:
             response = self._response_to_error(error, route, request, context)
-        return None if response is None else _encode_or_disconnect(frame, context, response)
+        finally:
+            route.counters.waiting -= 1
+        answer = None if response is None else _encode_and_count(frame, context, response, route)
+        route.counters.count_late(*times_ns, self._read_ns())
+        return answer
 
     def _response_to_error(
         self, error: Exception, route: Route, request: Any, context: RequestContext
@@ -240,6 +263,10 @@ class Router:
             read_frame,
             api.handle_request,
             getattr(api, "build_error_response", _refuse_with_code),
+            self._services.request_counters.require_counters(
+                api.API_KEY, schema.request_type.__name__.removesuffix("Request")
+            ),
+            create_error_collector(schema.response_type),
         )
         return route
 
@@ -274,12 +301,19 @@ class Router:
         return encode_response(header.correlation_id, response)
 
 
-def _encode_or_disconnect(frame: bytes, context: RequestContext, response: Any) -> Answer:
-    """Encode the response to a frame.
+def _encode_and_count(frame: bytes, context: RequestContext, response: Any, route: Route) -> Answer:
+    """Encode the response to a frame, and count its error codes.
 
     Raises: Disconnect if the client's version can't express it.
     """
     try:
+        if response.__class__ is EncodedResponse:
+            route.counters.count_errors(response.error_codes)
+        elif route.collect_errors is not None:
+            codes: list[int] = []
+            route.collect_errors(response, codes)
+            if codes:
+                route.counters.count_errors(codes)
         return encode_response(read_correlation_id(frame), response)
     except Exception as error:
         name = type(response).__name__

@@ -1,4 +1,4 @@
-"""Injects faults into the calls of another disk (see `faults`).
+"""Injects faults into the calls of another disk (see `faults`), and measures its flushes.
 
 While no rule is set for the disk, the calls of an open file that can fail are replaced by the other
 disk's own: an append then costs what it costs without this file.
@@ -11,16 +11,19 @@ import threading
 from pathlib import Path
 from weakref import WeakSet
 
+from coordinator.clock import Clock, SystemClock
 from coordinator.faults import Faults
 from coordinator.log.disk import BrokerDisk, DiskLock, File
+from coordinator.log.flush_times import FlushTimes
 
-_CALLS = ("write", "read", "flush")
+_CALLS = ("write", "read")
 
 
 class FaultyFile:
     """Passes calls to another file, and fails writes and flushes where a rule says so."""
 
-    def __init__(self, file: File, path: Path, faults: Faults) -> None:
+    def __init__(self, file: File, path: Path, faults: Faults, flush_times: FlushTimes) -> None:
+        self._flush_times = flush_times
         self._file = file
         self._path = path
         self._faults = faults
@@ -52,8 +55,11 @@ class FaultyFile:
         self._file.truncate(size)
 
     def flush(self) -> None:
-        _raise_if_struck(self._faults, "fail-flush", self._path, errno.EIO)
+        if self._faults.disk_rules:
+            _raise_if_struck(self._faults, "fail-flush", self._path, errno.EIO)
+        begin_ns = self._flush_times.read_ns()
         self._file.flush()
+        self._flush_times.record_since(begin_ns)
 
     def close(self) -> None:
         self._file.close()
@@ -62,7 +68,8 @@ class FaultyFile:
 class FaultyDisk:
     """Passes calls to another disk, and fails writes and flushes where a rule says so."""
 
-    def __init__(self, disk: BrokerDisk, faults: Faults) -> None:
+    def __init__(self, disk: BrokerDisk, faults: Faults, clock: Clock | None = None) -> None:
+        self.flush_times = FlushTimes(clock or SystemClock())
         self._disk = disk
         self._faults = faults
         self._lock = threading.Lock()  # rules are set from any thread
@@ -70,7 +77,7 @@ class FaultyDisk:
         faults.add_change_listener(self._update_bypass_of_open_files)
 
     def open_file(self, path: Path) -> File:
-        file = FaultyFile(self._disk.open_file(path), path, self._faults)
+        file = FaultyFile(self._disk.open_file(path), path, self._faults, self.flush_times)
         with self._lock:
             self._open.add(file)
         file.refresh_bypass()  # only now: a thread that sets a rule meanwhile has to find the file

@@ -27,6 +27,7 @@ from coordinator.log.checkpoint import write_start_offset
 from coordinator.log.checkpointing import CheckpointSaver, LogState
 from coordinator.log.compaction import LogCompaction
 from coordinator.log.damage import locate_damaged_batch
+from coordinator.log.figures import LogFigures
 from coordinator.log.host import BrokerHost
 from coordinator.log.producer_state import ProducerStateManager
 from coordinator.log.reading import FetchedBatches, collect_aborted, fetch_batches, read_batches
@@ -74,6 +75,7 @@ class PartitionLog:
         self._host = host
         self._clock = host.clock
         self._segments = LogSegments(directory, topic_id, settings, host)
+        self.figures = LogFigures(self._segments)
         self._storage_errors = StorageErrorLog(directory, host.clock)
         self.compaction = LogCompaction(
             self._segments, host, lambda: self.checkpoints.save_in_background()
@@ -358,6 +360,7 @@ class PartitionLog:
             segments.forget_segments(segments.all)
             segments.roll_segment(self.start_offset)
             self.end_offset = self.start_offset
+        self.figures.first_new_offset = self.end_offset
         self._update_last_stable_offset()
         segments.flushing.flush_recovered()
         segments.unlink_later(opened.leftover_files)

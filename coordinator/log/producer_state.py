@@ -92,6 +92,8 @@ class ProducerStateManager:
         # Producer id -> first offset. Transactions open in the order of their first offsets, and
         # a dict keeps that order: the first value is the first unstable offset.
         self._open: dict[int, int] = {}
+        # Producer id -> timestamp of the first batch; after a restart, of the last one before it.
+        self._open_since_ms: dict[int, int] = {}
 
     def find_producer(self, producer_id: int) -> ProducerStateEntry | None:
         return self._known.get(producer_id)
@@ -105,6 +107,17 @@ class ProducerStateManager:
         for offset in self._open.values():
             return offset
         return None
+
+    def oldest_open_ms(self) -> int | None:
+        """Return the timestamp with which the oldest open transaction began; None if none is open.
+
+        Another thread may call this too.
+        """
+        return min(self._open_since_ms.copy().values(), default=None)
+
+    def __len__(self) -> int:
+        """Return the number of producers whose state is kept."""
+        return len(self._known)
 
     def iterate_producers(self) -> Iterator[tuple[int, ProducerStateEntry, int]]:
         """Yield each producer's id and state, and the first offset of its open transaction or -1.
@@ -124,6 +137,7 @@ class ProducerStateManager:
         self._known[producer_id] = entry
         if first_offset >= 0:
             self._open[producer_id] = first_offset
+            self._open_since_ms[producer_id] = entry.last_timestamp_ms
 
     def track_lowest_sequence(self, batch: RecordBatch) -> None:
         """Remember the lowest sequence of a transaction's first batches, which may yet be refused.
@@ -244,7 +258,9 @@ class ProducerStateManager:
             batch.producer_epoch, known.coordinator_epoch, batch.max_timestamp_ms, batches
         )
         if batch.is_transactional:
-            self._open.setdefault(batch.producer_id, base_offset)
+            if batch.producer_id not in self._open:
+                self._open[batch.producer_id] = base_offset
+                self._open_since_ms[batch.producer_id] = batch.max_timestamp_ms
             self._expected.pop(batch.producer_id, None)
 
     def apply_marker(self, marker: RecordBatch, offset: int) -> AbortedTransaction | None:
@@ -264,6 +280,7 @@ class ProducerStateManager:
         )
         self._expected.pop(producer_id, None)
         first_offset = self._open.pop(producer_id, None)
+        self._open_since_ms.pop(producer_id, None)
         if first_offset is None or committed:
             return None
         unstable = self.first_unstable_offset()

@@ -26,6 +26,7 @@ class FetchedBatches(NamedTuple):
     aborted: list[AbortedTransaction] | None
     available: int  # bytes that may be seen in this segment, without the limit of the fetch
     is_older_segment: bool  # more may be seen in the next segment
+    end_offset: int = -1  # of the last batch, exclusive; -1 without batches
 
 
 _NOTHING = FetchedBatches(b"", None, 0, False)
@@ -82,7 +83,20 @@ def fetch_batches(
     aborted = (
         _aborted_touching(segments, end_offset, offset, upper_offset, found) if committed else None
     )
-    return FetchedBatches(found.records, aborted, found.end - found.start, found.is_older_segment)
+    return FetchedBatches(
+        found.records,
+        aborted,
+        found.end - found.start,
+        found.is_older_segment,
+        _end_offset_of(segments, found, end_offset),
+    )
+
+
+def _end_offset_of(segments: LogSegments, located: _Located, log_end_offset: int) -> int:
+    """Return the offset at which located batches end; it is read only if they end in between."""
+    if located.stop < located.segment.size:
+        return located.segment.base_offset_at(located.stop)
+    return segments.segment_end_offset(located.at, log_end_offset)
 
 
 def _locate_batches(

@@ -44,6 +44,8 @@ class LogSegments:
         # The batches and bytes ever appended, or found behind the last checkpoint at the start.
         self.appended_count = 0
         self.appended_bytes = 0
+        self.recovered_bytes = 0  # of them, those that were found
+        self.forgotten_count = 0  # segments that were taken out of the log
         self.removed: list[LogSegment] = []  # forgotten, and in no checkpoint yet
         self.is_closed = False
 
@@ -145,6 +147,7 @@ class LogSegments:
         """Count a batch that was found in the log and that no checkpoint covers."""
         self.appended_count += 1
         self.appended_bytes += batch_bytes
+        self.recovered_bytes += batch_bytes
 
     # Removing
 
@@ -157,6 +160,7 @@ class LogSegments:
     def forget_segments(self, segments: list[LogSegment]) -> None:
         """Take segments out of the log; their files are removed after the next checkpoint."""
         self.removed += segments
+        self.forgotten_count += len(segments)
         gone = set(segments)
         self.all[:] = [segment for segment in self.all if segment not in gone]
 

@@ -81,7 +81,9 @@ class TopicRegistry:
         return len(self._by_name)
 
     def __iter__(self) -> Iterator[BrokerTopic]:
-        return iter([topic for topic in self._by_name.values() if topic.name not in HIDDEN_TOPICS])
+        return iter(
+            [topic for topic in tuple(self._by_name.values()) if topic.name not in HIDDEN_TOPICS]
+        )
 
     def get(self, name: str) -> BrokerTopic | None:
         """Return the topic of this name; None if there is none, or it is hidden."""

@@ -1,4 +1,4 @@
-"""Serves the figures to Prometheus by an HTTP server of its own, on this machine only."""
+"""Serves the figures to Prometheus by an HTTP server of its own."""
 
 from __future__ import annotations
 
@@ -6,25 +6,21 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, start_http_server
 
-from coordinator.clock import Clock
-from coordinator.coordinators import Coordinators
-from coordinator.metrics.coordinator_figures import CoordinatorCollector
-
-METRICS_HOST = "127.0.0.1"
+from coordinator.metrics.broker_figures import BrokerCollector, MeasuredBroker
 
 
 def start_metrics_server(
-    coordinators: Coordinators, clock: Clock, port: int
+    broker: MeasuredBroker, host: str, port: int
 ) -> tuple[int, Callable[[], None]]:
-    """Serve metrics on a port of this machine; return the port and a function that stops it.
+    """Serve metrics at an address of this machine; return the port and a function that stops it.
 
     Port 0 stands for any free one.
 
-    Raises: OSError if the port is taken.
+    Raises: OSError if the port is taken, or the address isn't this machine's.
     """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(CoordinatorCollector(coordinators, clock))
-    server, thread = start_http_server(port, METRICS_HOST, registry)
+    registry.register(BrokerCollector(broker))
+    server, thread = start_http_server(port, host, registry)
 
     def stop_server() -> None:
         server.shutdown()

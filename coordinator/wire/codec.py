@@ -26,6 +26,7 @@ from kio.serial import entity_reader
 
 from coordinator.wire.array_limits import ELEMENTS_MAX, create_walk, inner_type
 from coordinator.wire.entity_writing import NO_TIME, create_writer
+from coordinator.wire.error_codes import find_error_codes
 from coordinator.wire.send_buffer import AnswerPieces, TransferableRecords, join_small_pieces
 from coordinator.wire.tagged_fields import (
     FrameReplacement,
@@ -171,13 +172,14 @@ class EncodedResponse(NamedTuple):
     """Holds an encoded response without its correlation id, to be sent any number of times."""
 
     body: bytes
+    error_codes: tuple[int, ...] = ()  # those that it has, without 0
 
 
 def encode_for_reuse(response: Any) -> EncodedResponse:
     """Encode a response that is sent many times; it may hold no range of a file."""
     frame = encode_response(0, response)
     assert isinstance(frame, bytes)
-    return EncodedResponse(frame[_FRAME_HEAD.size :])
+    return EncodedResponse(frame[_FRAME_HEAD.size :], find_error_codes(response))
 
 
 def encode_response(correlation_id: int, response: Any) -> bytes | AnswerPieces:

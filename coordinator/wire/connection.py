@@ -15,9 +15,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from types import NoneType
-from typing import cast
+from typing import Protocol, cast
 
 from coordinator.clock import Clock
 from coordinator.wire.codec import MalformedRequest
@@ -34,8 +34,17 @@ QUEUE_BYTES_MAX = 1_048_576
 _READY_ANSWERS_MAX = 16
 _LARGE_ANSWER_BYTES = 16_384
 _AT_ONCE = (bytes, list, NoneType)  # an answer that is there, and not an awaitable for it
-# Gets a frame and the client's host; returns the answer, or an awaitable if it comes later.
-Dispatch = Callable[[bytes, str], Answer | Awaitable[Answer]]
+
+
+class Dispatch(Protocol):
+    """Answers a frame of a client at a host, at once or by an awaitable if the answer comes later.
+
+    `arrived_ns` is the monotonic time of its arrival if it has waited behind others, else 0.
+    """
+
+    def __call__(
+        self, frame: bytes, client_host: str, arrived_ns: int = 0, /
+    ) -> Answer | Awaitable[Answer]: ...
 
 
 class Disconnect(Exception):
@@ -56,7 +65,7 @@ class ClientConnection(asyncio.Protocol):
     ) -> None:
         self._dispatch = dispatch
         self._frames = FrameReader(frame_bytes_max)
-        self._queue: deque[bytes] = deque()
+        self._queue: deque[tuple[bytes, int]] = deque()  # with the times of their arrival in ns
         self._queue_max = queue_max
         self._queue_bytes = 0
         self._connections = connections
@@ -84,7 +93,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=CHUNK_BYTES)
         self.host, self._port = (transport.get_extra_info("peername") or ("", 0))[:2]
         if not self._connections.try_add(self):
-            self._close_with_error(Disconnect("too many connections"))
+            self._close_with_error(Disconnect("too many connections"), is_counted=True)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.remove_connection(self)
@@ -102,8 +111,9 @@ class ClientConnection(asyncio.Protocol):
                 self._flush_ready_answers()
                 return
         try:
+            arrived_ns = self._clock.monotonic_ns()
             for frame in self._frames.read_frames(data):
-                self._queue.append(frame)
+                self._queue.append((frame, arrived_ns))
                 self._queue_bytes += len(frame)
         except MalformedFrame as error:
             self._close_with_error(error)
@@ -154,9 +164,9 @@ class ClientConnection(asyncio.Protocol):
             and not self._outgoing
             and not self._transport.is_closing()
         ):
-            frame = self._queue.popleft()
+            frame, arrived_ns = self._queue.popleft()
             self._queue_bytes -= len(frame)
-            self._handle_frame(frame)
+            self._handle_frame(frame, arrived_ns)
         self._flush_ready_answers()
         self._throttle_reading()
 
@@ -174,9 +184,9 @@ class ClientConnection(asyncio.Protocol):
             else:
                 self._transport.pause_reading()
 
-    def _handle_frame(self, frame: bytes) -> None:
+    def _handle_frame(self, frame: bytes, arrived_ns: int = 0) -> None:
         try:
-            answer = self._dispatch(frame, self.host)
+            answer = self._dispatch(frame, self.host, arrived_ns)
         except (MalformedRequest, Disconnect) as error:
             self._close_with_error(error)
             return
@@ -225,7 +235,9 @@ class ClientConnection(asyncio.Protocol):
             except OSError as error:
                 self._close_with_error(error)
 
-    def _close_with_error(self, error: BaseException) -> None:
+    def _close_with_error(self, error: BaseException, *, is_counted: bool = False) -> None:
+        if not is_counted:
+            self._connections.ended_counts["error"] += 1
         log.warning("closing the connection of %s:%s: %s", self.host, self._port, error)
         self._flush_ready_answers()
         self._drop_queue()

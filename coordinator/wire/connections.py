@@ -35,6 +35,8 @@ class ConnectionRegistry:
     def __init__(self, connections_max: int, per_host_max: int) -> None:
         self._open: set[OpenConnection] = set()
         self._by_host: Counter[str] = Counter()
+        self.created_count = 0
+        self.ended_counts = {"limit": 0, "idle": 0, "error": 0}  # those that the broker ended
         self._connections_max = connections_max
         self._per_host_max = per_host_max
 
@@ -47,10 +49,12 @@ class ConnectionRegistry:
 
     def try_add(self, connection: OpenConnection) -> bool:
         """Add a connection if the limits allow it and return whether they do."""
+        self.created_count += 1
         if (
             len(self._open) >= self._connections_max
             or self._by_host[connection.host] >= self._per_host_max
         ):
+            self.ended_counts["limit"] += 1
             return False
         self._open.add(connection)
         self._by_host[connection.host] += 1
@@ -71,4 +75,5 @@ class ConnectionRegistry:
         """
         for connection in self:
             if connection.last_active_ms < inactive_since_ms and not connection.is_waiting:
+                self.ended_counts["idle"] += 1
                 connection.abort()

@@ -47,7 +47,7 @@ class SocketServer:
     def __init__(
         self, dispatch: Dispatch, limits: ConnectionLimits, clock: Clock, scheduler: Scheduler
     ) -> None:
-        self._connections = ConnectionRegistry(
+        self.connections = ConnectionRegistry(
             limits.connections_max, limits.connections_per_host_max
         )
         self._create_connection = partial(
@@ -55,7 +55,7 @@ class SocketServer:
             dispatch,
             limits.frame_bytes_max,
             limits.queue_max,
-            self._connections,
+            self.connections,
             RequestMemory(limits.request_bytes_max),
             clock,
         )
@@ -92,7 +92,7 @@ class SocketServer:
         )
 
     def _close_idle_connections(self) -> None:
-        self._connections.close_idle(self._clock.monotonic_ms() - self._idle_ms_max)
+        self.connections.close_idle(self._clock.monotonic_ms() - self._idle_ms_max)
         self._schedule_idle_check()
 
     async def stop(self) -> None:
@@ -108,12 +108,12 @@ class SocketServer:
             self._idle_check_timer.cancel()
         # A connection that was accepted in this turn of the loop registers itself in the next one.
         await asyncio.sleep(0)
-        for connection in self._connections:
+        for connection in self.connections:
             connection.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
-                while len(self._connections):
+                while len(self.connections):
                     await asyncio.sleep(0.001)
-        for connection in self._connections:
+        for connection in self.connections:
             connection.abort()
         await self._server.wait_closed()

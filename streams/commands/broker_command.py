@@ -42,6 +42,9 @@ def run_broker(
     metrics_port: Annotated[
         int | None, typer.Option(help="Answer Prometheus on this port of this machine.")
     ] = None,
+    metrics_host: Annotated[
+        str | None, typer.Option(help="The address for Prometheus, 127.0.0.1 by default.")
+    ] = None,
     faults: Annotated[
         Path | None, typer.Option(help="Faults to inject, TOML or JSON; see docs/faults.md.")
     ] = None,
@@ -62,6 +65,8 @@ def run_broker(
     command = [*broker_command(data, port, host, settings or []), "--log-level", log_level]
     if metrics_port is not None:
         command += ["--metrics-port", str(metrics_port)]
+    if metrics_host is not None:
+        command += ["--metrics-host", metrics_host]
     if faults is not None:
         command += ["--faults", str(faults)]
     os.execv(command[0], command)  # nosec B606 # our own module, without a shell

@@ -24,6 +24,7 @@ from coordinator.clock import Timer
 from coordinator.config import BrokerConfig
 from coordinator.log.cleaner.cleanable_section import CleanableSection, find_cleanable_section
 from coordinator.log.cleaner.cleaning import LogCleaningAborted, clean_log
+from coordinator.log.cleaner.counters import CleanerCounters
 from coordinator.log.cleaner.offset_checkpoint import (
     FILE_NAME,
     TopicPartition,
@@ -69,6 +70,7 @@ class LogCleaner:
         self._host = host
         self._config = get_config
         self._is_loaded = is_loaded
+        self.counters = CleanerCounters()
         self._uncleanable: set[PartitionLog] = set()
         self._put_off: set[PartitionLog] = set()  # until there is nothing else to clean
         self._current: PartitionLog | None = None
@@ -122,6 +124,7 @@ class LogCleaner:
         if not self._config().log_cleaner_enable or not self._is_loaded():
             return False
         found: tuple[PartitionLog, CleanableSection] | None = None
+        dirty_ratio_max = 0.0
         for at, partition in enumerate(self._topics.all_partitions()):
             if self._is_cleanable(partition) and partition not in self._put_off:
                 try:
@@ -133,12 +136,15 @@ class LogCleaner:
                     logger.exception("%s is not cleaned any more", partition.directory)
                     self._uncleanable.add(partition)
                     continue
+                dirty_ratio_max = max(dirty_ratio_max, section.ratio)
                 if section.is_worth_cleaning(partition.settings) and (
                     found is None or section.ratio > found[1].ratio
                 ):
                     found = partition, section
             if at % _PARTITIONS_A_STEP == 0:
                 yield None
+        self.counters.dirty_ratio_max = dirty_ratio_max
+        self.counters.uncleanable = len(self._uncleanable)
         if found is None:
             self._put_off.clear()
             return False
@@ -174,12 +180,16 @@ class LogCleaner:
         except (LogCleaningAborted, OSError) as error:
             logger.warning("%s-%d is cleaned another time: %s", *name, error)
             self._put_off.add(partition)
+            self.counters.failed += 1
             return False
         except Exception:  # CorruptBatch, ValueError, IndexError, or anything unforeseen
             logger.exception("%s-%d is not cleaned any more", *name)
             self._uncleanable.add(partition)
+            self.counters.failed += 1
             return False
         after = sum(segment.size for segment in partition.compaction.closed_segments())
+        self.counters.cleaned += 1
+        self.counters.bytes_removed += max(0, before - after)
         dirty = (section.first_dirty_offset, end_offset)
         logger.info("%s-%d, dirty from %d to %d: %d bytes, now %d", *name, *dirty, before, after)
         self._write_offset_checkpoint()
@@ -223,6 +233,12 @@ class LogCleaner:
     # Slices
 
     def _run_slice(self, error: Exception | None = None) -> None:
+        """Run a slice, and count the time that it takes."""
+        begin_ns = self._host.clock.monotonic_ns()
+        self._run_steps(error)
+        self.counters.busy_ns += self._host.clock.monotonic_ns() - begin_ns
+
+    def _run_steps(self, error: Exception | None) -> None:
         """Run the current steps for one slice, then rest, or wait for what they wait for.
 
         An `error` of the call that they waited for is raised in them.

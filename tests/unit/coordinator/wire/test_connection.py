@@ -50,6 +50,8 @@ class FakeTransport:
     def close(self) -> None:
         self.closed = True
 
+    abort = close
+
 
 def framed(*frames: bytes) -> bytes:
     return b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
@@ -67,10 +69,13 @@ class Client:
     ) -> None:
         self.open = ConnectionRegistry(places, places)
         self.seen: list[bytes] = []
+        self.arrivals_ns: list[int] = []
+        self.clock = FakeClock()
         self.transport = FakeTransport()
 
-        def dispatch(frame: bytes, host: str) -> Answer | Awaitable[Answer]:
+        def dispatch(frame: bytes, host: str, arrived_ns: int = 0, /) -> Answer | Awaitable[Answer]:
             assert host == "127.0.0.1"
+            self.arrivals_ns.append(arrived_ns)
             self.seen.append(frame)
             return handler(frame)
 
@@ -80,7 +85,7 @@ class Client:
             queue_max,
             self.open,
             intake or RequestMemory(-1),
-            FakeClock(),
+            self.clock,
         )
         self.transport.pause_writing = self.connection.pause_writing
         self.connection.connection_made(cast(asyncio.Transport, self.transport))
@@ -101,6 +106,26 @@ async def settle() -> None:
     """Run the loop until nothing is ready any more."""
     for _ in range(5):
         await asyncio.sleep(0)
+
+
+def test_a_request_that_others_come_before_has_the_time_of_its_arrival() -> None:
+    client = Client(bytes.upper)
+    client.send(b"a")
+    assert client.arrivals_ns == [0], "it is handled at once"
+    client.clock.spend(7)
+    client.send(b"bc")
+    assert client.arrivals_ns[1:] == [7_000_000, 7_000_000]
+
+
+def test_connections_that_the_broker_ends_are_counted_by_cause() -> None:
+    client = Client(bytes.upper, places=0)
+    assert client.open.ended_counts == {"limit": 1, "idle": 0, "error": 0}
+    client = Client(bytes.upper)
+    client.receive(b"\xff" * 8)
+    assert client.open.ended_counts == {"limit": 0, "idle": 0, "error": 1}
+    client.open.close_idle(inactive_since_ms=1)
+    assert client.open.ended_counts["idle"] == 1
+    assert client.open.created_count == 1
 
 
 def test_an_answer_that_is_there_is_written_without_a_loop() -> None:

@@ -128,7 +128,7 @@ def on_loop(broker: EmbeddedBroker, look: Callable[[list[ClientConnection]], int
     assert server is not None
 
     async def answer() -> int:
-        return look([cast(ClientConnection, each) for each in server._connections])
+        return look([cast(ClientConnection, each) for each in server.connections])
 
     return asyncio.run_coroutine_threadsafe(answer(), loop).result(HANG_LIMIT_S)
 
