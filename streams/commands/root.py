@@ -7,6 +7,7 @@ the docstrings of the commands.
 
 from __future__ import annotations
 
+import sys
 from collections import UserDict
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
@@ -15,6 +16,7 @@ import typer
 import typer.core
 
 from streams.command_options import HELP_MARKUP
+from streams.commands.usage_errors import CommandError, UsageError, describe_usage_error
 from streams.version import VERSION
 
 
@@ -138,6 +140,26 @@ class LazyCommands(typer.core.TyperGroup):
         if self._shows_summaries and cmd_name in COMMANDS:
             return typer.core.TyperCommand(cmd_name, help=COMMANDS[cmd_name].summary)
         return self.commands.get(cmd_name)
+
+    def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
+        """Run a command and end the process; wrong arguments are one line on standard error."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **options)
+        try:
+            status = super().main(*args, standalone_mode=False, **options)
+        except UsageError as error:
+            if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help
+                error.show()
+            else:
+                sys.stderr.write(f"millrace: {describe_usage_error(error)}\n")
+            status = error.exit_code
+        except CommandError as error:
+            sys.stderr.write(f"millrace: {error.format_message()}\n")
+            status = error.exit_code
+        except typer.Abort:
+            sys.stderr.write("Aborted.\n")
+            status = 1
+        sys.exit(status if isinstance(status, int) else 0)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help of `millrace` itself."""
