@@ -17,8 +17,10 @@ import streams.app
 import streams.spark.reconciliation.derivation.plan
 import streams.spark.reconciliation.planned_reads
 import streams.spark.reconciliation.serde_columns  # noqa: F401
+from streams.spark.application_path import add_application_path
 
 if __name__ == "__main__":
+    add_application_path()
     gc.collect()
     gc.freeze()
     daemon.manager()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ from streams.errors import (
     StreamsError,
     UserError,
 )
+from streams.spark.application_path import PATH_VARIABLE
 from streams.spark.datasource import MillraceDataSource
 from streams.spark.environment import (
     check_environment,
@@ -52,10 +54,14 @@ optimising compiler costs more than it gains, and so do the threads of a paralle
 without that compiler Java's code cache is small by default. And planning each stage anew, by the
 size of the one before, makes several jobs of each query. Workers are forked with their modules
 imported."""
+_SAFE_PATH = "spark.executorEnv.PYTHONSAFEPATH"
 _SUBMIT_VARIABLE = "PYSPARK_GATEWAY_PORT"
 """The environment variable that spark-submit sets; it then chooses master, Java and logging."""
 _QUIET_LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 _MILLRACE_ERROR = re.compile(r"^streams\.errors\.(\w+): ", re.MULTILINE)
+_WORKER_BEGINS, _WORKER_ENDS = "Error from python worker:", "PYTHONPATH was:"
+"""The lines between which Spark tells what a Python worker has said that did not start."""
+_FRAME = re.compile(r'^\s*File "(.+)", line (\d+)', re.MULTILINE)
 _ERROR_SUFFIX = re.compile(
     r"\s*(SQLSTATE: \w+|\n\s*at org\.|\nJVM stacktrace|\n\nDuring handling).*", re.S
 )
@@ -118,7 +124,10 @@ def _create_session(
         check_java(os.environ)
         master = master or MASTER
         builder = builder.master(master)
-        chosen |= _command_settings(verbose=verbose)
+        forks_ready_workers = runs_briefly and master.startswith("local")
+        chosen |= create_command_settings(
+            PATH_VARIABLE if forks_ready_workers else "PYTHONPATH", verbose=verbose
+        )
         if master.startswith("local"):
             choose_interpreter()
             chosen |= {
@@ -138,17 +147,24 @@ def _create_session(
         return builder.getOrCreate()
 
 
-def _command_settings(*, verbose: bool) -> dict[str, str]:
+def create_command_settings(path_variable: str, *, verbose: bool) -> dict[str, str]:
     """Return Spark's settings for a command: no web UI, quiet logs, the call's directory in paths.
 
-    `module:app` is looked for in the directory of the call, so workers look there too.
+    `module:app` is looked for in the directory of the call, so workers look there too: first, by
+    PYTHONPATH, or as soon as they have imported what they need, by PATH_VARIABLE, so that a module
+    there hides none of Python's own.
     """
     paths = [str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
     found = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
     }
+    if path_variable == PATH_VARIABLE:
+        # Python would put the working directory first for a module that it runs.
+        found |= {f"spark.executorEnv.{PATH_VARIABLE}": paths[0], _SAFE_PATH: "1"}
+        paths = paths[1:]
+    if paths:
+        found["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(paths)
     if not verbose:
         found["spark.driver.extraJavaOptions"] = (
             f"-Dlog4j2.configurationFile={_QUIET_LOG_CONFIG.as_uri()}"
@@ -189,14 +205,21 @@ def to_user_error(error: Exception) -> UserError:
 def _find_cause(said: str) -> str:
     """Return the line of a Spark error that says what went wrong; empty if there is none.
 
-    Of a Python worker's traceback that is the last error's line; the first line only says where it
-    was raised.
+    Of a Python worker's traceback that is the last error's line, with the place where it was
+    raised; the first line of all only says where Spark noticed it. A worker that could not start
+    has told its reason between two lines of Spark's.
     """
+    _, is_of_worker, rest = said.rpartition(_WORKER_BEGINS)
+    if is_of_worker:
+        said = textwrap.dedent(rest.partition(_WORKER_ENDS)[0])
     _, traceback_begin, rest = said.rpartition("Traceback (most recent call last):")
-    lines = [line for line in rest.splitlines() if line.strip()]
     if traceback_begin:
-        raised = next((line for line in lines if not line[0].isspace()), "")
+        raised = next((line for line in rest.splitlines() if line[:1].strip()), "")
         if raised:
-            return f"a Python worker has failed: {raised.strip()}"
-        lines = [line for line in said.splitlines() if line.strip()]
-    return lines[0].strip() if lines else ""
+            places = _FRAME.findall(rest)
+            where = f" ({places[-1][0]}:{places[-1][1]})" if places else ""
+            return f"a Python worker has failed: {raised.strip()}{where}"
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    if is_of_worker:
+        return f"a Python worker did not start: {lines[-1] if lines else 'it said nothing'}"
+    return lines[0] if lines else ""

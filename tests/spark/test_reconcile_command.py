@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -133,11 +134,18 @@ def test_its_status_says_whether_the_results_are_as_expected(
     assert (row["account"], row["verdict"], row["key"]) == ("counts", "different", "mill")
     assert {each["role"] for each in row["offsets"]} == {"state", "input"}
     command = [sys.executable, "-m", "streams", "reconcile", of, "--account", "counts"]
+    # Beside the application, and Spark's workers must not take it for Python's own.
+    (tmp_path / "queue.py").write_text("raise RuntimeError('queue.py of the application')")
     ended = subprocess.run(
-        [*command, "--master", "local[1]"], capture_output=True, text=True, timeout=300, check=False
+        [*command, "--master", "local[1]"],
+        env={**os.environ, "PYTHONSAFEPATH": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert ended.returncode == 1, ended.stdout + ended.stderr
-    assert "are NOT as expected: 1 records are off" in ended.stdout
+    assert "are NOT as expected: 1 record off" in ended.stdout
     assert ended.stdout.startswith("Checked "), "progress is no part of the report"
     progress = [
         r"cut of \S+ taken in \d+\.\d s",
