@@ -15,6 +15,7 @@ from streams.command_options import (
     StateDir,
     exit_on_user_error,
 )
+from streams.common.counted import format_count
 
 
 def create_topics(
@@ -121,6 +122,8 @@ def _tell_unchanged(
         differs = count is not None and count != partitions
         if count is None or not (differs or has_settings):
             continue
-        counts = f", with {count} partitions and not {partitions}" if differs else ""
+        counts = (
+            f", with {format_count(count, 'partition')} and not {partitions}" if differs else ""
+        )
         ignored = ", and --topic-setting is not for it" if has_settings else ""
         typer.echo(f"{name} exists already{counts}: it stays as it is{ignored}", err=True)

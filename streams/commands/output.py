@@ -44,31 +44,39 @@ def print_rows(columns: Sequence[str], rows: Iterable[Row], *, as_json: bool) ->
 
     In the table's headings blanks replace the underscores of names, and numbers are aligned right.
     Line ends and tabs in a cell are written as \\n and \\t, so that a row is a line where piped.
-    Ids are shortened where the table would be wider than the terminal.
+    Ids, then names of steps and times are shortened where the table would be wider than the
+    terminal.
     """
     if as_json:
         for row in rows:
             print_json_line(row)
         return
-    from streams.commands.tables import create_console, is_wider, shorten_uuids
+    from streams.commands.tables import create_console, is_wider, shorten_names, shorten_uuids
 
     listed = list(rows)
     cells = [[format_cell(row[column]).translate(_ESCAPES) for column in columns] for row in listed]
     console = create_console()
     table = _build_table(columns, listed, cells, console.width)
-    if is_wider(table, console):
-        short = [shorten_uuids(texts) for texts in zip(*cells, strict=True)]
-        shown = [[names[text] for names, text in zip(short, row, strict=True)] for row in cells]
-        if shown != cells:
-            table = _build_table(columns, listed, shown, console.width)
-            print_message("ids are shortened to fit the terminal: --json has them whole")
+    shown = cells
+    for shorten in (shorten_uuids, shorten_names):
+        if is_wider(table, console):
+            short = [shorten(texts) for texts in zip(*shown, strict=True)]
+            shown = [[names[text] for names, text in zip(short, row, strict=True)] for row in shown]
+            table = _build_table(columns, listed, shown, console.width, has_tall_headings=True)
+    if shown != cells:
+        print_message("ids are shortened to fit the terminal: --json has them whole")
     console.print(table)
 
 
 def _build_table(
-    columns: Sequence[str], rows: list[Row], cells: list[list[str]], width: int
+    columns: Sequence[str],
+    rows: list[Row],
+    cells: list[list[str]],
+    width: int,
+    *,
+    has_tall_headings: bool = False,
 ) -> Table:
-    """Return the table of rows with these texts.
+    """Return the table of rows with these texts, with each word of a heading in a line if wanted.
 
     Columns of which all is a number align right, and go on in no second line if `width` suffices.
     """
@@ -90,7 +98,7 @@ def _build_table(
     table = create_table()
     for column in columns:
         table.add_column(
-            column.replace("_", " "),
+            column.replace("_", "\n" if has_tall_headings else " "),
             justify="right" if column in numbers else "left",
             overflow="fold",
             no_wrap=are_whole and column in numbers,

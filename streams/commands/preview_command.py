@@ -21,6 +21,7 @@ from streams.commands.cluster_clients import (
     exit_on_cluster_error,
 )
 from streams.commands.output import print_json_line, print_rows
+from streams.common.counted import format_count
 from streams.errors import ConfigError
 from streams.membership.consumer_group_description import ConsumerMember, fetch_consumers
 from streams.monitoring.assignment_preview import (
@@ -108,7 +109,10 @@ def _print_preview(found: AssignmentPreview, *, as_json: bool) -> None:
         for each in found.members
     ]
     print_rows(("member", *columns), rows, as_json=False)
-    typer.echo(f"{found.assignor} would move {found.moved} partitions from one member to another")
+    typer.echo(
+        f"{found.assignor} would move "
+        f"{format_count(found.moved, 'partition')} from one member to another"
+    )
 
 
 def _format_partitions(partitions: Mapping[str, list[int]]) -> str:

@@ -1,9 +1,10 @@
 """Print tables: with lines and colours on a terminal, and as plain columns where piped.
 
 A table that is piped has one line for each row, however long it is, so that `grep` and `awk` find
-all of a row in it. On a terminal a cell that is too long goes on in the next line, and nothing is
-left out but ends of UUIDs: they are shortened to what tells them apart, in a group's tables always
-and in others where the table would be wider than the terminal; `--json` has all of them.
+all of a row in it. On a terminal a cell that is too long goes on in the next line. UUIDs are
+shortened to what tells them apart, in a group's tables always and in others where the table would
+be wider than the terminal; if it still is, names of steps lose their middles and times their
+milliseconds. `--json` has all of it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,13 @@ from rich.table import Table
 PIPED_WIDTH = 1_000_000
 """The width of tables that are written to a file or a pipe: each row is one line."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_MILLISECONDS = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}Z$")
+_ZEROS = re.compile(r"-0+(?=\d)")
+_STEP_NAME = re.compile(r"K(STREAM|TABLE)-[A-Z-]+-\d{10}(-[A-Z-]+)?")
+"""The names that Kafka Streams gives to steps, and to stores with them."""
+_GAP = ".."
 _SHORT_CHARS, _UUID_CHARS = 8, 36
-_ID_CHARS_MAX = 24
+_ID_CHARS_MAX, _NAME_CHARS_MAX = 24, 16
 
 
 def create_table(*columns: str) -> Table:
@@ -61,6 +67,20 @@ def shorten_uuids(texts: Iterable[str]) -> dict[str, str]:
     return {each: each for each in known}
 
 
+def shorten_names(texts: Iterable[str]) -> dict[str, str]:
+    """Return for each text a shorter one, if it is a time or a name that Millrace gives to a step.
+
+    Times lose their milliseconds and can be broken before the hour. Names of steps and of their
+    stores have at most 16 characters: `KTABLE-SOURCE-3`, or without the middle. They stay whole
+    where the short ones would not tell them apart.
+    """
+    known = {each: _MILLISECONDS.sub(r"\1 \2Z", each) for each in texts}
+    short = {each: _shorten_step_name(each) for each in set(known.values())}
+    if not _are_distinct(short.values()):
+        return known
+    return {each: short[text] for each, text in known.items()}
+
+
 def shorten_ids(ids: Iterable[str], common_prefix: str = "") -> dict[str, str]:
     """Return for each id a text that tells it from the others, of 24 characters if that is enough.
 
@@ -81,6 +101,17 @@ def shorten_ids(ids: Iterable[str], common_prefix: str = "") -> dict[str, str]:
 def _cut_uuids(text: str, chars: int) -> str:
     """Return a text with the first `chars` characters of each UUID in it."""
     return _UUID.sub(lambda found: found[0][:chars], text)
+
+
+def _shorten_step_name(text: str) -> str:
+    """Return the name of a step without zeros and its middle, and any other text as it is."""
+    if not _STEP_NAME.fullmatch(text):
+        return text
+    text = _ZEROS.sub("-", text).replace("-STATE-STORE", "")
+    if len(text) <= _NAME_CHARS_MAX:
+        return text
+    end = _NAME_CHARS_MAX // 2
+    return f"{text[: _NAME_CHARS_MAX - end - len(_GAP)]}{_GAP}{text[-end:]}"
 
 
 def _are_distinct(texts: Collection[str]) -> bool:

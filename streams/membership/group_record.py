@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from streams.command_lines import format_kafka_command
+from streams.common.counted import format_count
 from streams.errors import StreamsError
 
 RECORD_BYTES_MAX = 1_048_588
@@ -82,7 +83,8 @@ def check_group_record(
         return
     raise StreamsError(
         f"group {group_id!r} can't be formed: its record in __consumer_offsets would have "
-        f"{record_bytes} bytes, of it {subscribed} of the subscriptions of {len(members)} members "
+        f"{record_bytes} bytes, of it {subscribed} of the subscriptions of "
+        f"{format_count(len(members), 'member')} "
         f"and {assigned} of their assignments; the brokers accept {bytes_max} (max.message.bytes): "
         "run fewer threads (num_stream_threads) or workers, or raise it: "
         + format_kafka_command(

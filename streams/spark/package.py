@@ -15,6 +15,7 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import streams
+from streams.common.counted import format_count
 from streams.errors import ConfigError, UserError
 
 _PACKAGES = ("coordinator", "millrace", "state", "streams")
@@ -64,7 +65,7 @@ def main(arguments: list[str]) -> int:
     except UserError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    sys.stdout.write(f"{arguments[0]}: {count} files, for --py-files\n")
+    sys.stdout.write(f"{arguments[0]}: {format_count(count, 'file')}, for --py-files\n")
     return 0
 
 

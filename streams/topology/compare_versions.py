@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from state.subtopologies import number_directories
+from streams.common.counted import format_count
 from streams.topology.compatibility import find_conflicts
 from streams.topology.declared import declare_topology
 from streams.topology.description import DescribedStore, TopologyDescription
@@ -303,7 +304,7 @@ def _compare_changelogs(before: VersionIndex, after: VersionIndex) -> Iterator[S
 
 def _partitions_suffix(count: int | None) -> str:
     """Return " (n partitions)" for a message; empty if the count is not known."""
-    return "" if count is None else f" ({count} partitions)"
+    return "" if count is None else f" ({format_count(count, 'partition')})"
 
 
 def _compare_partition_counts(

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from streams.common.counted import format_count
 from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
 from streams.topology.name_origin import is_generated_name
 from streams.topology.type_compatibility import (
@@ -66,7 +67,8 @@ def find_conflicts(
         counts = one.repartition_topics[topic], other.repartition_topics[topic]
         if None not in counts and counts[0] != counts[1]:
             conflicts.append(
-                f"repartition topic {topic!r} has {counts[0]} partitions in {version_names[0]} and "
+                f"repartition topic {topic!r} has "
+                f"{format_count(counts[0], 'partition')} in {version_names[0]} and "
                 f"{counts[1]} in {version_names[1]}"
             )
         fed = one.find_inputs_upstream_of(topic), other.find_inputs_upstream_of(topic)

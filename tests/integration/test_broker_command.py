@@ -43,7 +43,7 @@ def test_the_embedded_broker_is_stopped_once_no_worker_runs_and_its_data_stay(
     assert call(tmp_path, "broker", "status").exit_code == 1
     assert "no embedded broker runs" in call(tmp_path, "broker", "stop").output
     listed = call(tmp_path, "create-topics", "in", "--partitions", "2")
-    assert "in exists already, with 1 partitions" in listed.output
+    assert "in exists already, with 1 partition" in listed.output
     assert call(tmp_path, "broker", "stop").exit_code == 0
 
 

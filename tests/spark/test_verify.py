@@ -193,9 +193,9 @@ def test_a_row_that_the_topic_has_not_is_gone_if_it_is_compacted(
     verdict = verify_exports(spark, directory, sound.access)
     if compacted:
         assert verdict.holds
-        assert "1 records are gone from the topic (compacted)" in verdict.gone_records[0]
+        assert "1 record gone from the topic (compacted)" in verdict.gone_records[0]
     else:
-        assert "1 records are in the export and not in the topic" in verdict.problems[0]
+        assert "1 record in the export and not in the topic" in verdict.problems[0]
         assert verdict.gone_records == ()
 
 

@@ -30,6 +30,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from streams.command_lines import ADMIN_FILE
+from streams.common.counted import format_count
 from streams.runtime.assigning.internal_topics import COMPACTION_LAG_SETTING
 from streams.runtime.clients.replication import Replication
 
@@ -96,13 +97,15 @@ def find_unwise_settings(
         )
     elif replicas < _REPLICAS_WISE <= brokers and replication_factor < 0:
         yield UnwiseSetting(
-            f"replication factor {replicas} on {brokers} brokers, so that its records are lost "
+            f"replication factor {replicas} on "
+            f"{format_count(brokers, 'broker')}, so that its records are lost "
             f"with {'that broker' if replicas == 1 else 'those brokers'}",
             {},
         )
     if replicas >= _REPLICAS_WISE and found.get(_IN_SYNC) == "1":
         yield UnwiseSetting(
-            f"{_IN_SYNC}=1 with {replicas} replicas, so that a record which one broker alone has "
+            f"{_IN_SYNC}=1 with "
+            f"{format_count(replicas, 'replica')}, so that a record which one broker alone has "
             "counts as written",
             {_IN_SYNC: "2"},
         )

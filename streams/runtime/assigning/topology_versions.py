@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
+from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.errors import TopologyError
 from streams.membership.protocol import SubscriptionInfo
@@ -101,7 +102,8 @@ def admit_versions(
                 other.topology, version.topology, ("the running version", "the refused one")
             )
         reasons += [
-            f"topic {topic!r} has {counts[topic]} partitions, and the refused one needs {count}"
+            f"topic {topic!r} has "
+            f"{format_count(counts[topic], 'partition')}, and the refused one needs {count}"
             for topic, count in sorted(version_counts.items())
             if counts.get(topic, count) != count
         ]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from streams.command_lines import format_command
+from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.membership.connection import ConnectionLost
@@ -43,7 +44,8 @@ def explain_wrong_count(
         f"({', '.join(f'{name!r} has {count}' for name, count in sorted(inputs.items()))})"
     )
     return (
-        f"internal topic {topic!r} has {found} partitions and the topology needs {needed}: "
+        f"internal topic {topic!r} has "
+        f"{format_count(found, 'partition')} and the topology needs {needed}: "
         f"{reason}. Keys would be looked for in other partitions than they were written to. End "
         f"all workers, and start over with {format_command('group reset')}, which deletes the "
         "group's offsets, the internal topics and the state directory: a start creates the topics "

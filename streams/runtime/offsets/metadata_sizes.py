@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from streams.common.counted import format_count
 from streams.errors import ConfigError
 from streams.graph.nodes import StoreKind
 from streams.runtime.changelogs.window_expiry import name_expiry_entries
@@ -31,7 +32,7 @@ def check_metadata_sizes(topology: Topology, limit_bytes: int) -> None:
         size = measure_entries(len(names) + len(steps))
         if size > limit_bytes:
             problems.append(
-                f"sub-topology {sub.number} has {len(names)} stores "
+                f"sub-topology {sub.number} has {format_count(len(names), 'store')} "
                 f"({_format_first_names(names)}), whose "
                 f"positions go with each committed offset: {size} bytes, and the brokers take "
                 f"{limit_bytes} (offset.metadata.max.bytes). Raise that, or split the sub-topology "

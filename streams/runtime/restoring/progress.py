@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 
 log = logging.getLogger(__name__)
@@ -50,7 +51,8 @@ class RestoreProgress:
     def __str__(self) -> str:
         left = self.remaining_s
         return (
-            f"store {self.store!r} of task {self.task}: {self.restored_records} records replayed, "
+            f"store {self.store!r} of task {self.task}: "
+            f"{format_count(self.restored_records, 'record')} replayed, "
             "at most "
             f"{self.records_left} left, {self.offsets_per_s:.0f} a second"
             + (f", {left:.0f} s to go" if left is not None else "")

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Any
 
+from streams.common.counted import format_count
 from streams.common.host import Host
 from streams.common.topic_partitions import Partition
 from streams.runtime.clients.interfaces import ConsumerClient
@@ -224,10 +225,10 @@ class TaskExecutor:
         if now_s - self._late_logged_at_s < _LATE_LOG_INTERVAL_S:
             return
         log.warning(
-            "task %s: %d records came when their windows had closed, and were dropped: stream time "
+            "task %s: %s came when their windows had closed, and were dropped: stream time "
             "is %d ms (docs/windows.md, late records)",
             task.name,
-            self._unlogged_late_count,
+            format_count(self._unlogged_late_count, "record"),
             task.steps.context.stream_time_ms,
         )
         self._unlogged_late_count, self._late_logged_at_s = 0, now_s

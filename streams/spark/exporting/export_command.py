@@ -16,6 +16,7 @@ from streams.command_options import (
     SettingOptions,
     exit_on_user_error,
 )
+from streams.common.counted import format_count
 from streams.errors import ConfigError
 from streams.settings.command_line import parse_settings, read_connection
 from streams.settings.config import StreamsConfig, load_config
@@ -152,12 +153,15 @@ def _print_export(manifest: ExportManifest, directory: Path) -> None:
         records, none = (sum(f.records for f in files), sum(f.no_records for f in files))
         until = "" if topic.until is ExportEnd.CUT else ", to now and not to the cut"
         typer.echo(
-            f"{name} ({topic.role.value}): {records:,} records and {none:,} offsets that are none, "
-            f"{len(files)} files{until}"
+            f"{name} ({topic.role.value}): "
+            f"{format_count(records, 'record')} and {format_count(none, 'offset')} without one, "
+            f"{format_count(len(files), 'file')}{until}"
         )
     if not manifest.cut.exact:
         typer.echo("the committed offsets name no positions: changelogs are as of their ends")
-    typer.echo(f"{export_path(directory, manifest.number)}: {manifest.records:,} records")
+    typer.echo(
+        f"{export_path(directory, manifest.number)}: {format_count(manifest.records, 'record')}"
+    )
 
 
 def _print_verdict(verdict: ExportVerdict) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.spark.exporting.export_directory import (
     ManifestChain,
@@ -136,13 +137,13 @@ def _compare_file(path: Path, file: ExportedFile, inspection: FileInspection) ->
         )
         return
     if inspection.bytes != file.bytes:
-        yield f"{path} has {inspection.bytes} bytes and not {file.bytes}"
+        yield f"{path} has {format_count(inspection.bytes, 'byte')} and not {file.bytes}"
     elif inspection.sha256 != file.sha256:
         yield f"{path} was changed: its checksum is not the manifest's"
     if inspection.wrong is not None:
         yield f"{path} can't be read: {inspection.wrong}"
     elif inspection.records != file.records:
-        yield f"{path} has {inspection.records} records and not {file.records}"
+        yield f"{path} has {format_count(inspection.records, 'record')} and not {file.records}"
     if inspection.first is not None and inspection.last is not None:
         strange = [
             at for at in (inspection.first, inspection.last) if not file.first <= at < file.until

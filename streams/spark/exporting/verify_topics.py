@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
+from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.spark.exporting.export import EXPORTED_COLUMNS
 from streams.spark.exporting.manifest import ExportManifest
@@ -170,13 +171,13 @@ def _compare_rows(
         )
         for row in lost.orderBy("partition").collect():
             where = f"{topic}[{row['partition']}] {row['a']}..{row['b']}"
+            records = format_count(row["n"], "record")
             if is_compacted:
-                line = f"{where}: {row['n']} records are gone from the topic (compacted)"
+                line = f"{where}: {records} gone from the topic (compacted)"
                 yield Finding(line, is_gone=True)
             else:
                 yield Finding(
-                    f"{where}: {row['n']} records are in the export and not in the topic, which "
-                    "is not compacted"
+                    f"{where}: {records} in the export and not in the topic, which is not compacted"
                 )
         off = rows.where("what <> 'gone'").orderBy("partition", "offset")
         found = off.limit(_NAMED_ROWS_MAX + 1).collect()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import floor
 from typing import TYPE_CHECKING, Protocol
 
+from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.spark.reconciliation.accounts import AccountKind, RefusedCheck
@@ -97,7 +98,8 @@ class Coverage:
         line = (
             f"Checked {self.accounts_checked:,} of {self.accounts_asked:,} accounts "
             f"({self.accounts_percent:g} %) with {self.records_checked:,} of "
-            f"{self.records_asked:,} records by their offsets ({self.records_percent:g} %)"
+            f"{format_count(self.records_asked, 'record')}"
+            f" by their offsets ({self.records_percent:g} %)"
         )
         if left := self.accounts_total - self.accounts_asked:
             line += f"; {left:,} more accounts of the application were not asked for"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from streams.common.counted import format_count
 from streams.spark.reconciliation.comparing import OFF_VERDICTS, RowVerdict
 
 if TYPE_CHECKING:
@@ -44,23 +45,24 @@ def format_headline(report: ReconciliationResult) -> str:
     """Format the overall verdict on the application as one line."""
     name = report.application_id
     missed = report.coverage.unchecked
-    rest = f", {len(missed)} accounts not checked" if missed else ""
+    rest = f", {format_count(len(missed), 'account')} not checked" if missed else ""
     if report.is_off:
         off = sum(report.count(verdict) for verdict in OFF_VERDICTS)
-        return f"The results of {name} are NOT as expected: {off:,} records are off{rest}"
+        return f"The results of {name} are NOT as expected: {format_count(off, 'record')} off{rest}"
     ok = report.count(RowVerdict.OK)
     if not report.balanced:
         return (
             f"The results of {name} were NOT checked as asked ({', '.join(report.unchecked)}): "
-            f"{ok:,} records as expected{rest}"
+            f"{format_count(ok, 'record')} as expected{rest}"
         )
     if missed:
         names = ", ".join(report.coverage.allowed)
         return (
-            f"The results of {name} are as expected where they were checked: {ok:,} records; "
+            f"The results of {name} are as expected where they were checked: "
+            f"{format_count(ok, 'record')}; "
             f"not checked, as allowed: {names}"
         )
-    return f"The results of {name} are as expected: {ok:,} records"
+    return f"The results of {name} are as expected: {format_count(ok, 'record')}"
 
 
 def format_cut(report: ReconciliationResult) -> str:

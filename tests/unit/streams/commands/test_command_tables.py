@@ -198,3 +198,38 @@ def test_a_piped_table_is_plain_and_a_line_each_row(
         assert all(uuid(1) in line for line in lines[1:]), "a script needs the whole id"
     if command in ("txn list", "group describe"):
         assert any(all(name in line for name in MANY) for line in lines)
+
+
+def test_state_of_generated_names_is_a_line_for_each_store_at_100_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in (("COLUMNS", str(COLUMNS)), ("TERM", "xterm"), ("NO_COLOR", "1")):
+        monkeypatch.setenv(name, value)
+    stores = [
+        "KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-0000000019",
+        "KTABLE-SOURCE-0000000003-STATE-STORE",
+        "KTABLE-SOURCE-0000000005-STATE-STORE",
+    ]
+    cells = {
+        "task": "1_0",
+        "kind": "key-value",
+        "entries": 607,
+        "bytes": 120_879,
+        "changelog_offset": 728,
+        "written": "2026-11-29T01:40:33.536Z",
+        "used_by": "",
+    }
+    with standard_output(Terminal(), monkeypatch) as out:
+        print_rows(
+            ("task", "store", "kind", "entries", "bytes", "changelog_offset", "written", "used_by"),
+            [cells | {"store": store} for store in stores],
+            as_json=False,
+        )
+    rows = [line for line in out.getvalue().splitlines() if "1_0" in line]
+    assert [row.split()[1] for row in rows] == [
+        "KTABLE..PTION-19",
+        "KTABLE-SOURCE-3",
+        "KTABLE-SOURCE-5",
+    ]
+    assert all("01:40:33Z" in row for row in rows)
+    assert "--json has them whole" in capsys.readouterr().err

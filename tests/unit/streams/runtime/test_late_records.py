@@ -17,7 +17,7 @@ def test_late_records_are_told_at_once_and_then_now_and_then(
         for timestamp_ms in (100, 5, 6, 7):
             driver.topic("in").pipe("k", "v", timestamp_ms=timestamp_ms)
         (said,) = [record.message for record in caplog.records if "closed" in record.message]
-        assert said.startswith("task 0_0: 1 records came when their windows had closed")
+        assert said.startswith("task 0_0: 1 record came when their windows had closed")
         assert "stream time is 100 ms" in said
         driver.advance_wall_clock(ms=10_000)
         driver.topic("in").pipe("k", "v", timestamp_ms=8)

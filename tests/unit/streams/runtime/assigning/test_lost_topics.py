@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streams import App, serdes
+from streams.common.counted import format_count
 from streams.common.topic_partitions import CommittedOffsets
 from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError
 from streams.runtime.assigning.lost_topics import LostTopicCheck
@@ -62,7 +63,8 @@ def test_another_number_of_partitions_is_told_at_once(topic: str, count: int) ->
     checked = Checked()
     checked.kafka.delete(topic)
     checked.kafka.create_topic(topic, count)
-    text = f"internal topic '{topic}' has {count} partitions and the topology needs 2"
+    counted = format_count(count, "partition")
+    text = f"internal topic '{topic}' has {counted} and the topology needs 2"
     with pytest.raises(StreamsError, match=text):
         checked.check()
 
