@@ -141,12 +141,13 @@ class LazyCommands(typer.core.TyperGroup):
             return typer.core.TyperCommand(cmd_name, help=COMMANDS[cmd_name].summary)
         return self.commands.get(cmd_name)
 
-    def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
+    def main(self, *args: Any, **options: Any) -> Any:
         """Run a command and end the process; wrong arguments are one line on standard error."""
-        if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **options)
+        if not options.get("standalone_mode", True):
+            return super().main(*args, **options)
+        options["standalone_mode"] = False
         try:
-            status = super().main(*args, standalone_mode=False, **options)
+            status = super().main(*args, **options)
         except UsageError as error:
             if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help
                 error.show()

@@ -64,12 +64,12 @@ def find_conflicts(
         )
     ]
     for topic in sorted(one.repartition_topics.keys() & other.repartition_topics.keys()):
-        counts = one.repartition_topics[topic], other.repartition_topics[topic]
-        if None not in counts and counts[0] != counts[1]:
+        count, other_count = one.repartition_topics[topic], other.repartition_topics[topic]
+        if count is not None and other_count is not None and count != other_count:
             conflicts.append(
                 f"repartition topic {topic!r} has "
-                f"{format_count(counts[0], 'partition')} in {version_names[0]} and "
-                f"{counts[1]} in {version_names[1]}"
+                f"{format_count(count, 'partition')} in {version_names[0]} and "
+                f"{other_count} in {version_names[1]}"
             )
         fed = one.find_inputs_upstream_of(topic), other.find_inputs_upstream_of(topic)
         if is_generated_name(topic) and fed[0] != fed[1]:

@@ -143,7 +143,7 @@ def _compare_file(path: Path, file: ExportedFile, inspection: FileInspection) ->
     if inspection.wrong is not None:
         yield f"{path} can't be read: {inspection.wrong}"
     elif inspection.records != file.records:
-        yield f"{path} has {format_count(inspection.records, 'record')} and not {file.records}"
+        yield f"{path} has {format_count(inspection.records or 0, 'record')} and not {file.records}"
     if inspection.first is not None and inspection.last is not None:
         strange = [
             at for at in (inspection.first, inspection.last) if not file.first <= at < file.until

@@ -171,13 +171,13 @@ def _compare_rows(
         )
         for row in lost.orderBy("partition").collect():
             where = f"{topic}[{row['partition']}] {row['a']}..{row['b']}"
-            records = format_count(row["n"], "record")
+            counted = format_count(row["n"], "record")
             if is_compacted:
-                line = f"{where}: {records} gone from the topic (compacted)"
+                line = f"{where}: {counted} gone from the topic (compacted)"
                 yield Finding(line, is_gone=True)
             else:
                 yield Finding(
-                    f"{where}: {records} in the export and not in the topic, which is not compacted"
+                    f"{where}: {counted} in the export and not in the topic, which is not compacted"
                 )
         off = rows.where("what <> 'gone'").orderBy("partition", "offset")
         found = off.limit(_NAMED_ROWS_MAX + 1).collect()
