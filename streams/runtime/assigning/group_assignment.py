@@ -24,7 +24,11 @@ from coordinator.assignors.tasks import (
     assign_tasks_and_replicas,
 )
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
-from streams.runtime.assigning.task_lags import combine_offsets, compute_lags
+from streams.runtime.assigning.task_lags import (
+    combine_offsets,
+    compute_lags,
+    estimate_end_offset_sums,
+)
 from streams.runtime.assigning.topology_versions import TaskNumbers
 from streams.settings.config import StreamsConfig
 
@@ -66,10 +70,16 @@ def describe_application(
 ) -> AssignmentInput:
     """Create the assignor's input from the group's members, tasks and end offsets.
 
-    `end_offset_sums` are where tasks' state is up to date, None if that is not known: then only
-    those that run a task have its state for certain.
+    `end_offset_sums` are where tasks' state is up to date, None if nothing is known of it: then
+    only those that run a task have its state for certain. So it is with a task that is left out,
+    and where nobody runs that, the furthest copy is taken to be up to date.
     """
     tasks = group.numbers.partitions_by_task
+    if end_offset_sums is not None:
+        end_offset_sums = {
+            **_estimate_ends(group, stateful_tasks, end_offset_sums),
+            **end_offset_sums,
+        }
     versions = {frozenset(each) for each in group.numbers.able_members_by_task.values()}
     are_all_alike = versions <= {frozenset(group.members)}
     return AssignmentInput(
@@ -104,7 +114,26 @@ def _find_client_lags(
         group.numbers.number_offsets_for_leader(member, group.members[member].offsets)
         for member in members
     )
-    return compute_lags(offsets, end_offset_sums, running)
+    return {
+        **dict.fromkeys(running, 0),
+        **compute_lags(offsets, end_offset_sums, running),
+    }
+
+
+def _estimate_ends(
+    group: GroupInfo, stateful_tasks: Collection[str], end_offset_sums: Mapping[str, int]
+) -> dict[str, int]:
+    """Estimate the ends of the tasks that nobody runs, and whose changelogs' ends are unknown."""
+    idle = [t for t in stateful_tasks if t not in end_offset_sums and t not in group.owners]
+    if not idle:
+        return {}
+    return estimate_end_offset_sums(
+        idle,
+        (
+            group.numbers.number_offsets_for_leader(member, each.offsets)
+            for member, each in group.members.items()
+        ),
+    )
 
 
 def _find_standby_holders(group: GroupInfo) -> dict[str, list[str]]:
@@ -160,7 +189,9 @@ def build_assignments(
             withheld.revoked[member],
         )
     is_settled = not any(withheld.revoked.values())
-    are_lags_unknown = end_offset_sums is None
+    are_lags_unknown = end_offset_sums is None or (
+        len(group.clients) > 1 and not end_offset_sums.keys() >= set(stateful_tasks)
+    )
     if is_settled and (targets.is_probing_needed or are_lags_unknown):
         # One member is enough, and more would rebalance the group as often (KIP-441).
         member, interval_ms = next(iter(assigned)), config.probing_rebalance_interval_ms

@@ -69,20 +69,34 @@ def fetch_end_offset_sums(
 ) -> dict[str, int]:
     """Return for each task with state the sum of the offsets at which its state is up to date.
 
-    A partition that does not exist yet, or for which nothing has been committed, counts 0. The ends
-    of all changelogs are fetched in one call. Raises: OutcomeUnknown or ConnectionLost if they
-    can't be known now, StreamsError for a refusal.
+    A partition that does not exist yet, or for which nothing has been committed, counts 0. Left out
+    is a task with a changelog whose leader does not answer: a broker was just lost, and its
+    partitions get other leaders within seconds. Raises: OutcomeUnknown or ConnectionLost if nobody
+    answers, StreamsError for a refusal.
     """
     ending = [p for partitions in changelogs.ending.values() for p in partitions]
     committed = [p for partitions in changelogs.committed.values() for p in partitions]
-    ends = admin.fetch_latest_offsets(ending, _TIMEOUT_S) if ending else {}
+    ends = admin.fetch_known_latest_offsets(ending, _TIMEOUT_S) if ending else {}
+    unknown = set(ending) - ends.keys()
     if committed:
         offsets = fetch_committed(committed).offsets
         ends = {**ends, **{partition: held.offset for partition, held in offsets.items()}}
     return {
         task: sum(ends.get(p, 0) for p in (*partitions, *changelogs.committed[task]))
         for task, partitions in changelogs.ending.items()
+        if unknown.isdisjoint(partitions)
     }
+
+
+def estimate_end_offset_sums(
+    tasks: Iterable[str], offsets_of_members: Iterable[Mapping[str, int]]
+) -> dict[str, int]:
+    """Estimate where the state of tasks that nobody runs is up to date: at the furthest copy."""
+    furthest = dict.fromkeys(tasks, 0)
+    for offsets in offsets_of_members:
+        for task in furthest:
+            furthest[task] = max(furthest[task], offsets.get(task, 0))
+    return furthest
 
 
 def combine_offsets(offsets_of_members: Iterable[Mapping[str, int]]) -> dict[str, int]:

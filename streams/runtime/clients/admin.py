@@ -35,6 +35,7 @@ from streams.runtime.clients.replication import Replication
 from streams.runtime.clients.retrying import call_with_retries
 
 _ANSWER_TIMEOUT_MIN_S = 0.1
+_LIMIT_TIMEOUT_S = 5.0
 
 
 class Admin(OffsetLookup):
@@ -69,18 +70,30 @@ class Admin(OffsetLookup):
         """Return a limit that is a setting of the brokers, by the strictest broker.
 
         It is `default` where it may not be read (DescribeConfigs), or no broker answers or is
-        ready. Each broker is asked by a call of its own: librdkafka takes one broker a call.
+        ready. Each broker is asked by a call of its own: librdkafka takes one broker a call. One
+        that does not answer within seconds, as it is being restarted, is taken to be as the others.
         """
+        reason: object = ""
+        limits: list[int] = []
         try:
             brokers = self._call_with_retries(self._list_topics).brokers
-            kind = ConfigResource.Type.BROKER
-            resources = [ConfigResource(kind, str(broker)) for broker in brokers]
-            futures = [self._admin.describe_configs([each])[each] for each in resources]
-            settings = [future.result(self._timeout_s) for future in futures]
-            return min(int(each[setting].value) for each in settings)
-        except (KafkaException, OutcomeUnknown, StreamsError, TimeoutError, KeyError) as error:
-            log.info("%s is taken to be %d: %s", setting, default, error)
-            return default
+        except (OutcomeUnknown, StreamsError) as error:
+            brokers, reason = {}, error
+        resources = [ConfigResource(ConfigResource.Type.BROKER, str(each)) for each in brokers]
+        timeout_s = min(self._timeout_s, _LIMIT_TIMEOUT_S)
+        futures = [
+            self._admin.describe_configs([each], request_timeout=timeout_s)[each]
+            for each in resources
+        ]
+        for resource, future in zip(resources, futures, strict=True):
+            try:
+                limits.append(int(future.result(timeout_s)[setting].value))
+            except (KafkaException, TimeoutError, KeyError) as error:
+                reason = error
+                log.info("%s of broker %s is not known: %s", setting, resource.name, error)
+        if not limits:
+            log.info("%s is taken to be %d: %s", setting, default, reason)
+        return min(limits, default=default)
 
     def check_topic_rights(
         self, operations: Mapping[str, Sequence[str]], timeout_s: float = math.inf

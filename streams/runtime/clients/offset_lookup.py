@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import IsolationLevel, TopicPartition
@@ -14,6 +16,10 @@ from streams.errors import OutcomeUnknown
 from streams.runtime.clients.admin_calls import AdminCalls
 from streams.runtime.clients.admin_requests import Right
 from streams.runtime.clients.errors import NotReady
+
+_ATTEMPTS = 2
+_REQUEST_MIN_S = 0.5
+"""The least time-out of a request, and how much longer its result is waited for, in seconds."""
 
 
 class OffsetLookup(AdminCalls):
@@ -36,6 +42,60 @@ class OffsetLookup(AdminCalls):
         return self._call_with_retries(
             lambda: self._fetch_spec_offsets(partitions, OffsetSpec.latest(), timeout_s=timeout_s)
         )
+
+    def fetch_known_latest_offsets(
+        self, partitions: Sequence[Partition], timeout_s: float
+    ) -> dict[Partition, int]:
+        """Return the high watermark of each partition whose leader answers within `timeout_s`.
+
+        Those that have no leader at the moment are left out: librdkafka asks nobody before it has
+        found the leaders of all. Another leader than the client knew is found by a second attempt.
+        Raises OutcomeUnknown if no broker answers.
+        """
+        known: dict[Partition, int] = {}
+        deadline_s = time.monotonic() + timeout_s
+        for _ in range(_ATTEMPTS):
+            left_s = max(deadline_s - time.monotonic(), _REQUEST_MIN_S)
+            unknown = [each for each in partitions if each not in known]
+            if not unknown:
+                break
+            known |= self._request_known_offsets(self._leave_out_leaderless(unknown), left_s)
+        return known
+
+    def _leave_out_leaderless(self, partitions: Sequence[Partition]) -> list[Partition]:
+        """Return those of the partitions that brokers list with a leader."""
+        topics = self._list_topics().topics
+        return [
+            each
+            for each in partitions
+            if each.topic in topics
+            and each.number in topics[each.topic].partitions
+            and topics[each.topic].partitions[each.number].leader >= 0
+        ]
+
+    def _request_known_offsets(
+        self, partitions: Sequence[Partition], timeout_s: float
+    ) -> dict[Partition, int]:
+        """Ask for high watermarks; replace the client if one of them is not answered."""
+        if not partitions:
+            return {}
+        known = {}
+        futures = self._admin.list_offsets(
+            {TopicPartition(*each): OffsetSpec.latest() for each in partitions},
+            request_timeout=timeout_s,
+        )
+        for asked, future in futures.items():
+            partition = Partition(asked.topic, asked.partition)
+            with suppress(OutcomeUnknown):
+                right = Right("Read", asked.topic)
+                found = self._wait_for_result(
+                    future, f"offset of {partition}", right, timeout_s=timeout_s + _REQUEST_MIN_S
+                )
+                if found.offset >= 0:
+                    known[partition] = int(found.offset)
+        if len(known) < len(partitions):
+            self._recreate_client()
+        return known
 
     def fetch_last_stable_offsets(
         self, partitions: Sequence[Partition], timeout_s: float = math.inf

@@ -126,12 +126,11 @@ class FollowedRangeFetcher:
             find_restore_start,
             logged_store.store.name,
             checkpoint,
-            changelog,
             is_transactional=self._is_transactional,
         )
         # The changelog of versions may lack some anywhere, if an earlier release let it be cleaned.
         if not (logged_store.expiry.is_versioned or logged_store.rebuild_reason):
-            start = find_start(required_offset=0)
+            start = find_start(changelog, required_offset=0)
             own_position = 0 if checkpoint is None else checkpoint.position
             if start.rebuild_reason is None and start.position == own_position:
                 return start
@@ -140,8 +139,16 @@ class FollowedRangeFetcher:
             return None
         required = task.stores.find_committed_positions(committed.offsets)
         task.stores.note_committed_times(committed.offsets)
+        required_offset = required.get(changelog.partition, 0)
+        if required_offset > changelog.end_offset:
+            # The end was fetched before the offsets, and the owner may have committed in between.
+            ranges = self._ranges.fetch_ranges([logged_store])
+            if ranges is None:
+                return None
+            changelog = ranges[changelog.partition]
         return find_start(
-            required_offset=required.get(changelog.partition, 0),
+            changelog,
+            required_offset=required_offset,
             committed_id_hash=logged_store.committed_id_hash,
             expiry=logged_store.expiry,
             accepts_loss=self._accepts_loss,

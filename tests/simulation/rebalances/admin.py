@@ -31,8 +31,8 @@ class LightAdmin:
         self._ask()
         self._world.partition_counts |= partition_counts
 
-    def fetch_latest_offsets(
-        self, partitions: Sequence[Partition], timeout_s: float = 0.0
+    def fetch_known_latest_offsets(
+        self, partitions: Sequence[Partition], timeout_s: float
     ) -> dict[Partition, int]:
         self._ask()
         places = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -178,7 +179,7 @@ def test_threads_that_share_a_directory_are_one_client() -> None:
     given = group.rebalance()
     assert active(given) == {"a1": 2, "a2": 2}
     assert not any(each.standby or each.warmup or each.rejoin_ms for each in given.values())
-    assert "admin.fetch_latest_offsets" not in group.script.calls
+    assert "admin.fetch_known_latest_offsets" not in group.script.calls
 
 
 def test_a_task_moves_between_threads_of_a_directory_without_a_warm_up() -> None:
@@ -202,11 +203,11 @@ def test_tasks_stay_where_they_are_if_nobody_knows_the_ends_of_changelogs(
     group.join("a")
     group.rebalance()
     group.join("b", offsets=dict.fromkeys(TASKS, LOG_SIZE))
-    group.script.fail("admin.fetch_latest_offsets", error)
+    group.script.fail("admin.fetch_known_latest_offsets", error)
     given = group.rebalance()
     assert active(given) == {"a": 4, "b": 0}
     assert sum(each.rejoin_ms > 0 for each in given.values()) == 1
-    assert group.script.calls.count("admin.fetch_latest_offsets") == 1
+    assert group.script.calls.count("admin.fetch_known_latest_offsets") == 1
     assert len(group.rebalance()["a"].revoked) == 2  # known again
 
 
@@ -214,11 +215,50 @@ def test_a_group_probes_while_nobody_knows_the_ends_of_changelogs() -> None:
     group = Group()
     group.join("a", tasks=TASKS[:2], generation=1)
     group.join("b", tasks=TASKS[2:], generation=1)
-    group.script.fail("admin.fetch_latest_offsets", OutcomeUnknown("no answer"))
+    group.script.fail("admin.fetch_known_latest_offsets", OutcomeUnknown("no answer"))
     given = group.rebalance()
     assert active(given) == {"a": 2, "b": 2}
     assert sum(each.rejoin_ms > 0 for each in given.values()) == 1
     assert not any(each.rejoin_ms for each in group.rebalance().values())
+
+
+def leave_leaderless(monkeypatch: pytest.MonkeyPatch, group: Group, *partitions: Partition) -> None:
+    """Let the ends of these partitions be unknown, as they have no leader."""
+    fetch = group.admin.fetch_known_latest_offsets
+
+    def fetch_known(asked: Sequence[Partition], timeout_s: float) -> dict[Partition, int]:
+        ends = fetch(asked, timeout_s)
+        return {each: end for each, end in ends.items() if each not in partitions}
+
+    monkeypatch.setattr(group.admin, "fetch_known_latest_offsets", fetch_known)
+
+
+def test_one_changelog_without_a_leader_holds_back_no_other_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    group = Group()
+    group.join("a")
+    group.rebalance()
+    group.join("b", offsets=dict.fromkeys(TASKS, LOG_SIZE))
+    leave_leaderless(monkeypatch, group, Partition("a-of-x-changelog", 0))
+    given = group.rebalance()
+    assert len(given["a"].revoked) == 2, "the copies of the other tasks are known to be up to date"
+    assert TASKS[0] in given["a"].tasks, "only who runs it is known to have its state"
+    moved = group.rebalance()
+    assert active(moved) == {"a": 2, "b": 2}
+    assert sum(each.rejoin_ms > 0 for each in moved.values()) == 1
+    monkeypatch.undo()
+    assert not any(each.rejoin_ms for each in group.rebalance().values())
+
+
+def test_a_task_that_nobody_runs_goes_to_its_furthest_copy_while_its_changelog_has_no_leader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    group = Group()
+    group.join("a", tasks=TASKS[1:2], generation=1)
+    group.join("b", tasks=TASKS[2:], generation=1, offsets={TASKS[0]: 90})
+    leave_leaderless(monkeypatch, group, Partition("a-of-x-changelog", 0))
+    assert TASKS[0] in group.rebalance()["b"].tasks
 
 
 def test_standbys_stay_with_the_members_that_run_them() -> None:

@@ -14,6 +14,7 @@ from streams.runtime.assigning.task_lags import (
     TaskChangelogs,
     combine_offsets,
     compute_lags,
+    estimate_end_offset_sums,
     fetch_end_offset_sums,
     list_task_changelogs,
 )
@@ -89,8 +90,32 @@ def test_ends_are_fetched_in_one_call_and_summed_by_task(*, is_table: bool) -> N
 
     sums = fetch_end_offset_sums(changelogs, FakeAdmin(kafka, script), fetch_committed)
     assert sums == {"0_0": 7, "0_1": 75 if is_table else 5}
-    assert script.calls == ["admin.fetch_latest_offsets"]
+    assert script.calls == ["admin.fetch_known_latest_offsets"]
     assert len(asked) == is_table
+
+
+def test_a_task_whose_changelog_has_no_leader_is_left_out() -> None:
+    x, y = Partition("x", 0), Partition("y", 0)
+
+    class Admin(FakeAdmin):
+        def fetch_known_latest_offsets(
+            self, partitions: Sequence[Partition], timeout_s: float = 0.0
+        ) -> dict[Partition, int]:
+            return {x: 3}
+
+    changelogs = TaskChangelogs({"0_0": [x], "0_1": [x, y]}, {"0_0": [], "0_1": []})
+    admin = Admin(Kafka({"x": 1, "y": 1}), Script())
+    sums = fetch_end_offset_sums(changelogs, admin, lambda _: CommittedOffsets({}, []))
+    assert sums == {"0_0": 3}
+
+
+def test_the_furthest_copy_of_a_task_that_nobody_runs_is_taken_to_be_up_to_date() -> None:
+    copies = [{"0_0": 5, "0_1": 7}, {"0_0": 9}, {"0_2": 1}]
+    assert estimate_end_offset_sums(["0_0", "0_1", "0_3"], copies) == {
+        "0_0": 9,
+        "0_1": 7,
+        "0_3": 0,
+    }
 
 
 def test_the_member_that_runs_a_task_knows_the_state_of_a_directory_best() -> None:

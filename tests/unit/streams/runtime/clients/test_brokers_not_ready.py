@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource
 
 from streams.common.topic_partitions import Partition
@@ -32,10 +33,10 @@ LIMIT, DEFAULT = "socket.request.max.bytes", 7
 class Client:
     """Stands in for confluent-kafka's clients; its first `empty_answers` metadata are empty.
 
-    `limits`: what each broker has for `LIMIT`, by its number.
+    `limits`: what each broker has for `LIMIT`, by its number; None for one that does not answer.
     """
 
-    def __init__(self, empty_answers: float, limits: dict[int, int] | None = None) -> None:
+    def __init__(self, empty_answers: float, limits: dict[int, int | None] | None = None) -> None:
         self.empty_answers = empty_answers
         self.limits = limits or {1: 100}
 
@@ -45,13 +46,18 @@ class Client:
             return SimpleNamespace(brokers={}, topics={})
         return SimpleNamespace(brokers=dict.fromkeys(self.limits), topics={"t": TOPIC})
 
-    def describe_configs(self, resources: Sequence[ConfigResource]) -> dict[ConfigResource, Any]:
+    def describe_configs(
+        self, resources: Sequence[ConfigResource], request_timeout: float
+    ) -> dict[ConfigResource, Any]:
         if not resources:
             raise ValueError("Expected non-empty list of ConfigResource objects")
         assert len(resources) == 1, "Only one ConfigResource of type BROKER is allowed per call"
         future = Future[Any]()
         limit = self.limits[int(resources[0].name)]
-        future.set_result({LIMIT: SimpleNamespace(value=str(limit))})
+        if limit is None:
+            future.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+        else:
+            future.set_result({LIMIT: SimpleNamespace(value=str(limit))})
         return {resources[0]: future}
 
     def create_topics(self, topics: Sequence[Any]) -> dict[str, Any]:
@@ -104,6 +110,14 @@ def test_a_limit_of_brokers_that_are_not_ready_is_the_default(create_admin: Crea
 def test_a_limit_is_that_of_the_strictest_of_several_brokers(create_admin: CreateAdmin) -> None:
     admin = create_admin(Client(0, {1: 300, 2: 200, 3: 400}), 0.0)
     assert admin.fetch_broker_limit(LIMIT, DEFAULT) == 200
+
+
+def test_a_broker_that_does_not_answer_is_taken_to_be_as_the_others(
+    create_admin: CreateAdmin,
+) -> None:
+    admin = create_admin(Client(0, {1: None, 2: 200, 3: 400}), 0.0)
+    assert admin.fetch_broker_limit(LIMIT, DEFAULT) == 200
+    assert create_admin(Client(0, {1: None}), 0.0).fetch_broker_limit(LIMIT, DEFAULT) == DEFAULT
 
 
 def test_a_new_topic_is_waited_for_while_brokers_are_not_ready(create_admin: CreateAdmin) -> None:
