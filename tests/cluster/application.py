@@ -18,14 +18,20 @@ from tests.processes import HANG_LIMIT_S, wait_until
 
 REPLICAS = 3
 SESSION_MS, TRANSACTION_MS = 20_000, 20_000
-_LOAD_PAUSE_S = 0.1
+_LOAD_PAUSE_S = 0.5
 
 
 class ClusterApplication:
     """Represents an application with two workers, `one` and `two`, on a cluster."""
 
     def __init__(
-        self, cluster: KafkaCluster, name: str, directory: Path, *, servers: str | None = None
+        self,
+        cluster: KafkaCluster,
+        name: str,
+        directory: Path,
+        *,
+        servers: str | None = None,
+        session_ms: int = SESSION_MS,
     ) -> None:
         """Create the topics. `servers` are the addresses that workers are given, if not all."""
         self.cluster = cluster
@@ -37,7 +43,7 @@ class ClusterApplication:
                 state=directory / each,
                 servers=servers,
                 standbys=1,
-                session=SESSION_MS,
+                session=session_ms,
                 transaction=TRANSACTION_MS,
             )
             for each in ("one", "two")
@@ -47,10 +53,13 @@ class ClusterApplication:
     def workers(self) -> tuple[CrashWorker, CrashWorker]:
         return self.one, self.two
 
-    def start(self) -> None:
-        """Start both workers, and wait until they have processed something."""
-        for worker in self.workers:
-            worker.start()
+    def start(self, *points: str) -> None:
+        """Start both workers, and wait until they have processed something.
+
+        The first stops itself at each of the `points` (STEP:TIMES), when it is aimed at.
+        """
+        self.one.start(*points, number="SIGSTOP")
+        self.two.start()
         self.process_some()
 
     def process_some(self) -> None:

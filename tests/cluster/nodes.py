@@ -126,9 +126,9 @@ class Node(ServerProcess):
         """Wait until the node answers its clients. Raises StartFailed."""
         self.wait_until_ready(lambda: answers(self.port, self.place.clients))
 
-    def change_port(self) -> None:
+    def change_port(self, port: int) -> None:
         """Let the node listen on another port for its clients from its next start on."""
-        self.port = free_ports(1)[0]
+        self.port = port
         self.write_properties(self._quorum)
 
     def pause(self) -> None:

@@ -76,14 +76,26 @@ class Trial:
         self.counts: dict[str, list[int]] = defaultdict(list)
         """The same of the counts by remainder."""
         self._seen = 0
+        self._connect()
+
+    def _connect(self) -> None:
+        """Create the clients that load the input, and read the outputs from their beginning."""
         self._reader = self._consumer()
         outputs = (self.target, self.regrouped)
         self._reader.assign(
             [TopicPartition(topic, each, 0) for topic in outputs for each in range(PARTITIONS)]
         )
         self._producer = Producer(
-            {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5}
+            {"bootstrap.servers": self.servers, "enable.idempotence": True, "linger.ms": 5}
         )
+
+    def change_servers(self, servers: str) -> None:
+        """Go on with brokers that have other addresses, once all that was loaded is delivered."""
+        self._reader.close()
+        self.servers, self._seen = servers, 0
+        self.output.clear()
+        self.counts.clear()
+        self._connect()
 
     def load(self, unless: Callable[[], bool] = lambda: False) -> None:
         """Load some more records of the input, and wait for their delivery, or until `unless`.
