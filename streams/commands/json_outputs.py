@@ -13,6 +13,7 @@ from typing import Any, Literal
 from streams.errors import ConfigError
 from streams.monitoring.assignment_preview import AssignmentPreview
 from streams.monitoring.group_report import GroupReport
+from streams.monitoring.scraped_figures import MetricsOutput
 from streams.spark.reconciliation.report_schema import ReconciliationOutput
 
 
@@ -304,6 +305,7 @@ OUTPUTS: dict[str, Any] = {
     "group preview": AssignmentPreview,
     "group reset": ResetChangeOutput,
     "group restore-offsets": RestoredOffsetOutput,
+    "metrics": MetricsOutput,
     "new": CreatedFileOutput,
     "plan": PlanOutput,
     "produce": ProducedRecordsOutput,

@@ -72,6 +72,10 @@ COMMANDS = {
         "streams.commands.txn_command:txn",
         "List the transactions of a cluster, and abort one.",
     ),
+    "metrics": LazyCommand(
+        "streams.commands.metrics_command:metrics",
+        "Show the figures of an application that matter, each with its normal range.",
+    ),
     "plan": LazyCommand(
         "streams.commands.plan_command:plan",
         "Tell what a new version of an application means for the state that the old one has left.",

@@ -36,6 +36,7 @@ from streams.processes.garbage_collection import collect_less_often
 from streams.processes.lifecycle import ApplicationLifecycle
 from streams.processes.running import GLOBAL_THREAD, RunningApp
 from streams.processes.security_watch import SecurityWatch
+from streams.processes.worker_addresses import note_metrics_address
 from streams.runtime.access.acls import derive_acls, list_topic_operations
 from streams.runtime.assigning.assignment import check_topics
 from streams.runtime.assigning.internal_topics import LEDGER_SETTINGS, list_internal_topics
@@ -131,6 +132,7 @@ def start_application(
             watch_security=security_watch.watch_until_stopped,
         )
         _open_ports(running, worker, number, threads, exits)
+        note_metrics_address(directory, slot, config.health_host, running.ports, exits)
         _announce_worker(running, worker, number, worker_count)
         running.start_threads(exits.pop_all())
     return running

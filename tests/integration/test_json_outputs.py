@@ -24,7 +24,7 @@ from tests.processes import HANG_LIMIT_S, wait_until
 
 PROGRAM = """
 from streams import App, serdes, windows
-app = App("shown", commit_interval_ms=20, ledger=True)
+app = App("shown", commit_interval_ms=20, ledger=True, health_port=0)
 words = app.stream("shown-in", key=serdes.string, value=serdes.string).group_by_key()
 words.count(store="counts").to_stream().to("shown-out")
 words.windowed_by(windows.tumbling(60_000)).count(store="by-minute")
@@ -81,6 +81,8 @@ def test_every_command_prints_what_its_schema_says(shown: Shown, tmp_path: Path)
         (report,) = shown.check("group describe", program)
         assert report["members"]
         assert shown.check("broker status")[0]["workers"]
+        (figures,) = shown.check("metrics", program, "--interval", "0.1")
+        assert (figures["states"], figures["unanswered"]) == ({"RUNNING": 1}, [])
         shown.check("state inspect", program)
     saved = str(tmp_path / "saved.json")
     (first,) = shown.check("plan", program, "--save", saved, "--bootstrap-servers", "embedded")

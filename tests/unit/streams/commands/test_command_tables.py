@@ -19,6 +19,7 @@ import pytest
 from streams import App, serdes
 from streams.commands.acls_command import print_acls
 from streams.commands.group_command import print_report
+from streams.commands.metrics_command import build_table
 from streams.commands.output import print_rows
 from streams.commands.plan_printing import print_plan
 from streams.commands.tables import create_console
@@ -29,6 +30,7 @@ from streams.monitoring.group_report import (
     PartitionLag,
     StandbyTask,
 )
+from streams.monitoring.scraped_figures import MetricsOutput
 from streams.runtime.access.acls import derive_acls
 from streams.topology.compare_versions import compare_topologies
 from streams.topology.description import describe_topology
@@ -91,9 +93,17 @@ def rows_printer(**cells: Any) -> Callable[[], None]:
     return lambda: print_rows(tuple(cells), [cells, cells], as_json=False)
 
 
+def print_figures() -> None:
+    large = dict.fromkeys(("records_in_rate", "lag", "recoveries", "stores_disk_bytes"), 1e15)
+    counts = {"RUNNING": 100, "REBALANCING": 100}
+    summary = MetricsOutput([HOST], [], counts, 100, 100, counts | {"RESTORING": 9}, **large)
+    create_console().print(build_table(summary))
+
+
 # The columns of each command, with long cells.
 TABLES: dict[str, Callable[[], None]] = {
     "group describe": print_group,
+    "metrics": print_figures,
     "acls": print_rights,
     "plan": print_upgrade,
     "topics": rows_printer(topic=TOPIC, partitions=100, offsets=10**15),
@@ -190,7 +200,7 @@ def test_a_piped_table_is_plain_and_a_line_each_row(
     drawn = {each for each in text if "\u2500" <= each <= "\u257f"}
     assert ("\x1b" in text, drawn, "…" in text) == (False, set(), False)
     lines = text.splitlines()
-    if command not in ("group describe", "plan", "acls"):
+    if command not in ("group describe", "metrics", "plan", "acls"):
         assert len(lines) == 1 + 2, "a heading and two rows"
     if command in ("topics", "txn list --topic", "state", "acls", "plan", "group describe"):
         assert any(TOPIC in line for line in lines), "names are whole"

@@ -1,0 +1,255 @@
+"""Define `millrace metrics`: the dozen figures of an application that matter, with their range."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from streams.command_options import ConfigFile, StateDir, exit_on_user_error
+from streams.commands.output import print_json_line, print_message
+from streams.commands.reset_command import find_application
+from streams.commands.tables import create_console, create_table
+from streams.common.addresses import parse_address
+from streams.errors import ConfigError
+from streams.monitoring.scraped_figures import (
+    MetricsOutput,
+    Scrape,
+    parse_scrape,
+    summarise_scrapes,
+)
+from streams.processes.worker_addresses import list_worker_addresses
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_ANSWER_TIMEOUT_S = 5.0
+_OK_STATUS = 200
+_BYTES_IN_MB = 1_000_000
+
+
+def metrics(
+    where: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="APP|ADDRESS...",
+            help="The application id, or module:variable, for the workers of this machine; or "
+            "addresses of metrics, as localhost:8080.",
+        ),
+    ],
+    watch: Annotated[bool, typer.Option("--watch", help="Go on until Ctrl-C.")] = False,
+    interval: Annotated[
+        float, typer.Option(min=0.1, help="The seconds over which rates are measured.")
+    ] = 1.0,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print a line of JSON for each look, and nothing else.")
+    ] = False,
+    state_dir: StateDir = None,
+    config: ConfigFile = None,
+) -> None:
+    """Show the figures of an application that matter, each with its normal range.
+
+    Workers are found by the application on this machine, those of other machines by the address of
+    their health_port or metrics_port. A broker's metrics port adds its oldest open transaction.
+    """
+    with exit_on_user_error():
+        addresses = find_addresses(where, config, state_dir)
+        looks = look_repeatedly(addresses, interval)
+        try:
+            if watch and not json:
+                _watch(looks)
+                return
+            for each in looks:
+                _print_summary(each, as_json=json)
+                if not watch:
+                    return
+        except KeyboardInterrupt:
+            return
+
+
+def find_addresses(where: Sequence[str], config: Path | None, state_dir: Path | None) -> list[str]:
+    """Return the addresses that are given, or of an application's workers on this machine.
+
+    Raises: ConfigError if no worker runs, or none of them has a port.
+    """
+    found: list[str] = []
+    for each in where:
+        if _is_address(each):
+            found.append(each)
+            continue
+        app, settings = find_application(each, config, None, state_dir, None)
+        application_id = each if app is None else app.application_id
+        addresses, without = list_worker_addresses(settings.state_dir, application_id)
+        if not addresses:
+            runs = f"{without} without a health_port or metrics_port" if without else "none"
+            raise ConfigError(
+                f"no worker of {application_id!r} on {str(settings.state_dir)!r} has metrics: "
+                f"{runs} runs there. Set health_port=8080, or give the addresses of workers on "
+                "other machines"
+            )
+        if without:
+            print_message(f"{without} more without a health_port or metrics_port")
+        found += addresses
+    return found
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parse_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def look_repeatedly(
+    addresses: Sequence[str], interval_s: float, scrape: Callable[[str], Scrape] | None = None
+) -> Iterator[MetricsOutput]:
+    """Yield a summary for each interval, with rates over it.
+
+    Raises: ConfigError if nothing answers at any address.
+    """
+    scrape = scrape or fetch_scrape
+    before, _ = _scrape_all(addresses, scrape)
+    began_s = time.monotonic()
+    while True:
+        time.sleep(interval_s)
+        after, unanswered = _scrape_all(addresses, scrape)
+        now_s = time.monotonic()
+        yield summarise_scrapes(before, after, now_s - began_s, unanswered)
+        before, began_s = after, now_s
+
+
+def _scrape_all(
+    addresses: Sequence[str], scrape: Callable[[str], Scrape]
+) -> tuple[Mapping[str, Scrape], list[str]]:
+    """Return the scrapes by address, and the addresses without an answer, with the reason."""
+    found: dict[str, Scrape] = {}
+    failures: list[str] = []
+    for each in addresses:
+        try:
+            found[each] = scrape(each)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            failures.append(f"{each}: {error}")
+    if not found:
+        raise ConfigError(
+            f"nothing answers with metrics at {'; '.join(failures)}: give the address of a "
+            "worker's health_port or metrics_port, or of a broker's --metrics-port"
+        )
+    return found, failures
+
+
+def fetch_scrape(address: str) -> Scrape:
+    """Fetch the figures that a process serves at an address.
+
+    Raises: OSError, HTTPException, or ValueError for an answer that is no metrics.
+    """
+    host, port = parse_address(address)
+    connection = http.client.HTTPConnection(host, port, timeout=_ANSWER_TIMEOUT_S)
+    try:
+        connection.request("GET", "/metrics")
+        answer = connection.getresponse()
+        text = answer.read().decode(errors="replace")
+        if answer.status != _OK_STATUS:
+            raise ValueError(f"status {answer.status}")
+        return parse_scrape(text)
+    finally:
+        connection.close()
+
+
+class _Row(NamedTuple):
+    """Represents a line of the table: a figure, its range, and whether it is in there."""
+
+    name: str
+    value: str
+    normal: str
+    is_normal: bool = True
+
+
+def list_rows(found: MetricsOutput) -> Sequence[tuple[str, str, str, bool]]:
+    """Return the lines of the table: the figure, its value, its normal range, and if it is normal.
+
+    A figure that is not known counts as normal.
+    """
+    return [
+        _Row("workers", _join_counts(found.states), "RUNNING", set(found.states) <= {"RUNNING"}),
+        _Row(
+            "threads",
+            f"{found.threads}, {found.threads_stuck} stuck",
+            "0 stuck",
+            not found.threads_stuck,
+        ),
+        _Row("tasks", _join_counts(found.tasks), ""),
+        _Row("records in", _format(found.records_in_rate, "/s"), "as they arrive"),
+        _Row("records out", _format(found.records_out_rate, "/s"), ""),
+        _limit("lag", found.lag, 10_000, " records"),
+        _limit("longest commit", found.commit_latency_max_ms, 10_000, " ms"),
+        _Row("since the last commit", _format(found.commit_age_max_s, " s"), "short, while busy"),
+        _limit("latency, p99", found.end_to_end_latency_p99_s, 60, " s"),
+        _limit("process ratio", found.process_ratio, 0.9, ""),
+        _limit("dropped", found.dropped_rate, 0, "/s"),
+        _limit("dead letters", found.dead_letters_rate, 0, "/s"),
+        _limit("recoveries", found.recoveries, 0, " since the start"),
+        _limit("left to restore", found.restore_records_left, 0, " records"),
+        _limit("standby lag", found.standby_lag_max, 10_000, " records"),
+        _Row("stores on disk", _format_megabytes(found.stores_disk_bytes), "half of the disk"),
+        _limit("oldest transaction", found.oldest_open_transaction_s, 10, " s"),
+    ]
+
+
+def _limit(name: str, value: float | None, most: float, unit: str) -> _Row:
+    normal = f"≤ {most:g}{unit}" if most else "0"
+    return _Row(name, _format(value, unit), normal, value is None or value <= most)
+
+
+def _format(value: float | None, unit: str) -> str:
+    if value is None:
+        return "not known"
+    text = f"{value:,.0f}".replace(",", " ") if value >= 10 else f"{value:.3g}"
+    return text + unit
+
+
+def _format_megabytes(value: float | None) -> str:
+    return _format(None if value is None else value / _BYTES_IN_MB, " MB")
+
+
+def _join_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "not known"
+
+
+def build_table(found: MetricsOutput) -> Table:
+    """Return the table of a summary; `!` marks what is outside of its normal range."""
+    from rich.text import Text
+
+    table = create_table("figure", "value", "normal", "")
+    for name, value, normal, is_normal in list_rows(found):
+        style = "" if is_normal else "bold red"
+        mark = "" if is_normal else "!"
+        table.add_row(Text(name), Text(value, style), Text(normal), Text(mark, style))
+    return table
+
+
+def _print_summary(found: MetricsOutput, *, as_json: bool) -> None:
+    if as_json:
+        row: dict[str, Any] = asdict(found)
+        print_json_line(row)
+        return
+    create_console().print(build_table(found))
+    for each in found.unanswered:
+        print_message(f"no answer: {each}")
+
+
+def _watch(looks: Iterator[MetricsOutput]) -> None:
+    """Show each summary in the place of the one before."""
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=create_console(), auto_refresh=False) as live:
+        for each in looks:
+            notes = [Text(f"no answer: {failure}") for failure in each.unanswered]
+            live.update(Group(build_table(each), *notes), refresh=True)
