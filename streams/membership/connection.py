@@ -36,6 +36,7 @@ from streams.membership.broker_socket import (
     read_bytes,
     shake_hands,
 )
+from streams.membership.kafka_release import explain_missing_api
 from streams.membership.response_schemas import RESPONSE_SCHEMAS
 
 _FIND_COORDINATOR_API_KEY, _API_VERSIONS_API_KEY = 10, 18
@@ -110,7 +111,7 @@ class BrokerConnection:
             self._begin_tls(security.tls, limit)
         with self._lock, self._close_on_failure():
             answer = self._exchange_messages(load_request_schema(_API_VERSIONS_API_KEY, 0)(), limit)
-            self._broker_versions = {key.api_key: int(key.max_version) for key in answer.api_keys}
+            self.api_versions = {int(key.api_key): int(key.max_version) for key in answer.api_keys}
             if security.mechanism is not None:
                 self._authenticate(limit)
 
@@ -119,9 +120,9 @@ class BrokerConnection:
 
         Raises: ConnectionLost if the broker doesn't have the API.
         """
-        if api_key not in self._broker_versions:
-            raise ConnectionLost(f"the broker doesn't serve API {api_key}")
-        return min(version_max, self._broker_versions[api_key])
+        if api_key not in self.api_versions:
+            raise ConnectionLost(explain_missing_api(api_key, self.api_versions))
+        return min(version_max, self.api_versions[api_key])
 
     def send_request(
         self,

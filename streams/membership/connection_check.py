@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from kio.index import load_request_schema
 
@@ -29,6 +29,8 @@ from streams.membership.connection import (
 log = logging.getLogger(__name__)
 
 Address = tuple[str, int]
+_Told = tuple[Sequence[Address], Mapping[int, int]]
+"""What a broker tells: the addresses of all, and the highest version of each of its APIs."""
 _METADATA_API_KEY, _METADATA_VERSION = 3, 4
 _CLIENT_ID = "millrace"
 _TIMEOUT_S = 10.0
@@ -42,17 +44,29 @@ just starting or stopping ends them so, too."""
 _PAUSE_S = 0.2
 
 
+class Answer(NamedTuple):
+    """Holds what the first server that answered has told.
+
+    `api_versions`: the highest version of each of its APIs, by the API's key.
+    """
+
+    address: Address
+    brokers: Sequence[Address]
+    api_versions: Mapping[int, int]
+
+
 def check_connection(
     servers: str,
     security: ConnectionSecurity,
     timeout_s: float = _TIMEOUT_S,
     *,
     asks_each_broker: bool = True,
-) -> None:
+) -> Mapping[int, int]:
     """Connect to a bootstrap server and send it a request; then do so with each broker.
 
-    Takes `timeout_s` at most. Returns also if none answers: whoever needs them waits as long as it
-    may. Raises AuthenticationError for refused credentials and a certificate that isn't trusted;
+    Returns the highest version of each API that this server has, by the API's key; nothing if none
+    answers: whoever needs them waits as long as it may. Takes `timeout_s` at most.
+    Raises AuthenticationError for refused credentials and a certificate that isn't trusted;
     BrokerUnavailable, with the setting that may be wrong, where each connection ends as at a port
     that speaks another protocol. A load balancer without a backend ends them so, too. What only
     some brokers refuse is a warning. With `asks_each_broker` False only a bootstrap server is
@@ -62,25 +76,26 @@ def check_connection(
     hinted_until_s = min(deadline_s, time.monotonic() + _HINTED_RETRY_S)
     while True:
         try:
-            answering, brokers = try_connection(servers, security, _seconds_until(deadline_s))
+            answer = try_connection(servers, security, _seconds_until(deadline_s))
             break
         except ConnectionLost as lost:
             if not lost.hint:
                 log.debug("the connection can't be checked now: %s", lost)
-                return
+                return {}
             if time.monotonic() > hinted_until_s:
                 raise BrokerUnavailable(f"connection: {lost.hint}") from None
         time.sleep(_PAUSE_S)
     if asks_each_broker and security.is_secured:
         limit_s = min(OTHER_BROKERS_TIMEOUT_S, _seconds_until(deadline_s))
-        if warning := find_refusing_brokers(answering, brokers, security, limit_s):
+        if warning := find_refusing_brokers(answer.address, answer.brokers, security, limit_s):
             log.warning("%s", warning)
+    return answer.api_versions
 
 
 def try_connection(
     servers: str, security: ConnectionSecurity, timeout_s: float = _TIMEOUT_S
-) -> tuple[Address, Sequence[Address]]:
-    """Connect to all bootstrap servers at once; return the first that answers, and its brokers.
+) -> Answer:
+    """Connect to all bootstrap servers at once; return what the first that answers says.
 
     Raises AuthenticationError if one refuses the credentials or isn't trusted and none lets in,
     ConnectionLost if no server answers.
@@ -95,8 +110,8 @@ def try_connection(
                 failure = failure if failure and failure.hint else answer
             case Exception():
                 raise answer
-            case brokers:
-                return address, brokers
+            case brokers, api_versions:
+                return Answer(address, brokers, api_versions)
     raise refusal or failure or ConnectionLost(f"no answer in time from {servers}")
 
 
@@ -130,14 +145,14 @@ def find_refusing_brokers(
 
 def _ask_brokers(
     addresses: Sequence[Address], security: ConnectionSecurity, timeout_s: float
-) -> Iterator[tuple[Address, Sequence[Address] | Exception]]:
-    """Ask brokers at the same time for those of the cluster; yield what each of them answers.
+) -> Iterator[tuple[Address, _Told | Exception]]:
+    """Ask brokers at the same time for those of the cluster; yield what each of them tells.
 
     Ends when all have answered or the time is over. An error is yielded in place of the answer.
     """
     deadline_s = time.monotonic() + timeout_s
     waiting = deque(addresses)
-    answers: SimpleQueue[tuple[Address, Sequence[Address] | Exception]] = SimpleQueue()
+    answers: SimpleQueue[tuple[Address, _Told | Exception]] = SimpleQueue()
 
     def ask_waiting() -> None:
         while True:
@@ -167,9 +182,7 @@ def _seconds_until(deadline_s: float) -> float:
     return max(deadline_s - time.monotonic(), 0.0)
 
 
-def _ask_broker(
-    address: Address, security: ConnectionSecurity, timeout_s: float
-) -> Sequence[Address]:
+def _ask_broker(address: Address, security: ConnectionSecurity, timeout_s: float) -> _Told:
     """Ask a broker for the addresses of all: before SASL a broker answers ApiVersions only.
 
     Raises ConnectionLost, AuthenticationError.
@@ -193,4 +206,5 @@ def _ask_broker(
             "sasl.mechanism, or take the port of a listener without SASL",
         ) from lost
     connection.close()
-    return [(str(broker.host), int(broker.port)) for broker in answer.brokers]
+    brokers = [(str(broker.host), int(broker.port)) for broker in answer.brokers]
+    return brokers, connection.api_versions

@@ -9,6 +9,7 @@ from streams.connection.current import CurrentSecurity
 from streams.connection.security import prepare_security
 from streams.membership.connection_check import check_connection
 from streams.processes.embedded import resolve_bootstrap_servers
+from streams.processes.release_check import check_release
 from streams.runtime.clients import refuse_gssapi
 from streams.settings.config import EMBEDDED, StreamsConfig
 
@@ -24,13 +25,15 @@ class Cluster:
 def find_cluster(config: StreamsConfig) -> Cluster:
     """Find the cluster of the settings, and start the embedded broker if it is that one.
 
-    Raises ConfigError for settings that can't be used, AuthenticationError if a broker refuses the
-    credentials or isn't trusted.
+    Raises ConfigError for settings that can't be used, here or with brokers of their release,
+    AuthenticationError if a broker refuses the credentials or isn't trusted.
     """
     refuse_gssapi(config.connection)
     servers = resolve_bootstrap_servers(config)
     note_invocation(servers=servers, is_secured=bool(config.connection))
     cluster = Cluster(servers, CurrentSecurity(prepare_security(config.connection)))
     if config.bootstrap_servers != EMBEDDED:
-        check_connection(servers, cluster.security.value)
+        api_versions = check_connection(servers, cluster.security.value)
+        if api_versions:
+            check_release(config, api_versions)
     return cluster

@@ -137,7 +137,7 @@ class SecurityWatch:
         self._current.is_in_doubt = False
         asked = self._current.value
         try:
-            answering, brokers = try_connection(self._servers, asked)
+            answering, brokers, _ = try_connection(self._servers, asked)
             if asked.is_secured:
                 self._ask_other_brokers(answering, brokers)
         except ConnectionLost:

@@ -11,6 +11,7 @@ from tests.processes import HOST
 
 METADATA, API_VERSIONS, HANDSHAKE, AUTHENTICATE = 3, 18, 17, 36
 NONE, FAILED = 0, 58
+PRODUCE_OF_4_0 = {0: 12}
 APIS = {METADATA: 4, HANDSHAKE: 1, AUTHENTICATE: 1}
 
 
@@ -20,7 +21,7 @@ class FakeSaslBroker:
     `codes` are the errors of the next SaslAuthenticate requests (then NONE), `session_ms` how long
     their sessions are. Metadata is answered with the addresses of `brokers`, or as `metadata` says:
     "close", or "hang". Requests of the APIs in `ignored` get no answer, and those in `refused` end
-    the connection. Each answer takes `delay_s`.
+    the connection. Each answer takes `delay_s`. `more_apis` tell its release, 4.0 at first.
     """
 
     def __init__(self, delay_s: float = 0.0) -> None:
@@ -32,6 +33,7 @@ class FakeSaslBroker:
         self.codes: list[int] = []
         self.session_ms = 0
         self.metadata = "answer"
+        self.more_apis: dict[int, int] = PRODUCE_OF_4_0
         self.requests: list[int] = []
         """The API keys of all requests but ApiVersions."""
         self.ended_count = 0
@@ -74,8 +76,9 @@ class FakeSaslBroker:
         self._ended.wait(self._delay_s)
         match key:
             case 18:
-                body = struct.pack(">hi", NONE, len(APIS))
-                body += b"".join(struct.pack(">hhh", api, 0, most) for api, most in APIS.items())
+                apis = APIS | self.more_apis
+                body = struct.pack(">hi", NONE, len(apis))
+                body += b"".join(struct.pack(">hhh", api, 0, most) for api, most in apis.items())
             case 17:
                 body = struct.pack(">hi", NONE, 0)
             case 36:

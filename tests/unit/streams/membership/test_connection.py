@@ -233,6 +233,11 @@ def test_the_version_is_the_highest_that_both_sides_have(connection: BrokerConne
 def test_an_api_that_the_broker_does_not_serve_is_named(connection: BrokerConnection) -> None:
     with pytest.raises(ConnectionLost, match="doesn't serve API 11"):
         connection.negotiate_version(11, version_max=9)
+    said = (
+        "doesn't serve ListTransactions, which Kafka has from 3.0 on: by its API versions it is of "
+    )
+    with pytest.raises(ConnectionLost, match=said):
+        connection.negotiate_version(66, version_max=1)
 
 
 def test_a_port_where_nobody_listens_is_a_lost_connection() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from streams.connection.security import PLAINTEXT, ConnectionSecurity, prepare_s
 from streams.connection.settings import ConnectionSettings, parse_connection
 from streams.errors import AuthenticationError, OutcomeUnknown
 from streams.membership.connection import ConnectionLost
-from streams.membership.connection_check import Address
+from streams.membership.connection_check import Address, Answer
 from streams.processes import security_watch
 from streams.processes.cluster import Cluster
 from streams.processes.security_watch import REFUSAL_HOLD_S, SecurityWatch
@@ -50,15 +49,13 @@ class Broker:
         self.watch = SecurityWatch(cluster, settings, self.host)
         monkeypatch.setattr(security_watch, "try_connection", self._connect)
 
-    def _connect(
-        self, servers: str, security: ConnectionSecurity
-    ) -> tuple[Address, Sequence[Address]]:
+    def _connect(self, servers: str, security: ConnectionSecurity) -> Answer:
         self.connections += 1
         if self.is_away or security.settings["sasl.password"] == self.unanswered_password:
             raise ConnectionLost("connection refused")
         if security.settings["sasl.password"] != self.password:
             raise AuthenticationError("the broker refuses the credentials of user 'a'")
-        return self.brokers[0], self.brokers
+        return Answer(self.brokers[0], self.brokers, {})
 
     def check(self, times: int = 2) -> int:
         """Check so many times, and return the version of the security then."""
