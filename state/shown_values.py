@@ -2,7 +2,7 @@
 
     log_values   a value in a message is                 an exception's text
     full         its type and its beginning              as it is
-    types        its type and size, not its content      the record's own values are taken out
+    types        its type and size, not its content      words that are the record's are taken out
     none         not described                           only its type
 
 The setting `log_values` holds for the threads of an application (`limit_shown_values`). Without
@@ -32,8 +32,6 @@ class ShownValues(StrEnum):
 _SHOWN: ContextVar[ShownValues] = ContextVar("shown_values", default=ShownValues.FULL)
 _PARTS_MAX = 1_000
 """The most parts of a value that are looked for in an exception's text."""
-_BARE_LENGTH_MIN = 3
-"""The length from which a text is taken out where it stands without quotes."""
 _COUNTED = {str: "characters", bytes: "bytes", bytearray: "bytes"}
 
 
@@ -82,17 +80,39 @@ def quote_value(value: object) -> str:
 def hide_values(text: str, error: BaseException, *values: object) -> str:
     """Return the text about an exception without what it says of the values of a record.
 
-    With `none` the exception's own text is replaced by its type. An exception with a true attribute
-    `is_always_shown` is left as it is: its text has names, such as that of a topic, and no values.
+    Only what the exception itself says is changed, so that the line of code, or a topic's name,
+    that `text` has beside it stays. With `none` it is replaced by the exception's type. With
+    `types` each part of a value is taken out where it stands as a word, however short it is: "1
+    value" becomes "<int> value" if the record has a 1, since what is a value can't be told there.
+    An exception with a true attribute `is_always_shown` is left as it is: its text has names and
+    no values.
     """
     shown = _SHOWN.get()
     if shown is ShownValues.FULL or getattr(error, "is_always_shown", False):
         return text
+    own_texts = sorted({read_repr(error), read_text(error)} - {""}, key=len, reverse=True)
     if shown is ShownValues.NONE:
         name = type(error).__name__
-        for own in sorted({read_repr(error), read_text(error)} - {""}, key=len, reverse=True):
+        for own in own_texts:
             text = text.replace(own, name)
         return text
+    parts = _find_parts(values)
+    if not parts:
+        return text
+    begin, found, end = text, "", ""
+    for own in own_texts:
+        begin, found, end = text.partition(own)
+        if found:
+            break
+    else:
+        return _take_out(text, parts)  # a text that has been made of the exception's
+    name = f"{type(error).__name__}("
+    prefix = name if found.startswith(name) else ""
+    return f"{begin}{prefix}{_take_out(found[len(prefix) :], parts)}{end}"
+
+
+def _find_parts(values: tuple[object, ...]) -> dict[str, object]:
+    """Return what values hold at any depth, by its text and by its repr."""
     parts: dict[str, object] = {}
     for value in values:
         for part in _list_parts(value):
@@ -100,16 +120,27 @@ def hide_values(text: str, error: BaseException, *values: object) -> str:
             parts.setdefault(read_repr(part), part)
             if len(parts) > _PARTS_MAX:
                 break
-    for found in sorted(parts, key=len, reverse=True):
-        is_bare = found[:1] not in "'\"b" or found[-1:] not in "'\""
-        if is_bare and len(found) < _BARE_LENGTH_MIN:
-            continue
-        if found in text:
-            pattern = re.escape(found)
-            if is_bare:
-                pattern = rf"(?<!\w){pattern}(?!\w)"
-            text = re.sub(pattern, quote_value(parts[found]).replace("\\", r"\\"), text)
-    return text
+    parts.pop("", None)
+    return parts
+
+
+def _take_out(text: str, parts: dict[str, object]) -> str:
+    """Return a text with the type and size of each part in its place, the longest parts first.
+
+    It is gone through once, so that nothing is looked for in what has been put in.
+    """
+    present = sorted((each for each in parts if each in text), key=len, reverse=True)
+    if not present:
+        return text
+    return re.sub(
+        "|".join(map(_match_word, present)), lambda found: quote_value(parts[found[0]]), text
+    )
+
+
+def _match_word(part: str) -> str:
+    """Return the pattern of a part: where it has quotes as they are, and otherwise as a word."""
+    is_quoted = part[:1] in "'\"b" and part[-1:] in "'\""
+    return re.escape(part) if is_quoted else rf"(?<!\w){re.escape(part)}(?!\w)"
 
 
 def _describe_size(value: object) -> str | None:

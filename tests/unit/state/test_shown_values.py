@@ -65,7 +65,13 @@ def fail(value: object) -> ValueError:
         (Card("4711-22", 5), fail("4711-22"), "can't take <str of 7 characters>"),
         (Decimal("12.50"), ValueError("12.50 is odd"), "<Decimal> is odd"),
         ("cents", KeyError("4711"), "'4711'"),
-        (5, ValueError("5 values wanted"), "5 values wanted"),
+        ("c3", ValueError("no customer c3"), "no customer <str of 2 characters>"),
+        ("c3", ValueError("topic abc3 and c34"), "topic abc3 and c34"),
+        (-5, ValueError("a price of -5"), "a price of <int>"),
+        ({"n": 7}, KeyError(7), "<int>"),
+        ("a", ValueError("neither 'a' nor b"), "neither <str of 1 characters> nor b"),
+        (["int", "c3"], ValueError("c3"), "<str of 2 characters>"),
+        ("", ValueError("nothing"), "nothing"),
         (471, ValueError("at offset 94711"), "at offset 94711"),
     ],
 )
@@ -75,6 +81,16 @@ def test_a_records_values_are_taken_out_of_what_an_exception_says(
     assert hide_values(str(error), error, value) == str(error)
     with limit_shown_values(ShownValues.TYPES):
         assert hide_values(str(error), error, value) == shown
+
+
+def test_the_line_of_code_and_the_type_are_no_values_though_they_read_alike() -> None:
+    error = ValueError("no price for 3")
+    text = f"{error!r} in price, shop.py:3: `raise ValueError(3)`"
+    with limit_shown_values(ShownValues.TYPES):
+        assert hide_values(text, error, 3, "ValueError", "price") == (
+            "ValueError('no <str of 5 characters> for <int>') in price, shop.py:3: "
+            "`raise ValueError(3)`"
+        )
 
 
 def test_with_none_an_exception_says_only_its_type() -> None:
