@@ -105,7 +105,7 @@ def encode_change(change: ChangeFields) -> bytes:
 
 @lru_cache(_PLACES_MAX)
 def _encode_place(topic: str, partition: int, header_count: int) -> bytes:
-    """Encode what follows a change's times: it is the same for most changes of a task."""
+    """Encode a record's topic, partition and number of headers, which follow a change's times."""
     return _prefix_size(topic.encode()) + _pack_int(partition) + _pack_int(header_count)
 
 

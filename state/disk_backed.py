@@ -51,7 +51,7 @@ class DiskBackedStore(ABC):
     def serialize_early(
         self, on_refused: Callable[[], object] | None, limit: ChangeLimit | None = None
     ) -> None:
-        """Refuse changes larger than `limit` from the next write on; None: take all again.
+        """Refuse changes larger than `limit` from the next write on; None accepts any size again.
 
         A store of this kind serialises each value as it is written anyway. `on_refused` is called
         for each change that is refused.

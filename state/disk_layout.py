@@ -20,7 +20,7 @@ from state.store_checkpoint import StoreCheckpoint
 def read_own_checkpoint(
     disk: StoreDisk, layout: str, store_name: str
 ) -> tuple[StoreDisk, StoreCheckpoint | None]:
-    """Return the disk to use and its checkpoint; None if the store can't go on from what is there.
+    """Return the disk with its checkpoint, or with None if the store can't go on from its data.
 
     A disk of another layout is returned held back (`HeldBackDisk`). A damaged one stays so, and
     says so again when it is read.

@@ -274,7 +274,7 @@ class PlannedTopicOutput:
 
 @dataclass(frozen=True)
 class PlanOutput:
-    """Shows a plan with the exit status; null is what needs --against, where that is not given.
+    """Shows a plan and its exit status; fields that need --against are null without it.
 
     `changelogs` says which of them can't rebuild their stores, or that this is not known.
     """

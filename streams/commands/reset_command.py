@@ -309,7 +309,7 @@ def _tell_undecided(topics: list[str], *, is_known: bool, is_decided: bool) -> N
 
 
 def _describe_undecided(topics: list[str]) -> str:
-    """Return the message about topics that may be this application's or another's, by its id."""
+    """Return the message on topics that, by their names, may be this application's or another's."""
     return (
         f"the application id alone does not tell whose these topics are: {', '.join(topics)}. Give "
         "the application as MODULE:APP, which deletes the topics of its topology, and no others"

@@ -34,7 +34,7 @@ def begin_exchange(settings: ConnectionSettings, tokens: TokenSource | None) -> 
 
 
 def exchange_plain(username: str, password: str) -> Exchange:
-    """Send the user and the password."""
+    """Authenticate by SASL/PLAIN, which sends user and password in one message (RFC 4616)."""
     yield f"\0{username}\0{password}".encode()
 
 

@@ -1,4 +1,4 @@
-"""Explain arguments that an aggregation does not take: a store by position, `emit=` elsewhere.
+"""Raise TopologyError with an explanation for arguments that an aggregation does not take.
 
 Python's own message says how many arguments there are, and not which name the user forgot.
 """

@@ -258,7 +258,7 @@ class WindowedCogroup(DslBase, Generic[K, A]):
 def check_cogroup(
     existing: Grouped[Any, Any] | Cogrouped[Any, Any], group: Any, aggregator: Aggregator
 ) -> tuple[Grouped[Any, Any], Aggregator]:
-    """Return a group and its function, checked to fit the groups that are cogrouped already.
+    """Check that a group fits those cogrouped already, and return it with its aggregator.
 
     Raises TopologyError.
     """

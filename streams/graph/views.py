@@ -1,4 +1,4 @@
-"""Define views: what the steps after a table may ask of it while the application is described.
+"""Define views of tables, by which later steps ask a table to look rows up or send old values.
 
 A table need not be materialized: a join, a grouping or a query asks for its values, and only then
 the source at its root gets a store. Nor is an old value computed that no step reads. Both are

@@ -52,7 +52,7 @@ class OwnBroker:
         self._use = -1
 
     def __enter__(self) -> OwnBroker:
-        """Look whether a broker runs already, and tell other runs of this one."""
+        """Note whether a broker runs already, and take a lock by which other runs see this."""
         directory = broker_directory(self._state_dir)
         with suppress(OSError):  # a directory that can't be written is refused by what needs it
             if self._is_embedded:

@@ -72,7 +72,7 @@ def run_workers(count: int, run: Callable[[int], None], *, timeout_s: float) -> 
 
 
 class SharedErrors:
-    """Tells the processes that are forked after its creation which of them reports an error.
+    """Lets only the first of several forked processes report an error that all of them meet.
 
     They often end with the same one, such as a missing topic, and it is to be read once.
     """

@@ -163,7 +163,7 @@ class _SourceComposer:
 
 
 def _read_choice(count: int, what: str) -> Iterator[str]:
-    """Yield the statements that read twice the number of a symbol or branch into `n`."""
+    """Yield Python lines that read an enum's or a union branch's index, doubled, into `n`."""
     yield "n = data[at]"
     yield "at += 1"
     yield f"if n & 129 or n >= {2 * count}: n, at = read_choice(data, at - 1, {count}, '{what}')"

@@ -81,7 +81,7 @@ class DescribedType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedField:
-    """Describes a field: its type, whether messages may lack it, and whether all that it writes do.
+    """Describes a field: its type, its names, and whether a reader or a writer may do without it.
 
     `has_default`: a message without it is read. `is_optional`: a message may be written without it.
     `label` is its name for people, where messages have another; `aliases` are other names that it

@@ -171,7 +171,7 @@ def _select_conversions(
 
 
 def _name_refusals(function: Any) -> Any:
-    """Return a serializer or deserializer of confluent-kafka whose refusals name their place."""
+    """Wrap confluent-kafka's (de)serializer so that its refusals name the place in the value."""
     from confluent_kafka.serialization import SerializationError
 
     def convert_message(message: Any, context: Any) -> Any:

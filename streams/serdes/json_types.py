@@ -220,7 +220,7 @@ def _literal_encoder(values: Sequence[Any]) -> Encode:
 
 
 def _first_encoder(encoders: Sequence[Encode], type_hint: Any) -> Encode:
-    """Return the encoder of a union, which is the first that takes the value."""
+    """Return an encoder of a union, which encodes a value by the first member that takes it."""
     need = describe_type(type_hint)
 
     def encode_first(value: Any) -> Any:

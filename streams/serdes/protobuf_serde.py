@@ -95,7 +95,7 @@ def protobuf(
 
 
 def _write_exactly(write: Serializer, message_type: Any) -> Serializer:
-    """Return a serializer that refuses what can't be read, and writes equal messages as equals."""
+    """Return a serializer that refuses unreadable messages and writes equal ones alike."""
     kinds = list(find_messages(message_type.DESCRIPTOR))
     has_maps = any(kind.GetOptions().map_entry for kind in kinds)
     is_recursive = any(_holds_itself(kind) for kind in kinds)

@@ -206,7 +206,7 @@ class StreamsConfig(BaseSettings):
 
     @property
     def exactly_once(self) -> bool:
-        """Return whether the guarantee is one of the two that are exactly once."""
+        """Return whether `processing_guarantee` is `exactly_once` or `exactly_once_v2`."""
         return self.processing_guarantee != "at_least_once"
 
     @property
@@ -230,7 +230,7 @@ class StreamsConfig(BaseSettings):
 
     @field_serializer("connection", "schema_registry")
     def _hide_secrets(self, given: ConnectionSettings | SchemaRegistrySettings) -> dict[str, Any]:
-        """Return a connection for a dump of the settings, which is for people and logs."""
+        """Return connection settings with hidden secrets, for a dump that people and logs show."""
         return given.hide_secrets()
 
     @field_validator("topology_optimization")

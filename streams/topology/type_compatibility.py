@@ -71,7 +71,7 @@ class TypeCompatibility:
         return not any(each.is_refused for each in self.backward)
 
     def __str__(self) -> str:
-        """Return the directions in the schema registry's words, and what is left out in each."""
+        """Return the compatibility as text: for each direction yes, no, or without which fields."""
         told = (
             f"{direction} {_describe_direction(differences)}"
             for direction, differences in (("backward", self.backward), ("forward", self.forward))
@@ -144,7 +144,7 @@ class _Reading:
     around: tuple[DescribedType, ...] = ()
 
     def resolve(self) -> _Reading:
-        """Return the record that a reference leads to, or this."""
+        """Return the record type that this reference names; any other type is returned itself."""
         if self.type.kind == "reference":
             for index, each in enumerate(self.around):
                 if each.name == self.type.name:

@@ -183,7 +183,10 @@ def _decode_member(key: FieldReader, value: FieldReader | None) -> Record:
 
 
 def _encode_classic_tag(classic: ClassicMemberMetadata | None) -> dict[int, bytes]:
-    """Return the tagged field: a byte that says whether there is a struct, and the struct."""
+    """Encode what a classic member brings to a consumer group as a tagged field of its record.
+
+    A byte says whether a struct follows: 0 and nothing, or 1 and the struct.
+    """
     if classic == UNTAGGED_CLASSIC_MEMBER:
         return {}
     field = FieldWriter.for_tagged_field()

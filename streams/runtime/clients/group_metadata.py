@@ -21,5 +21,5 @@ def encode_group_metadata(
 
 
 def read_group_of_metadata(group_metadata: bytes) -> str:
-    """Return the group of what `encode_group_metadata` has encoded."""
+    """Return the group id in metadata that `encode_group_metadata` has encoded."""
     return group_metadata[_GROUP_AT:].partition(b"\x00")[0].decode()

@@ -94,10 +94,11 @@ class OffsetResetter:
         )
 
     def list_siblings(self, partitions: Iterable[Partition]) -> list[Partition]:
-        """Return all partitions of the inputs of which these have no committed offset.
+        """Return all partitions of the input topics that the given partitions are of.
 
-        Returns none where no policy could skip their records: what the group has committed for
-        others does not matter then. Raises what the look-up of topics raises.
+        `partitions` have no committed offset. Returns none where no policy could skip their
+        records: what the group has committed for others does not matter then. Raises what the
+        look-up of topics raises.
         """
         inputs = self._list_inputs(partitions)
         if not inputs or not self.may_choose_otherwise:

@@ -88,7 +88,7 @@ class _GroupOffsets:
 
     @property
     def denies_presets(self) -> bool:
-        """Return whether a tool had set no offset when tasks started, as far as they say."""
+        """Return whether the metadata says that no tool set an offset before the tasks started."""
         said = {each.find_entry(PRESET_ENTRY) for each in self.by_partition.values()}
         return 0 in said and 1 not in said
 

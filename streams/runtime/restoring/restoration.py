@@ -43,7 +43,7 @@ class Restorable(Protocol):
 
     @property
     def offset_proof(self) -> OffsetProof:
-        """Return which committed records of the stores the committed offsets account for."""
+        """Return the proof of which stored records the committed input offsets account for."""
         ...
 
 

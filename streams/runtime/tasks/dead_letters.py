@@ -18,7 +18,7 @@ _BY_KEY = -1
 
 
 def create_dead_letter(failure: ErrorContext) -> tuple[Any, ...]:
-    """Return what `Producer.produce` takes after the topic, for the dead letter of a failure."""
+    """Return a failure's dead letter as the arguments of `Producer.produce` after the topic."""
     headers = [*failure.headers, *create_error_headers(failure)]
     time_ms = failure.timestamp_ms
     if time_ms == 0:

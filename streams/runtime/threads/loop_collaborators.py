@@ -118,7 +118,7 @@ def create_committer(
     get_group_metadata: Callable[[], bytes],
     on_commit: Callable[[PartitionOffsets], None],
 ) -> TaskCommitter:
-    """Create what commits the thread's tasks."""
+    """Create the TaskCommitter that commits the thread's tasks as a member of the group."""
     return TaskCommitter(
         dependencies.consumer,
         dependencies.admin,

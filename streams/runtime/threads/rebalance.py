@@ -126,7 +126,7 @@ class ThreadRebalance:
         return member.current_membership
 
     def _is_owner_in(self, membership: Membership, assigned: AssignmentInfo) -> bool:
-        """Return whether all that was processed is this member's in the generation given."""
+        """Return whether uncommitted tasks were this member's up to its new generation."""
         dirty = {name for name, task in self._tasks.by_name.items() if task.commit_needed}
         return membership.generation == self._owned_generation + 1 and dirty <= {
             *assigned.tasks,

@@ -319,7 +319,7 @@ class ThreadRecovery:
         self._recover_from(TaskMigrated(f"another member has committed {names}: {refusal}"))
 
     def _search_refused_write(self, error: Exception) -> None:
-        """Let records be written one by one from now on, if a broker may have refused one.
+        """Write records one by one from now on if a broker may have refused one, to find which.
 
         Raises: StreamsError if a broker refuses something that is no record of a step.
         """

@@ -232,9 +232,9 @@ class _Reconciliation:
     def _select_comparable(
         self, accounts: list[Account], in_transit_count: int | None
     ) -> list[Account]:
-        """Select the accounts whose rows computed from all inputs the cut should have.
+        """Select the accounts that can be compared despite records in transit; refuse the others.
 
-        Refuses the others.
+        Their rows at the cut should be those that are computed from all inputs.
         """
         decided = []
         for each in accounts:

@@ -61,7 +61,7 @@ def _describe_account(checked: CheckedAccount) -> ReconciledAccountOutput:
 
 
 def _describe_row(row: Row) -> OffRowOutput:
-    """Return a row that is off, as what JSON has."""
+    """Convert a row whose verdict is not ok to the object that JSON shows."""
     places = [RecordPlaceOutput(at.topic, at.partition, at.offset, at.role) for at in row.offsets]
     return OffRowOutput(
         account=row.account,

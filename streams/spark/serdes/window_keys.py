@@ -115,7 +115,10 @@ def _compute_ends(starts_ms: Any, window_size_ms: int | None) -> Any:
 def _mark_wrong(
     causes: dict[int, str], wrong: Any, text: str, starts_ms: Any, ends_ms: Any
 ) -> None:
-    """Add a cause for each row that is wrong; `text` has braces for a window's start and end."""
+    """Add an error text for each row that `wrong` marks, to `causes` by the row's index.
+
+    `text` has two braces, for the start and the end of the row's window in ms.
+    """
     if pc.any(wrong).as_py():
         for row, is_wrong in enumerate(wrong.to_pylist()):
             if is_wrong:

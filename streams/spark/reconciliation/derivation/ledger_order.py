@@ -98,9 +98,9 @@ class PartitionOrder:
             yield at, index
 
     def check_counts(self, counts: Mapping[int, int], from_commit: int, to_commit: int) -> None:
-        """Check that each commit from the one up to the other, exclusive, has all its records.
+        """Check that all records of the commits `from_commit` to below `to_commit` are there.
 
-        `counts`: how many there are, by the commit's number. Raises ConfigError.
+        `counts`: how many records there are, by the commit's number. Raises ConfigError.
         """
         for number in range(from_commit, to_commit):
             said = sum(length for _, length in self._decode_runs(self._commits[number]))
