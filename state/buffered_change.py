@@ -120,7 +120,7 @@ def decode_change(data: bytes) -> tuple[BufferedChange, int]:
         (partition,), (count,) = _unpack_int(data, at), _unpack_int(data, at + 4)
         at += 8
         headers = []
-        for _ in range(count):  # old versions wrote -1 for none
+        for _ in range(count):  # Kafka's old versions wrote -1 for none
             name, at = _read_sized(data, at)
             value, at = _read_sized(data, at)
             headers.append(((name or b"").decode(), value))

@@ -1,6 +1,6 @@
 """StoreCheckpoint: how far a store has applied its changelog, kept on its disk with its data.
 
-A field is added here, with a default for stores that earlier versions wrote. Its bytes are written
+A field is added here, with a default for stores that were written without it. Its bytes are written
 and read by `state.rocksdb.checkpoints`; the runtime sets it (`LoggedStore.create_checkpoint`) and
 acts on it (`find_restore_start`).
 """
@@ -20,11 +20,11 @@ class StoreCheckpoint:
     `stream_time_ms` is the largest time that a store with expiry has been given; -1 if none.
     `layout` names the layout of keys on disk (`state.disk_layout`); empty: as in the changelog.
     `committed_end` is the changelog offset after the last committed record that the store is known
-    to have applied; -1 where an earlier release noted none. Aborted records and markers, which
-    `position` moves over, don't count.
+    to have applied; -1 where none is noted, as for a store without a changelog. Aborted records
+    and markers, which `position` moves over, don't count.
     `positions` are, for a copy of a whole topic, the offsets of its partitions by number.
     `first_commit` and `last_commit` are, for a store without a changelog, the numbers of the task's
-    commits that first wrote it since it was empty, and last; 0 where an earlier release noted none.
+    commits that first wrote it since it was empty, and last; 0 before the first of them.
     """
 
     position: int

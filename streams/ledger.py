@@ -19,21 +19,20 @@ The value is JSON; the key is the transactional id:
      "lookups": {task: {step: the states in which it found a global table}}}
 
 `commits` are the numbers in the metadata of the committed offsets
-(`streams.runtime.offsets.offset_metadata`); an earlier release writes none. `topic_ids` are those
-of the inputs, as in the same metadata: an offset is one of a topic, and not of a later one of the
-same name. An earlier release writes none, and brokers without topic ids give none. `written` are
-runs of offsets in which no record of another producer lies, first and last included: several
-threads may write to one partition at a time.
+(`streams.runtime.offsets.offset_metadata`). `topic_ids` are those of the inputs, as in the same
+metadata: an offset is one of a topic, and not of a later one of the same name. Brokers without
+topic ids give none. `written` are runs of offsets in which no record of another producer lies,
+first and last included: several threads may write to one partition at a time.
 
 `order` tells how many records each task took, and in which order (decision 80): pairs of a
 partition's place among the sorted ones of the task and how many records were taken from it in a
-row. The numbers are varints (LEB128), compressed by zlib, in base64. An earlier release writes
-none, and a transaction of very many runs leaves it out.
+row. The numbers are varints (LEB128), compressed by zlib, in base64. A transaction of very many
+runs leaves it out.
 
 `lookups` tell of each step that joins with a global table which states of the worker's copy its
 look-ups found, in the same encoding: the hash of the topic's id (0: none), and for each state the
 number of the transaction's first look-up in it, from 0, the number of partitions, and the offset up
-to which each of them had been copied. An earlier release writes none.
+to which each of them had been copied.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def broker_directory(state_dir: Path) -> Path:
 def read_announcement(directory: Path, *, warns: bool = True) -> Announcement | None:
     """Read the file `process` of a broker; None unless it is of this directory's broker.
 
-    One without `process.data` beside it is of an earlier release; an empty one is of a power cut.
+    One without `process.data` beside it is taken as it is; an empty one is of a power cut.
     """
     try:
         address, process_id, *inode = (directory / "process").read_text().split()

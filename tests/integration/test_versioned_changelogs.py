@@ -145,7 +145,7 @@ def test_a_changelog_that_the_wall_clock_compacted_is_refused_and_then_kept(
     broker: Broker, tmp_path: Path
 ) -> None:
     world = Rates(broker, tmp_path)
-    world.create(  # as earlier releases did, and for a cleaner that waits for nothing else
+    world.create(  # as older settings may say, and for a cleaner that waits for nothing else
         world.changelog,
         {
             "cleanup.policy": "compact",

@@ -1,7 +1,7 @@
 """Compare the settings of internal topics that exist with those that they are to have.
 
-Topics are made by hand, by the brokers' automatic creation, or by an earlier release, and declared
-retentions grow. What would lose records of an application is **losing**, and is altered:
+Topics are made by hand, or by the brokers' automatic creation, and declared retentions grow. What
+would lose records of an application is **losing**, and is altered:
 
     setting                  would lose records if
     cleanup.policy           it deletes or compacts, and the topic is created without that

@@ -19,9 +19,9 @@ rebuilt from it would not be what it was. That is so of one that ends too early,
 begins above offset 0 where a store needs what was below: compaction alone never moves the
 beginning. Windows and sessions expire, and their changelogs with them: there the loss is none if
 all that is gone had expired by stream time (`ChangelogExpiry`). The changelog of a versioned store
-is not compacted, and begins where the store was written again. One that was compacted, as by an
-earlier release, may lack versions anywhere: it is taken only where stream time is within a day of
-the wall clock. `changelog_out_of_range=earliest` accepts the loss instead.
+is not compacted, and begins where the store was written again. One that was compacted, as by other
+settings of the topic, may lack versions anywhere: it is taken only where stream time is within a
+day of the wall clock. `changelog_out_of_range=earliest` accepts the loss instead.
 
 The age of the last write is counted from `Checkpoint.written_ms`: a time at which the store had
 seen all that was in the changelog below its position, and nothing above it had been there. A
@@ -76,7 +76,7 @@ class ChangelogExpiry(NamedTuple):
     `is_windowed`: the store is one of windows or sessions; `is_versioned`: of versions, with a
     changelog of its own, which `is_rewritten` says it writes again. `stream_time_ms` is that of the
     task at the commit; -1 if unknown. `expired_offset` is what the commit names (`WindowExpiry`);
-    None for one of an earlier release, which let the wall clock cut or compact the changelog.
+    None for one that names none, so that the wall clock may have cut or compacted the changelog.
     """
 
     is_declared: bool = False
@@ -306,7 +306,7 @@ def _describe_loss(
     where = f"changelog {changelog.partition} of store {store_name!r}"
     if expiry.is_versioned and changelog.start_offset <= 0:
         return (
-            f"{where} was compacted by the wall clock, as earlier releases let it be, and may lack "
+            f"{where} was compacted by the wall clock, as far as its settings tell, and may lack "
             "versions that are within the store's history: stream time was "
             f"{_format_time(expiry.stream_time_ms)}"
         )

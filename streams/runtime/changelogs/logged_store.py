@@ -104,17 +104,15 @@ class LoggedStore:
         """Learn from the store's checkpoint which committed records of a changelog it holds.
 
         `topic_id` and `end` are those of the changelog now: records of one that was deleted and
-        made again prove nothing. Earlier releases noted no end; a store with data has some records.
+        made again prove nothing.
         """
         self.committed_end = 0
         if checkpoint is None or checkpoint.topic_id != topic_id:
             return
         if self.is_source_topic:
             self.committed_end = checkpoint.position if checkpoint.position <= end else 0
-        elif checkpoint.committed_end >= 0:
-            self.committed_end = checkpoint.committed_end
-        elif self.disk is not None and next(iter(self.disk.range(None, None)), None) is not None:
-            self.committed_end = min(1, checkpoint.position)
+        else:
+            self.committed_end = max(checkpoint.committed_end, 0)
 
     def create_checkpoint(self, position: int, topic_id: str, written_ms: int) -> StoreCheckpoint:
         """Return a checkpoint at `position`, with the end of the committed records in the store."""

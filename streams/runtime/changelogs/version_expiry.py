@@ -10,7 +10,7 @@ followed as were written again, and some more: so at most two records are writte
 that is written, however the store grows. Where it begins is committed as the mark offset. A rewrite
 that a rollback or a move ends begins anew.
 
-A store whose commit names no expired offset, as in an earlier release, is written again at once:
+A store whose commit names no expired offset, as one of a tool, is written again at once:
 nothing tells what its changelog has lost.
 """
 

@@ -37,7 +37,7 @@ class ExpiredRecords(NamedTuple):
 class WindowExpiry:
     """Tracks the expired offset of one changelog, and the mark by which it advances.
 
-    `expired_offset` is None where no commit has named one, as in those of an earlier release. A
+    `expired_offset` is None where no commit has named one, as in those that a tool has made. A
     `mark_time_ms` of -1 means that there is no mark. For a versioned store it stays that, and
     `mark_offset` is where its changelog is to be written again
     (`streams.runtime.changelogs.version_expiry`).

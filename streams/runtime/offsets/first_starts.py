@@ -16,7 +16,7 @@ raise the number. A partition that has no committed offset begins
     others have committed offsets, which say nothing of it   at its beginning, with a warning
 
 The second line is of workers that start at the same time, of which one has committed first; the
-last of offsets that an earlier release or a tool has committed, or whose metadata had no room.
+last of offsets that a tool has committed, or whose metadata had no room.
 Kafka Streams asks the policy for each partition without a committed offset.
 """
 

@@ -19,8 +19,8 @@ nothing in between (punctuations alone).
               changelog that of `id of the changelog of <store>` and such a hash; big-endian
 
 The number of a commit grows from one commit of a task to its next: it is the one before and 1, or
-the wall clock in ms if that is more, so that it also grows over commits of an earlier release,
-which writes none. It, the first start and the ids of topics are left out where they would make the
+the wall clock in ms if that is more, so that it also grows over commits of others, which name
+none. It, the first start and the ids of topics are left out where they would make the
 text longer than the brokers take, so that no application is refused for them.
 
 Names are hashed since what a broker takes is bounded (`offset.metadata.max.bytes`, 4 096 with the
@@ -131,8 +131,8 @@ class OffsetMetadata:
     def topic_id_hash(self, topic: str) -> int | None:
         """Return the hash of the id that an input of the task had at the commit; None if unknown.
 
-        `hash_topic_id` makes it. It is unknown for a topic that was no input of the task, in
-        metadata of earlier releases, and where the brokers have no topic ids.
+        `hash_topic_id` makes it. It is unknown for a topic that was no input of the task, where
+        the metadata had no room, and where the brokers have no topic ids.
         """
         return self._positions.get(hash_name(_topic_id_name(topic)))
 
@@ -144,7 +144,7 @@ class OffsetMetadata:
     def first_start(self) -> FirstStart | None:
         """Return the group's first start with the topic of this offset; None if unknown.
 
-        It is unknown where `auto_offset_reset` was `earliest`, and in metadata of earlier releases.
+        It is unknown where `auto_offset_reset` was `earliest`, and where there was no room for it.
         """
         at_ms, count = map(self._positions.get, (_FIRST_START_HASH, _FIRST_COUNT_HASH))
         return None if at_ms is None or count is None else FirstStart(at_ms, count)

@@ -2,7 +2,7 @@
 
 It is 1 if, when the task started, an offset of a partition of its inputs' topics was not committed
 by the application itself; else 0. Tasks have it whose records go through a repartition topic into a
-store (`streams.runtime.offsets.repeated_writes`); offsets of earlier releases don't.
+store (`streams.runtime.offsets.repeated_writes`).
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from streams.runtime.offsets.offset_metadata import OffsetMetadata
 
-EARLIER_RELEASE = 1
-"""Stands for the first commit of a store that an earlier release has begun, without numbers."""
+UNNUMBERED_COMMIT = 1
+"""Stands for the first commit of a store that is there, and whose checkpoint names no commit."""
 ENTRIES_PER_STORE = 3
 
 

@@ -128,7 +128,7 @@ class FollowedRangeFetcher:
             checkpoint,
             is_transactional=self._is_transactional,
         )
-        # The changelog of versions may lack some anywhere, if an earlier release let it be cleaned.
+        # The changelog of versions may lack some anywhere, if its settings let it be compacted.
         if not (logged_store.expiry.is_versioned or logged_store.rebuild_reason):
             start = find_start(changelog, required_offset=0)
             own_position = 0 if checkpoint is None else checkpoint.position

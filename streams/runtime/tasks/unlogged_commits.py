@@ -15,8 +15,8 @@ Its checkpoint and the metadata of the offsets both name the commits that wrote 
     is ahead                               older offsets were put back     PositionRefused
 
 What a damaged write-ahead log has lost is found when the store is opened
-(`state.rocksdb.commit_mark`). Offsets of earlier releases, of a tool, and those without room name
-no commits: then nothing is compared.
+(`state.rocksdb.commit_mark`). Offsets of a tool, and those without room in their metadata, name no
+commits: then nothing is compared.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from state.store_checkpoint import StoreCheckpoint
 from streams.errors import PositionRefused
 from streams.runtime.offsets.offset_metadata import OffsetMetadata
 from streams.runtime.offsets.store_commits import (
-    EARLIER_RELEASE,
+    UNNUMBERED_COMMIT,
     StoreCommits,
     read_store_commits,
 )
@@ -174,4 +174,4 @@ def _read_own_commits(store: StateStore) -> StoreCommits:
     checkpoint = store.read_checkpoint()
     if checkpoint is None:
         return StoreCommits()
-    return StoreCommits(checkpoint.first_commit or EARLIER_RELEASE, checkpoint.last_commit)
+    return StoreCommits(checkpoint.first_commit or UNNUMBERED_COMMIT, checkpoint.last_commit)

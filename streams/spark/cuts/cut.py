@@ -54,7 +54,7 @@ class Cut:
         offset (see `streams.runtime.offsets.offset_metadata`), 0 where nothing was
         committed; only those for which the number is known
     topic_ids: of the topics that are named above, the ids that they had: a topic that is created
-        again is another one. Empty for a cut of an earlier release, and of brokers without ids
+        again is another one. Empty for brokers without ids
     exact: False where the committed offsets name no positions of stores, as those of Kafka
         Streams: then the positions are the ends of the changelogs at that time
     """
@@ -123,7 +123,7 @@ class Cut:
                     name: StoreCut(
                         str(store["changelog"]),
                         {int(p): int(at) for p, at in store["positions"].items()},
-                        {int(p): int(at) for p, at in store.get("expired", {}).items()},
+                        {int(p): int(at) for p, at in store["expired"].items()},
                     )
                     for name, store in fields["stores"].items()
                 },
@@ -137,8 +137,8 @@ class Cut:
                 },
                 ledger_end=fields["ledger_end"],
                 exact=bool(fields["exact"]),
-                commits=_parse_offsets(fields.get("commits", {})),  # an earlier release wrote none
-                topic_ids={t: str(each) for t, each in fields.get("topic_ids", {}).items()},
+                commits=_parse_offsets(fields["commits"]),
+                topic_ids={t: str(each) for t, each in fields["topic_ids"].items()},
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(

@@ -35,9 +35,9 @@ class Members:
         """Return whether a transaction is in the cut.
 
         A transaction of punctuations alone commits the same offsets as the one before it; the
-        number of its commit tells the two apart. An earlier release committed without a number:
-        then the changelogs that the transaction wrote decide, and if it wrote none it is in the cut
-        iff the one before it is (docs/decisions/0008).
+        number of its commit tells the two apart. Where the metadata had no room for a number, the
+        changelogs that the transaction wrote decide, and if it wrote none it is in the cut iff the
+        one before it is (docs/decisions/0008).
         """
         positions = self._positions
         return transaction.is_in(self._offsets, self._commits) and all(

@@ -49,7 +49,7 @@ def test_the_format_is_the_documented_one() -> None:
     )
 
 
-def test_the_numbers_of_commits_follow_what_an_earlier_release_reads() -> None:
+def test_the_numbers_of_commits_follow_the_ranges() -> None:
     numbered = encode_transaction(replace(ENTRY, commits={"0_0": 4}))
     assert numbered == encode_transaction(ENTRY)[:-1] + b',"commits":{"0_0":4}}'
 

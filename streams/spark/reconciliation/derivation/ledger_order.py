@@ -129,8 +129,7 @@ class PartitionOrder:
         if commit.order is None:
             raise ConfigError(
                 "the ledger does not tell in which order the records of partition "
-                f"{self._partition} were read: an earlier release wrote it, or the order was too "
-                "long"
+                f"{self._partition} were read: the order was too long"
             )
         try:
             return decode_order(commit.order)

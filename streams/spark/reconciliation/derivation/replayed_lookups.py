@@ -131,7 +131,6 @@ class _ReplayedGlobalStore:
         if self._at < 0:
             raise ConfigError(
                 f"the ledger does not tell what step {self._step!r} found in global table "
-                f"{self._name!r}: an earlier release wrote it, the step had another name, or the "
-                "table changed too often"
+                f"{self._name!r}: the step had another name, or the table changed too often"
             )
         return states[self._at].positions

@@ -197,7 +197,7 @@ def test_offsets_and_stores_without_numbers_are_taken_as_they_are(
     assert not find_warnings(caplog)
 
 
-def test_a_store_that_an_earlier_release_has_begun_is_followed_from_its_next_commit_on() -> None:
+def test_a_store_whose_checkpoint_names_no_commit_is_followed_from_its_next_commit_on() -> None:
     kept = create_kept_store(checkpoint=StoreCheckpoint(0, "", 5))
     commits = UnloggedCommits("0_0", {"c": kept})
     commits.compare_stores("a", [decode_metadata(encode_metadata({}))])

@@ -135,7 +135,7 @@ def test_one_of_several_inputs_is_refused_too(cluster: InMemoryCluster) -> None:
 
 
 @pytest.mark.parametrize("text", [encode_metadata({}), RESET_DONE, "AQAAAAAAAAAB"])
-def test_offsets_of_earlier_releases_resets_and_kafka_streams_are_taken(
+def test_offsets_of_tools_resets_and_kafka_streams_are_taken(
     cluster: InMemoryCluster, text: str
 ) -> None:
     with TopologyTestDriver(build_app()) as driver:

@@ -397,7 +397,7 @@ def test_keys_with_their_fields_in_another_order_lose_the_store() -> None:
     assert any("the keys of 'totals'" in each for each in plan.conflicts)
 
 
-def test_a_description_of_an_earlier_release_has_no_types_and_says_so() -> None:
+def test_a_description_without_types_says_that_they_are_undeclared() -> None:
     saved = json.loads(description_to_json(totals(ONE)))
     for sub in saved["subtopologies"]:
         for each in [*sub["steps"], *sub["stores"]]:
@@ -420,7 +420,7 @@ def test_the_leader_of_a_group_refuses_a_version_that_would_lose_fields() -> Non
     assert conflict.startswith("the running version leaves out biggest of what the refused one")
 
 
-def test_members_of_an_earlier_release_declare_no_types_and_are_not_refused_for_it() -> None:
+def test_members_that_declare_no_types_are_not_refused_for_it() -> None:
     runs, joins = (declare_topology(totals(each)) for each in (ONE, MORE))
     silent = replace(
         runs, subtopologies={n: replace(s, types={}) for n, s in runs.subtopologies.items()}

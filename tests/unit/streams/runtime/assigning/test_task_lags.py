@@ -140,7 +140,7 @@ def test_the_member_that_runs_a_task_knows_the_state_of_a_directory_best() -> No
         "behind",
         "up to date",
         "runs",
-        "an earlier release runs it",
+        "runs, and names no offset",
         "says so, and has lost it",
         "another changelog of that name",
     ],

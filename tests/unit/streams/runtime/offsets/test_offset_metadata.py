@@ -92,7 +92,7 @@ def test_an_application_that_fits_without_the_number_of_commits_is_not_refused_f
 ) -> None:
     """Test that the commit number is omitted where only it exceeds a broker's limit.
 
-    A broker may take less than by default, and earlier releases write no number.
+    A broker may take less than by default.
     """
     names = [f"s{number}" for number in range(10)]
     limit = len(encode_metadata(dict.fromkeys(names, 0), 0)) + 1 + room

@@ -238,7 +238,7 @@ def test_a_repartition_topic_made_again_is_always_refused(policy: str) -> None:
         resetting(policy).find_offsets_in_new_topics({INTERNAL: 7})
 
 
-def test_an_offset_of_an_earlier_release_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_an_offset_that_names_no_id_is_taken_as_it_is(tmp_path: Path) -> None:
     world = with_former_input(tmp_path, "fail")
     world.kafka.committed_offsets[INPUT] = OffsetAndMetadata(2, encode_metadata({}))
     world.run_until(world.consumed)

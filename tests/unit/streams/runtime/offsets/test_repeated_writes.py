@@ -102,7 +102,7 @@ def test_a_single_offset_that_is_set_back_is_refused(checking: Checking) -> None
 
 
 @pytest.mark.parametrize(
-    "of_first", [own_offset(preset=True), OWN], ids=["as the first task says", "earlier release"]
+    "of_first", [own_offset(preset=True), OWN], ids=["as the first task says", "says nothing"]
 )
 def test_offsets_that_were_set_before_the_first_start_are_taken_at_any_time(
     checking: Checking, of_first: OffsetAndMetadata
@@ -120,7 +120,7 @@ def test_offsets_that_were_set_before_the_first_start_are_taken_at_any_time(
         ({FIRST: OWN, SECOND: BY_TOOL}, True),
         ({FIRST: own_offset(preset=True), SECOND: OWN}, False),
     ],
-    ids=["a first start", "the other was set", "of an earlier release", "all have begun"],
+    ids=["a first start", "the other was set", "says nothing", "all have begun"],
 )
 def test_a_task_tells_whether_a_tool_had_set_offsets_when_it_started(
     checking: Checking, held: dict[Partition, OffsetAndMetadata], is_preset: bool

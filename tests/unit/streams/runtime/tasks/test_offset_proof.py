@@ -17,9 +17,9 @@ from tests.unit.streams.runtime.restored import CHANGELOG, INPUT, Restoring
 MORE = Partition("more", 0)
 
 
-def create_store(*, is_written: bool = True, is_source_topic: bool = False) -> LoggedStore:
+def create_store(*, is_source_topic: bool = False) -> LoggedStore:
     disk = MemoryDisk()
-    store = Restoring().store({"a": "00000001"} if is_written else {}, 5, disk=disk)
+    store = Restoring().store({"a": "00000001"}, 5, disk=disk)
     store.disk = disk
     store.is_source_topic = is_source_topic
     return store
@@ -39,15 +39,6 @@ def test_a_checkpoint_says_where_committed_records_end(
 ) -> None:
     store = create_store()
     store.take_checkpoint(checkpoint, "id", 5)
-    assert store.committed_end == end
-
-
-@pytest.mark.parametrize(("is_written", "end"), [(True, 1), (False, 0)])
-def test_a_store_of_an_earlier_release_has_some_records_if_it_has_entries(
-    is_written: bool, end: int
-) -> None:
-    store = create_store(is_written=is_written)
-    store.take_checkpoint(StoreCheckpoint(5, "id"), "id", 5)
     assert store.committed_end == end
 
 

@@ -181,7 +181,7 @@ def test_a_punctuation_that_wrote_to_a_topic_alone_is_told_by_the_number_of_its_
 ) -> None:
     """Test that the commit number decides whether a transaction without new input is in the cut.
 
-    An earlier release writes no number: then it is in the cut if the transaction before it is.
+    Metadata without room has no number: then it is in the cut if the transaction before it is.
     """
     taken = Cut(
         application_id="app",
