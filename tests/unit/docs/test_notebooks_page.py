@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import re
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.processes import wait_until
 
 PAGE = Path(__file__).parents[3] / "docs" / "notebooks.md"
 
 
+@pytest.fixture
+def _former_handler() -> Iterator[None]:
+    """Take away the handler of SIGTERM that the page's `app.start()` sets for its process."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("_former_handler")
 def test_the_cells_run_one_after_the_other() -> None:
     cells = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     driver_cell, describe_cell, broker_cell, produce_cell, store_cell, close_cell = cells

@@ -99,7 +99,7 @@ def test_a_start_in_the_background_that_fails_leaves_no_broker(config: StreamsCo
     app = App("fails", state_dir=config.state_dir)
     app.stream("missing", key=serdes.bytes, value=serdes.bytes).to("missing-too")
     with pytest.raises(UserError, match="missing"):
-        app.start()
+        app.start(handle_signals=False)
     assert (config.state_dir / "broker").is_dir()  # it was started
     assert not is_running(config)
 
@@ -113,7 +113,7 @@ def test_the_broker_of_a_start_in_the_background_stays_when_the_worker_is_closed
     for created in admin.create_topics([NewTopic("given", 1), NewTopic("given-too", 1)]).values():
         created.result(HANG_LIMIT_S)
     stop_broker(config.state_dir, HANG_LIMIT_S)
-    app.start().close()
+    app.start(handle_signals=False).close()
     assert is_running(config)
 
 

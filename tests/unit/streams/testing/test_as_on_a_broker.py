@@ -35,7 +35,7 @@ def on_a_broker(app: App, servers: str) -> dict[str, tuple[int, Cells]]:
     for number, (key, line) in enumerate(LINES):
         producer.produce("lines", line, key, timestamp=BEGIN_MS + number)
     assert producer.flush(10) == 0
-    with app.start() as running:
+    with app.start(handle_signals=False) as running:
         running.wait_for("RUNNING")
         wait_until(
             lambda: sum(value for _, value in running.store("counts").all()) == WORDS,
