@@ -10,6 +10,7 @@ from streams.common.host import Host
 from streams.monitoring.health import Health
 from streams.monitoring.http_endpoint import HttpEndpoint, HttpResponse
 from streams.monitoring.metrics import WorkerCollector, render_prometheus_text
+from streams.monitoring.process_figures import render_process_figures
 from streams.settings.config import StreamsConfig
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,8 @@ def start_endpoints(
         return HttpResponse(200 if report.live else 503, _JSON, report.as_json())
 
     def answer_metrics() -> HttpResponse:
-        return HttpResponse(200, _PROMETHEUS, render_prometheus_text(collector))
+        text = render_prometheus_text(collector) + render_process_figures()
+        return HttpResponse(200, _PROMETHEUS, text)
 
     answers = {"/health": answer_health, "/live": answer_live, "/metrics": answer_metrics}
     wanted = {"health_port": answers, "metrics_port": {"/metrics": answer_metrics}}
