@@ -71,9 +71,10 @@ class DeletedTopicCleanup:
         while self._queued_names:
             names, self._queued_names = self._queued_names, set()
             yield from self._offsets.forget_topics_in_slices(names)
-            self._free_names(names)
+            self.free_deleted_names(names)
 
-    def _free_names(self, swept_names: Iterable[str]) -> None:
+    def free_deleted_names(self, swept_names: Iterable[str]) -> None:
+        """Free the names of deleted topics that no group has offsets of any more."""
         for name in sorted(swept_names):
             if name not in self._queued_names and not self._offsets.has_offsets_to_forget(name):
                 self._on_forgotten(name)

@@ -124,7 +124,7 @@ class TransactionService:
     def begin_loading(self) -> list[LoadSlice]:
         """Start the timer that expires ids; return the functions that load the shards by slices."""
         self._expiry.start_timer()
-        return [partial(self._load_slice, shard) for shard in self.shards]
+        return [partial(self.load_shard_slice, shard) for shard in self.shards]
 
     def resign(self, shard_index: int) -> None:
         """Resign as coordinator of a shard: drop its state, timers and pending markers."""
@@ -141,9 +141,9 @@ class TransactionService:
         """Become coordinator of a shard again; return the function that loads it slice by slice."""
         shard = self.shards[shard_index]
         shard.log.take_leadership()
-        return partial(self._load_slice, shard)
+        return partial(self.load_shard_slice, shard)
 
-    def _load_slice(self, shard: TransactionShard) -> bool:
+    def load_shard_slice(self, shard: TransactionShard) -> bool:
         """Load the next slice of a shard's log; return whether that was the last one.
 
         After the last one, decided transactions are completed, open ones get their time-out, and
@@ -160,7 +160,7 @@ class TransactionService:
                 # it. In the partitions that it has written to, it stays open.
                 del shard.state.transactions[known.transactional_id]
             elif known.status in PREPARED:
-                self._write_markers(known.transactional_id)
+                self.write_decided_markers(known.transactional_id)
             elif known.status is TransactionStatus.ONGOING:
                 self._timers.set_timer(
                     (TransactionTimer.ABORT, known.transactional_id), known.deadline_ms - now_ms
@@ -331,7 +331,7 @@ class TransactionService:
             )
         )
         self.counters.decided_ns[transaction.transactional_id] = self._clock.monotonic_ns()
-        self._write_markers(transaction.transactional_id)
+        self.write_decided_markers(transaction.transactional_id)
 
     def _write_markers_after_answer(
         self, shard: TransactionShard, prepared: TransactionMetadata
@@ -343,9 +343,9 @@ class TransactionService:
         transactional_id = prepared.transactional_id
         known = shard.state.transactions.get(transactional_id)
         if known is prepared and not self._is_closed:
-            self._write_markers(transactional_id)
+            self.write_decided_markers(transactional_id)
 
-    def _write_markers(self, transactional_id: str) -> None:
+    def write_decided_markers(self, transactional_id: str) -> None:
         """Write the markers of a decided transaction, which is completed after the last one."""
         self._timers.cancel_timer((TransactionTimer.ABORT, transactional_id))
         shard = self._find_active_shard(transactional_id)

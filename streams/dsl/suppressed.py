@@ -172,7 +172,7 @@ def suppress_table(table: Table[Any, Any], until: Suppressed, name: str | None) 
             f"step {step!r}: the table is versioned, and updates of such a one can't be held back. "
             "Keep it in a store that is not versioned, or leave suppress out"
         )
-    wait_ms = _find_window_grace_ms(table._node, step) if until.wait_ms is None else until.wait_ms
+    wait_ms = find_window_grace_ms(table._node, step) if until.wait_ms is None else until.wait_ms
     store = Store.persistent(
         f"{step}-STATE-STORE" if name is None else f"{step}-store", logged=until.logged
     )
@@ -211,7 +211,7 @@ def suppress_table(table: Table[Any, Any], until: Suppressed, name: str | None) 
     return replace(table, _node=node, _view=SuppressedView(parent, bound))
 
 
-def _find_window_grace_ms(node: Node, step: str) -> int:
+def find_window_grace_ms(node: Node, step: str) -> int:
     """Return the longest grace, in ms, of the windows upstream of `node`.
 
     Raises TopologyError if there are none (GraphGraceSearchUtil).
@@ -223,4 +223,4 @@ def _find_window_grace_ms(node: Node, step: str) -> int:
             f"step {step!r} waits until windows close, and what comes from {node.name!r} is in no "
             "windows: aggregate with windowed_by(...) before it, or use until_time_limit"
         )
-    return max(_find_window_grace_ms(parent, step) for parent in node.parents)
+    return max(find_window_grace_ms(parent, step) for parent in node.parents)

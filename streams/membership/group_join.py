@@ -200,7 +200,7 @@ class GroupJoin:
                 trouble_since = None
                 membership = Membership(int(joined.generation_id), joined.member_id)
                 self.progress = JoinProgress(membership, is_answered=True)
-                assigned = self._assign_and_sync(joined)
+                assigned = self.assign_and_sync(joined)
                 if assigned.is_for_other_topology(self._topology):
                     self._leave_stale_membership(joined.member_id)
                     continue
@@ -283,7 +283,7 @@ class GroupJoin:
             raise _RejoinNeeded("", f"JoinGroup was answered with {code.name}")
         raise self._to_join_error("join", code)
 
-    def _assign_and_sync(self, join_response: Any) -> AssignmentInfo:
+    def assign_and_sync(self, join_response: Any) -> AssignmentInfo:
         """Assign tasks if this member leads, send SyncGroup and return the own assignment.
 
         Raises: _RejoinNeeded, ConnectionLost, or StreamsError for a refusal.

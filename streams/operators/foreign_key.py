@@ -86,7 +86,7 @@ def send_subscriptions(
             # Other joins of the same table hash the same rows: they find what the first computes.
             context.value_previews.setdefault(topic, hasher.preview_values)
         is_versioned = view.is_versioned
-        requests_for = _left_join_requests if is_left_join else _inner_join_requests
+        requests_for = list_left_join_requests if is_left_join else list_inner_join_requests
 
         def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
             if is_versioned and not latest:
@@ -117,7 +117,7 @@ def send_subscriptions(
     return bind_operator
 
 
-def _inner_join_requests(
+def list_inner_join_requests(
     old_foreign_key: Any, new_foreign_key: Any, has_moved: bool, has_no_row: bool
 ) -> SubscriptionRequests:
     """Yield the subscription requests (foreign key, instruction) of a row's change, inner join.
@@ -134,7 +134,7 @@ def _inner_join_requests(
         yield new_foreign_key, _SUBSCRIBE_RESPOND_IF_FOUND
 
 
-def _left_join_requests(
+def list_left_join_requests(
     old_foreign_key: Any, new_foreign_key: Any, has_moved: bool, has_no_row: bool
 ) -> SubscriptionRequests:
     """Yield the subscription requests (foreign key, instruction) of a row's change, left join.

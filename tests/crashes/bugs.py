@@ -35,7 +35,7 @@ def generation_not_sent() -> None:
 
 def punctuation_commits_no_offsets() -> None:
     """Send no offsets when no input has advanced, so that nobody looks at the generation."""
-    replace(commit, "_committable_offsets", lambda _: lambda tasks: [])
+    replace(commit, "collect_committable_offsets", lambda _: lambda tasks: [])
 
 
 def departed_transactions_left_open() -> None:

@@ -137,7 +137,9 @@ BUGS: Mapping[str, Bug] = {
     "a left foreign-key join is an inner one": Bug(
         "join_foreign",
         _replaced(
-            foreign_key, "_left_join_requests", lambda real: foreign_key._inner_join_requests
+            foreign_key,
+            "list_left_join_requests",
+            lambda real: foreign_key.list_inner_join_requests,
         ),
     ),
     "the right side of a table's join is taken for the left": Bug(
@@ -158,7 +160,7 @@ BUGS: Mapping[str, Bug] = {
     ),
     "a suppressed window leaves before its grace is over": Bug(
         "suppress_until_closed",
-        _replaced(suppressed, "_find_window_grace_ms", lambda real: lambda *_: 0),
+        _replaced(suppressed, "find_window_grace_ms", lambda real: lambda *_: 0),
     ),
     "a filter of a table deletes nothing": Bug(
         "filter",

@@ -250,12 +250,14 @@ def what_was_decided_is_not_carried_out_after_a_crash(
 
     def make(original: Any) -> Any:
         def load_slice(self: Any, shard: Any) -> Any:
-            with replaced(TransactionService, "_write_markers", lambda _: lambda self, key: None):
+            with replaced(
+                TransactionService, "write_decided_markers", lambda _: lambda self, key: None
+            ):
                 return original(self, shard)
 
         return load_slice
 
-    return replaced(TransactionService, "_load_slice", make)
+    return replaced(TransactionService, "load_shard_slice", make)
 
 
 def one_partition_gets_no_marker(world: World) -> AbstractContextManager[None]:

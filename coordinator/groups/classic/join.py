@@ -99,7 +99,7 @@ def _process_join(transition: GroupTransition, command: JoinGroup) -> JoinAnswer
             raise Refused(Code.UNKNOWN_SERVER_ERROR, f"{command.member_id} is no static member")
         _add_member(transition, command, command.member_id)
         return None
-    return _rejoin_member(
+    return rejoin_member(
         transition, command, require_member(group, command.member_id, command.instance_id)
     )
 
@@ -171,7 +171,7 @@ def _update_member(
     transition.defer_join_answer(member.member_id)
 
 
-def _rejoin_member(
+def rejoin_member(
     transition: GroupTransition, command: JoinGroup, member: ClassicGroupMember
 ) -> JoinAnswer | None:
     """Decide the JoinGroup of a known member: answer it at once, or rebalance.

@@ -129,7 +129,7 @@ class ClassicMembership:
     def _start_rebalance(self, group: ClassicGroup, cause: ClassicRebalanceCause) -> None:
         transition = GroupTransition(group, self._config, self._clock.now_ms())
         transition.prepare_rebalance(cause)
-        self._execute_decision(group.group_id, transition.to_decision(None))
+        self.execute_decision(group.group_id, transition.to_decision(None))
 
     # Requests
 
@@ -146,7 +146,7 @@ class ClassicMembership:
         decision = join_group(
             self._find_group(command.group_id), command, self._config, self._clock.now_ms()
         )
-        immediate_answer = self._execute_decision(
+        immediate_answer = self.execute_decision(
             command.group_id, decision, join_callback=on_answer, tombstones=tombstones
         )
         if immediate_answer is not None:
@@ -157,7 +157,7 @@ class ClassicMembership:
         group, now_ms = self._find_group(command.group_id), self._clock.now_ms()
         decision = sync_group(group, command, self._config, now_ms)
         try:
-            immediate_answer = self._execute_decision(
+            immediate_answer = self.execute_decision(
                 command.group_id, decision, sync_callback=on_answer
             )
         except Refused as refused:
@@ -165,7 +165,7 @@ class ClassicMembership:
                 lost = rebalance_without_assignment(
                     group, command.member_id, refused.code, self._config, now_ms
                 )
-                self._execute_decision(command.group_id, lost)
+                self.execute_decision(command.group_id, lost)
             raise
         if immediate_answer is not None:
             on_answer(immediate_answer)
@@ -186,7 +186,7 @@ class ClassicMembership:
         decision = leave_group(
             self._find_group(command.group_id), command, self._config, self._clock.now_ms()
         )
-        return self._execute_decision(command.group_id, decision)
+        return self.execute_decision(command.group_id, decision)
 
     def restart_session(self, group: ClassicGroup, member_id: str) -> None:
         """Restart the session timer of a member that has committed an offset."""
@@ -200,7 +200,7 @@ class ClassicMembership:
     def _find_group(self, group_id: str) -> ClassicGroup | None:
         return self._shards.require_shard(group_id).state.classic.get(group_id)
 
-    def _execute_decision(
+    def execute_decision(
         self,
         group_id: str,
         decision: Decision[GroupSaved, A],
@@ -269,7 +269,7 @@ class ClassicMembership:
             return
         logger.info("%s: %s of %s has run out", group_id, timer.name, member_id or "the group")
         try:
-            self._execute_decision(group_id, decision)
+            self.execute_decision(group_id, decision)
             if timer is ClassicTimer.SESSION:
                 shard.classic_counters.sessions_expired += 1
         except Refused as refused:

@@ -187,7 +187,7 @@ def _apply_current_assignment(
     ):
         _release_partitions(group, old_member)
         for topics in (new_member.assigned, new_member.revoking):
-            _own_partitions(group, old_member, topics, origin)
+            set_partition_owner(group, old_member, topics, origin)
     group.members[new_member.member_id] = new_member
 
 
@@ -206,7 +206,7 @@ def _clear_current_assignment(group: ConsumerGroup, member_id: str) -> None:
     )
 
 
-def _own_partitions(
+def set_partition_owner(
     group: ConsumerGroup,
     member: ConsumerGroupMember,
     topics: PartitionEpochs,

@@ -55,7 +55,7 @@ def reconcile_member(
             return (
                 _revoke_unsubscribed(member, subscribed, owned) if subscription_changed else member
             )
-        case MemberState.UNREVOKED_PARTITIONS if _may_own_any(owned, member.revoking):
+        case MemberState.UNREVOKED_PARTITIONS if may_own_any(owned, member.revoking):
             return (
                 _revoke_unsubscribed(member, subscribed, owned) if subscription_changed else member
             )
@@ -102,7 +102,7 @@ def _compute_next_assignment(
             else:
                 must_wait = True
 
-    if revoking and _may_own_any(owned, revoking):
+    if revoking and may_own_any(owned, revoking):
         return replace(
             member,
             state=MemberState.UNREVOKED_PARTITIONS,
@@ -144,7 +144,7 @@ def _revoke_unsubscribed(
         }
         for topic_id in {**member.revoking, **dropped}
     }
-    if not _may_own_any(owned, revoking):  # It has revoked them already.
+    if not may_own_any(owned, revoking):  # It has revoked them already.
         return replace(member, previous_epoch=member.epoch, assigned=kept)
     return replace(
         member,
@@ -155,7 +155,7 @@ def _revoke_unsubscribed(
     )
 
 
-def _may_own_any(owned: OwnedPartitions, partitions: PartitionEpochs) -> bool:
+def may_own_any(owned: OwnedPartitions, partitions: PartitionEpochs) -> bool:
     """Return whether a member reports any of these partitions, or doesn't report what it has."""
     if owned is None:
         return True

@@ -52,7 +52,7 @@ def validate_offset_commit(
     if epoch > member.epoch:
         raise Refused(code, f"epoch {epoch} is newer than the member's, {member.epoch}")
     for offset in offsets:
-        assigned_epoch = _find_assigned_epoch(member, offset.topic_id, offset.partition)
+        assigned_epoch = find_assigned_epoch(member, offset.topic_id, offset.partition)
         if assigned_epoch is None or epoch < assigned_epoch:
             reason = (
                 "isn't the member's"
@@ -81,7 +81,7 @@ def _stale_epoch_code(member: ConsumerGroupMember) -> Code:
     return Code.STALE_MEMBER_EPOCH if member.classic is None else Code.ILLEGAL_GENERATION
 
 
-def _find_assigned_epoch(
+def find_assigned_epoch(
     member: ConsumerGroupMember, topic_id: UUID | None, partition: int
 ) -> int | None:
     """Return the epoch at which the member got a partition that it has, or None."""

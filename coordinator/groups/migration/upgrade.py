@@ -58,7 +58,7 @@ def build_consumer_group_records(group: ClassicGroup, topics: TopicList) -> list
     Raises Refused: GROUP_ID_NOT_FOUND if something can't be decoded, or would be lost;
     UNKNOWN_SERVER_ERROR if a partition has two owners.
     """
-    members = [_convert_member(group, member, topics) for member in group.members.values()]
+    members = [convert_classic_member(group, member, topics) for member in group.members.values()]
     _check_owners(members)
     group_id, epoch = group.group_id, group.generation
     names = {topic for member in members for topic in member.topics}
@@ -87,7 +87,7 @@ def create_group_from_records(group_id: str, records: list[Record]) -> ConsumerG
     return groups[group_id]
 
 
-def _convert_member(
+def convert_classic_member(
     group: ClassicGroup, member: ClassicGroupMember, topics: TopicList
 ) -> ConsumerGroupMember:
     """Return the consumer group's member that a classic member becomes.

@@ -61,7 +61,7 @@ _TOPIC_ID_LINE = re.compile(r"Topic (\S+) changed id from \S+ to (\S+)$")
 _TOPIC_LINE = re.compile(r"  Topic (\S+) with \d+ partitions(?:: (.+))?$")
 _UNKNOWN_TOPIC_TEXT = "Broker: Unknown topic or partition"
 
-_FENCED_ERRORS = {
+FENCED_ERRORS = {
     KafkaError._FENCED,
     KafkaError.PRODUCER_FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH,
@@ -151,7 +151,7 @@ def translate_client_error(error: KafkaException, action: str) -> Exception:
     what = f"{action}: {cause.str()} ({cause.name()})"
     if cause.code() in _GENERATION_ERRORS:
         return GenerationOver(what)
-    if cause.code() in _FENCED_ERRORS:
+    if cause.code() in FENCED_ERRORS:
         return TaskMigrated(what)
     if cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
         return TopicRefused(what)

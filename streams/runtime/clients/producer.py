@@ -143,7 +143,7 @@ class StreamsProducer:
             if self._require_usable is not None:
                 self._require_usable()
             try:
-                self._call_translated("init_transactions", _INIT_CALL_S)
+                self.call_client("init_transactions", _INIT_CALL_S)
             except OutcomeUnknown:
                 if not calls_left:
                     raise
@@ -334,17 +334,17 @@ class StreamsProducer:
         """
         require_usable = self._require_usable if name in _WAITING_METHODS else None
         if name not in _BOUNDED_METHODS:
-            return self._call_translated(name, *arguments, require_usable=require_usable)
+            return self.call_client(name, *arguments, require_usable=require_usable)
         limit_s = self._timeout_s * _OVERTIME + 1
         check = require_usable or _allow_call
         if name == _SEND_OFFSETS:
             check = self._moved_coordinator.create_check(check)
         try:
-            return self._call_translated(name, *arguments, require_usable=check, limit_s=limit_s)
+            return self.call_client(name, *arguments, require_usable=check, limit_s=limit_s)
         except TimeoutError as error:
             raise OutcomeUnknown(f"{name}: {error}, past its time-out") from error
 
-    def _call_translated(
+    def call_client(
         self,
         name: str,
         *arguments: Any,

@@ -288,12 +288,12 @@ class ChangelogFollower(Generic[T]):
             position = positions.get(partition, followed.logged_store.changelog_position)
             if position > followed.logged_store.changelog_position:
                 try:
-                    self._load_records(followed, batches.get(partition, []), position)
+                    self.load_records(followed, batches.get(partition, []), position)
                 except StoreCorrupted as damage:
                     self._rebuild_corrupt(followed, damage)
         return len(messages) >= self.records_max
 
-    def _load_records(self, followed: FollowedStore[T], messages: list[Any], position: int) -> None:
+    def load_records(self, followed: FollowedStore[T], messages: list[Any], position: int) -> None:
         """Write changelog records into a store, with a checkpoint at `position`."""
         logged, changelog = followed.logged_store, followed.changelog
         assert changelog is not None

@@ -172,7 +172,7 @@ class FailureHandler:
                     _add_handler_hint(fatal_error, stage)
                 raise fatal_error from error
             if isinstance(response, DeadLetter):
-                self._write_dead_letter(response.topic, context, failure)
+                self.write_dead_letter(response.topic, context, failure)
         except Exception as raised:
             self._raised = raised
             raise
@@ -212,9 +212,7 @@ class FailureHandler:
             f"{origin}: it must return 'fail', 'skip' or dead_letter('topic')"
         )
 
-    def _write_dead_letter(
-        self, topic: str, context: FailureContext, failure: ErrorContext
-    ) -> None:
+    def write_dead_letter(self, topic: str, context: FailureContext, failure: ErrorContext) -> None:
         """Write the source record of a failure to a dead-letter topic, with error headers.
 
         Raises: StreamsError if the topic does not exist, or is one that the application reads.

@@ -159,7 +159,7 @@ class TaskCommitter:
         """Commit the tasks of one producer, whose records are delivered."""
         if producer.transactional:
             try:
-                offsets = _committable_offsets(together)
+                offsets = collect_committable_offsets(together)
             except OutcomeUnknown as undelivered:  # which says only that something was not
                 raise producer.find_transaction_error() or undelivered from undelivered
             if self._ledger is not None:
@@ -182,7 +182,7 @@ class TaskCommitter:
         )
         for task in dirty:
             task.stores.set_changelog_positions(latest)
-        offsets = _committable_offsets(dirty)
+        offsets = collect_committable_offsets(dirty)
         self._commit_in_group(offsets)
         return offsets
 
@@ -237,7 +237,7 @@ def _commit_stores(tasks: Collection[Task], now_ms: int) -> None:
         raise failure
 
 
-def _committable_offsets(tasks: Collection[Task]) -> PartitionOffsets:
+def collect_committable_offsets(tasks: Collection[Task]) -> PartitionOffsets:
     """Return the offsets that the tasks commit, at least one for each task.
 
     The group checks the generation of a commit by its offsets (decision 9), and librdkafka does not

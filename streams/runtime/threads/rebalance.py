@@ -155,7 +155,7 @@ class ThreadRebalance:
                 )
                 self._must_join = True
         if (self._must_join or self._tasks.assignment is None) and not member.is_joining:
-            self._start_joining()
+            self.start_joining()
         if member.is_joining:
             wait_s = 0.0 if self._tasks.executor else self._assignment_wait_s
             try:
@@ -164,7 +164,7 @@ class ThreadRebalance:
                 self._must_join = True
                 raise
             if assigned is not None:
-                self._take_over(assigned)
+                self.take_over_assignment(assigned)
 
     def _have_inputs_changed(self) -> bool:
         """Return whether input partitions have changed; only the group's leader checks."""
@@ -184,7 +184,7 @@ class ThreadRebalance:
         interval_s = self._input_check_interval_ms / 1000
         self._input_check_at_s = self._host.monotonic_s() + interval_s
 
-    def _start_joining(self) -> None:
+    def start_joining(self) -> None:
         """Start to join the group, and tell its leader which tasks the member owns.
 
         All tasks are committed before. Without transactions nothing is while the member joins; with
@@ -214,7 +214,7 @@ class ThreadRebalance:
             )
         )
 
-    def _take_over(self, assigned: AssignmentInfo) -> None:
+    def take_over_assignment(self, assigned: AssignmentInfo) -> None:
         """Bring the running tasks to what is assigned in the generation that has begun.
 
         Raises: ApplicationShutdown if a member asks all of them to end.

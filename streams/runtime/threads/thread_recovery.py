@@ -150,7 +150,7 @@ class ThreadRecovery:
         if not self._stop.is_set():
             outage.ask_if_due()
 
-    def _is_broker_away(self, error: Exception) -> bool:
+    def is_broker_away(self, error: Exception) -> bool:
         """Return whether an error is that no broker answers, which is asked of them."""
         outage = self._outage
         return (
@@ -277,7 +277,7 @@ class ThreadRecovery:
         task, now_s, failing_s = tasks.by_name.get(error.task), self._host.monotonic_s(), 0.0
         if task is not None:  # else it was closed in the rebalance for which it was committed
             failing_s = now_s - self._failing_since_s.setdefault(task, now_s)
-        if self._is_broker_away(error):
+        if self.is_broker_away(error):
             self._failing_since_s.clear()  # what fails is no single task
             self._recover_from(error)
             return
@@ -341,7 +341,7 @@ class ThreadRecovery:
         `_check_rights_if_due`.
         """
         tasks = self._tasks
-        is_away = self._is_broker_away(error)
+        is_away = self.is_broker_away(error)
         reason = str(error)
         if is_away and self._outage is not None:
             reason = f"{self._outage.describe_cause()} ({error})"

@@ -40,7 +40,7 @@ def an_upgrade_forgets_who_has_what(world: World) -> AbstractContextManager[None
 
         return convert
 
-    return replaced(upgrade, "_convert_member", make)
+    return replaced(upgrade, "convert_classic_member", make)
 
 
 def a_downgrade_begins_at_the_first_generation(world: World) -> AbstractContextManager[None]:
@@ -117,7 +117,7 @@ def a_shard_that_is_back_forgets_no_topic(world: World) -> AbstractContextManage
 
 def the_name_of_a_deleted_topic_is_kept(world: World) -> AbstractContextManager[None]:
     """Make the broker keep a deleted topic's name although no group has its offsets any more."""
-    return replaced(DeletedTopicCleanup, "_free_names", lambda _: lambda self, swept: None)
+    return replaced(DeletedTopicCleanup, "free_deleted_names", lambda _: lambda self, swept: None)
 
 
 # Of the histories in which the bugs can show.

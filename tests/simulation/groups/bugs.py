@@ -103,7 +103,7 @@ def an_assignment_is_told_before_it_is_written(world: World) -> AbstractContextM
 
         return execute
 
-    return replaced(ClassicMembership, "_execute_decision", make)
+    return replaced(ClassicMembership, "execute_decision", make)
 
 
 def _changed_group(decision: Any) -> ClassicGroup:
@@ -187,7 +187,7 @@ def a_leader_that_joins_again_changes_nothing(world: World) -> AbstractContextMa
 
         return join_again
 
-    return replaced(join, "_rejoin_member", make)
+    return replaced(join, "rejoin_member", make)
 
 
 def a_commit_is_acknowledged_though_it_was_not_written(

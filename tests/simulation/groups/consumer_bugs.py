@@ -50,7 +50,10 @@ def a_partition_is_given_before_it_is_given_up(world: World) -> Iterator[None]:
 
         return take_from_anyone
 
-    with replaced(advance, "reconcile_member", follow), replaced(apply, "_own_partitions", take):
+    with (
+        replaced(advance, "reconcile_member", follow),
+        replaced(apply, "set_partition_owner", take),
+    ):
         yield
 
 
@@ -60,7 +63,7 @@ def silence_is_taken_for_consent(world: World) -> AbstractContextManager[None]:
     def make(original: Any) -> Any:
         return lambda owned, partitions: owned is not None and original(owned, partitions)
 
-    return replaced(reconcile, "_may_own_any", make)
+    return replaced(reconcile, "may_own_any", make)
 
 
 def a_part_given_up_is_taken_for_all(world: World) -> AbstractContextManager[None]:
@@ -78,7 +81,7 @@ def a_part_given_up_is_taken_for_all(world: World) -> AbstractContextManager[Non
 
         return owns_all
 
-    return replaced(reconcile, "_may_own_any", make)
+    return replaced(reconcile, "may_own_any", make)
 
 
 def whoever_was_fenced_commits(world: World) -> AbstractContextManager[None]:
@@ -101,7 +104,7 @@ def a_partition_that_has_moved_on_is_committed(world: World) -> AbstractContextM
     def make(original: Any) -> Any:
         return lambda member, topic_id, index: 0
 
-    return replaced(consumer_validate, "_find_assigned_epoch", make)
+    return replaced(consumer_validate, "find_assigned_epoch", make)
 
 
 def a_group_begins_again_when_a_member_is_fenced(world: World) -> AbstractContextManager[None]:

@@ -57,7 +57,7 @@ def places_given_up_at_a_restart(world: World) -> AbstractContextManager[None]:
 
         return start
 
-    return replaced(ThreadRebalance, "_start_joining", make)
+    return replaced(ThreadRebalance, "start_joining", make)
 
 
 def directories_not_told(world: World) -> AbstractContextManager[None]:

@@ -158,7 +158,7 @@ def dead_letters_outside_of_transactions(world: World) -> AbstractContextManager
 
         return write
 
-    return replaced(FailureHandler, "_write_dead_letter", make)
+    return replaced(FailureHandler, "write_dead_letter", make)
 
 
 def coordinator_away_taken_for_a_yes(world: World) -> AbstractContextManager[None]:

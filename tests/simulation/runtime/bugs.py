@@ -59,7 +59,7 @@ def outages_counted_as_failures(world: World) -> AbstractContextManager[None]:
 
     return several(
         replaced(BrokerOutage, "is_overdue", lambda original: measure_all),
-        replaced(ThreadRecovery, "_is_broker_away", recover),
+        replaced(ThreadRecovery, "is_broker_away", recover),
     )
 
 
@@ -91,7 +91,7 @@ def punctuation_commits_no_offsets(world: World) -> AbstractContextManager[None]
 
         return offsets
 
-    return replaced(commit, "_committable_offsets", make)
+    return replaced(commit, "collect_committable_offsets", make)
 
 
 def restore_stops_at_the_last_stable_offset(world: World) -> AbstractContextManager[None]:
@@ -267,7 +267,7 @@ def missed_generation_not_noticed(world: World) -> AbstractContextManager[None]:
 
         return take_over
 
-    return replaced(ThreadRebalance, "_take_over", make)
+    return replaced(ThreadRebalance, "take_over_assignment", make)
 
 
 def nobody_is_fenced_before_the_offsets_are_read(world: World) -> AbstractContextManager[None]:
@@ -284,7 +284,7 @@ def nobody_is_fenced_before_the_offsets_are_read(world: World) -> AbstractContex
 
         return called
 
-    return replaced(StreamsProducer, "_call_translated", call)
+    return replaced(StreamsProducer, "call_client", call)
 
 
 def positions_taken_before_delivery(world: World) -> AbstractContextManager[None]:
@@ -471,7 +471,7 @@ def generation_entered_before_its_assignment(world: World) -> AbstractContextMan
         return property(current)
 
     return several(
-        replaced(GroupJoin, "_assign_and_sync", sync),
+        replaced(GroupJoin, "assign_and_sync", sync),
         replaced(ClassicProtocolMember, "current_membership", enter),
         replaced(
             ClassicProtocolMember,
@@ -496,7 +496,7 @@ def tasks_of_others_committed_in_the_next_generation(world: World) -> AbstractCo
 
     return several(
         replaced(group_assignment, "find_task_owners", lambda original: lambda claims: {}),
-        replaced(ThreadRebalance, "_take_over", make),
+        replaced(ThreadRebalance, "take_over_assignment", make),
     )
 
 
@@ -510,7 +510,7 @@ def revoked_tasks_forgotten(world: World) -> AbstractContextManager[None]:
 
         return take_over
 
-    return replaced(ThreadRebalance, "_take_over", make)
+    return replaced(ThreadRebalance, "take_over_assignment", make)
 
 
 def revoked_tasks_of_a_former_life_forgotten(world: World) -> AbstractContextManager[None]:
@@ -527,7 +527,7 @@ def revoked_tasks_of_a_former_life_forgotten(world: World) -> AbstractContextMan
 
         return take_over
 
-    return replaced(ThreadRebalance, "_take_over", make)
+    return replaced(ThreadRebalance, "take_over_assignment", make)
 
 
 ROUND_BUGS: tuple[tuple[Bug, str], ...] = (

@@ -37,7 +37,7 @@ def standby_position_ahead_of_its_data(world: World) -> AbstractContextManager[N
 
         return load
 
-    return replaced(ChangelogFollower, "_load_records", make)
+    return replaced(ChangelogFollower, "load_records", make)
 
 
 def promotions_that_begin_with_nothing(world: World) -> AbstractContextManager[None]:

@@ -96,7 +96,7 @@ def expired_producers_end_their_worker(world: World) -> AbstractContextManager[N
         return original | {KafkaError.INVALID_PRODUCER_ID_MAPPING}
 
     return several(
-        replaced(errors, "_FENCED_ERRORS", make), replaced(errors, "PERMANENT_ERRORS", permanent)
+        replaced(errors, "FENCED_ERRORS", make), replaced(errors, "PERMANENT_ERRORS", permanent)
     )
 
 
