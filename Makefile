@@ -170,8 +170,7 @@ bench-report: $(VENV)/installed-spark  ## what BENCH_RECORD=measured let benchma
 dist: $(VENV)/installed $(VENV)-release/installed  ## wheel, sdist and SBOM (CycloneDX) in dist/
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
-	$(VENV)-release/bin/cyclonedx-py requirements requirements/runtime.txt --pyproject pyproject.toml \
-	    --output-reproducible --output-file $$(echo dist/*.whl | sed 's/-py3-none-any.whl/.cdx.json/')
+	$(VENV)-release/bin/python -m tests.package.sbom dist/*.whl
 
 audit: $(VENV)-release/installed  ## ask a database of vulnerabilities about requirements/, if it answers
 	$(VENV)-release/bin/python -m tests.package.audit

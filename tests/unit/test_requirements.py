@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 from tests.package.audit import report_findings
 from tests.package.lock import FILES, leave_out_own_package
+from tests.package.sbom import describe_wheel
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -71,3 +73,16 @@ def test_an_audit_names_each_vulnerability(capsys: pytest.CaptureFixture[str]) -
     skipped = '{"name": "b", "skip_reason": "x"}'
     assert report_findings("dev.txt", f'{{"dependencies": [{package}, {skipped}]}}', "") == 1
     assert "a 1: CVE-1, mended in ['2']" in capsys.readouterr().out
+
+
+def test_the_sbom_is_of_the_wheel_and_all_that_it_needs() -> None:
+    listed = {
+        "metadata": {"component": {"bom-ref": "root", "name": "millrace-streams"}},
+        "components": [{"bom-ref": "b"}, {"bom-ref": "a"}],
+        "dependencies": [{"ref": "a"}, {"ref": "b"}, {"ref": "root"}],
+    }
+    found = describe_wheel(listed, "1.2", b"wheel")
+    assert found["metadata"]["component"]["version"] == "1.2"
+    assert found["metadata"]["component"]["hashes"][0]["content"] == sha256(b"wheel").hexdigest()
+    assert found["dependencies"][0] == {"ref": "root", "dependsOn": ["a", "b"]}
+    assert [each["ref"] for each in found["dependencies"]] == ["root", "a", "b"]
