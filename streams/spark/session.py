@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from streams.errors import (
     StreamsError,
     UserError,
 )
-from streams.spark.application_path import PATH_VARIABLE
+from streams.spark.application_path import PATH_VARIABLE, format_application_path
 from streams.spark.datasource import MillraceDataSource
 from streams.spark.environment import (
     check_environment,
@@ -152,7 +153,7 @@ def create_command_settings(path_variable: str, *, verbose: bool) -> dict[str, s
 
     `module:app` is looked for in the directory of the call, so workers look there too: first, by
     PYTHONPATH, or as soon as they have imported what they need, by PATH_VARIABLE, so that a module
-    there hides none of Python's own.
+    there hides none of Python's own. PATH_VARIABLE has all of this process's search path besides.
     """
     paths = [str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
     found = {
@@ -161,7 +162,10 @@ def create_command_settings(path_variable: str, *, verbose: bool) -> dict[str, s
     }
     if path_variable == PATH_VARIABLE:
         # Python would put the working directory first for a module that it runs.
-        found |= {f"spark.executorEnv.{PATH_VARIABLE}": paths[0], _SAFE_PATH: "1"}
+        found |= {
+            f"spark.executorEnv.{PATH_VARIABLE}": format_application_path(sys.path),
+            _SAFE_PATH: "1",
+        }
         paths = paths[1:]
     if paths:
         found["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(paths)

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from streams.spark.application_path import PATH_VARIABLE
+from streams.spark.application_path import (
+    PATH_VARIABLE,
+    add_application_path,
+    format_application_path,
+)
 from streams.spark.session import create_command_settings
 
 PREFIX = "spark.executorEnv."
@@ -47,6 +51,21 @@ def test_a_module_of_the_application_hides_none_of_pythons_own(
     name, path = json.loads(ended.stdout)
     assert name == "shop"
     assert Path(path).parent != tmp_path
+
+
+def test_workers_look_where_the_command_did_before_the_application_went_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lib").mkdir()
+    monkeypatch.chdir(tmp_path)
+    found = [str(tmp_path / "with: colon"), "lib"]
+    value = format_application_path(found)
+    assert value.splitlines() == [found[0], str(tmp_path / "lib"), str(tmp_path)]
+
+    monkeypatch.setattr(sys, "path", ["/known"])
+    monkeypatch.setenv(PATH_VARIABLE, f"{value}\n/known")
+    add_application_path()
+    assert sys.path == [*value.splitlines(), "/known"]
 
 
 def test_workers_that_import_nothing_first_have_the_directory_in_their_python_path(
