@@ -9,11 +9,11 @@ import difflib
 import logging
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from state.errors import StateError
 from streams.command_lines import format_command, note_invocation
@@ -23,7 +23,9 @@ from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, UserError
 from streams.membership.connection import (
     BrokerConnection,
+    BrokerNotReady,
     ConnectionLost,
+    OpenConnection,
     connect_to_any_server,
 )
 from streams.processes.cluster import Cluster, find_cluster
@@ -31,11 +33,13 @@ from streams.processes.embedded import require_embedded_broker
 from streams.runtime.clients import Admin, KafkaClientSupplier, StreamsProducer
 from streams.runtime.clients.cluster_admin import ClusterAdmin
 from streams.runtime.clients.errors import librdkafka_log
+from streams.runtime.clients.retrying import call_with_retries
 from streams.runtime.clients.topic_limits import TopicLimits, create_limit_lookup
 from streams.runtime.clients.topic_reader import TopicRecordReader
 from streams.settings.command_line import read_connection
 from streams.settings.config import EMBEDDED, StreamsConfig, load_config
 
+T = TypeVar("T")
 BROKER_WAIT_S = 10.0
 CLIENT_NAME = "millrace"
 
@@ -109,6 +113,16 @@ class ClusterClients:
         if address is not None:
             return connect_to_broker(address)
         return connect_to_any_server(self.servers, connect_to_broker)
+
+    def ask_brokers(self, request: Callable[[OpenConnection], T]) -> T:
+        """Send requests over connections of its own, and again while what they need moves.
+
+        `request` is given what opens connections. A leader or a coordinator that moves to another
+        broker is waited for as long as a broker is.
+        """
+        return call_with_retries(
+            lambda _: request(self.open_connection), BROKER_WAIT_S, BrokerNotReady
+        )
 
     def _explain_missing_topic(self, topic: str) -> str:
         """Return the message for a topic that does not exist, with the name that may be meant."""

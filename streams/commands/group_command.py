@@ -109,7 +109,9 @@ def fetch_report(application_id: str, config: StreamsConfig) -> GroupReport:
     """
     clients = connect_clients(config)
     counts = clients.partition_counts
-    description = fetch_group_description(clients.open_connection, application_id)
+    description = clients.ask_brokers(
+        lambda open_connection: fetch_group_description(open_connection, application_id)
+    )
     if description is None:
         raise ConfigError(
             f"there is no group {application_id!r} of the classic protocol on "
@@ -117,8 +119,10 @@ def fetch_report(application_id: str, config: StreamsConfig) -> GroupReport:
             "offsets have expired; is the application id right?"
         )
     members = decode_members(application_id, description)
-    committed = fetch_group_offsets(
-        clients.open_connection, application_id, None, require_stable=False
+    committed = clients.ask_brokers(
+        lambda open_connection: fetch_group_offsets(
+            open_connection, application_id, None, require_stable=False
+        )
     ).offsets
     partitions = find_partitions(application_id, members, counts, committed)
     ends = clients.admin.fetch_latest_offsets(partitions) if partitions else {}

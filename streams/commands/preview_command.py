@@ -67,7 +67,11 @@ def preview_group(
             return
     with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
         counts = clients.partition_counts
-        consumers = fetch_consumers(clients.open_connection, group, _find_protocol(clients, group))
+        consumers = clients.ask_brokers(
+            lambda open_connection: fetch_consumers(
+                open_connection, group, _find_protocol(clients, group)
+            )
+        )
         _print_preview(preview_assignment(group, consumers, counts, assignor), as_json=json)
 
 

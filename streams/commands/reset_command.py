@@ -193,7 +193,9 @@ def require_no_members(clients: ClusterClients, application_id: str, *, is_known
     `is_known`: its topology is, so that a reset goes on also where the group is deleted already.
     """
     topics = clients.partition_counts
-    description = fetch_group_description(clients.open_connection, application_id)
+    description = clients.ask_brokers(
+        lambda open_connection: fetch_group_description(open_connection, application_id)
+    )
     if description is None:
         if is_known or any(topic.startswith(f"{application_id}-") for topic in topics):
             return
@@ -286,7 +288,9 @@ def _find_topics(
             f"--leftovers needs the application as MODULE:APP: by the id {application_id!r} alone "
             "its topics can't be told from those of others"
         )
-    check_groups_listed(clients.open_connection, [f"{application_id}-"])
+    clients.ask_brokers(
+        lambda open_connection: check_groups_listed(open_connection, [f"{application_id}-"])
+    )
     others = {each.group for each in clients.cluster_admin.list_groups()}
     state_dir = clients.config.state_dir
     others |= {path.name for path in state_dir.iterdir()} if state_dir.is_dir() else set()
@@ -320,6 +324,9 @@ def _fetch_committed(
     clients: ClusterClients, application_id: str
 ) -> Mapping[Partition, OffsetAndMetadata]:
     """Fetch all committed offsets of the application's group."""
-    return fetch_group_offsets(
-        clients.open_connection, application_id, None, require_stable=False
-    ).offsets
+    committed = clients.ask_brokers(
+        lambda open_connection: fetch_group_offsets(
+            open_connection, application_id, None, require_stable=False
+        )
+    )
+    return committed.offsets

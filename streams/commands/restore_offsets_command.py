@@ -156,4 +156,8 @@ def _commit_plan(
 
 def _fetch_committed(clients: ClusterClients, application_id: str) -> CommittedOffsets:
     """Fetch the stable committed offsets of the application's group, and which are pending."""
-    return fetch_group_offsets(clients.open_connection, application_id, None, require_stable=True)
+    return clients.ask_brokers(
+        lambda open_connection: fetch_group_offsets(
+            open_connection, application_id, None, require_stable=True
+        )
+    )

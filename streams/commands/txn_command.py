@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -20,6 +20,7 @@ from streams.command_options import (
 
 if TYPE_CHECKING:
     from streams.commands.cluster_clients import ClusterClients
+    from streams.membership.connection import BrokerConnection
     from streams.membership.transactions import OpenProducer
 
 txn = typer.Typer(
@@ -154,7 +155,7 @@ def _abort_by_id(
         f"Abort the transaction of {transactional_id!r}, and fence the producer that has it?",
         yes=yes,
     )
-    abort(clients.open_connection, transactional_id)
+    clients.ask_brokers(lambda open_connection: abort(open_connection, transactional_id))
     if as_json:
         print_json_line({"transactional_id": transactional_id, "aborted": True})
     else:
@@ -179,7 +180,9 @@ def _require_hanging(
     (place,) = clients.choose_partitions(topic, [partition])
 
     def find_open() -> list[OpenProducer]:
-        opened = list_open_producers(clients.open_connection, [place])
+        opened = clients.ask_brokers(
+            lambda open_connection: list_open_producers(open_connection, [place])
+        )
         found = [each for each in opened if each.start_offset == start_offset]
         if not found:
             raise ConfigError(
@@ -228,7 +231,7 @@ def _abort_hanging(
         f"{start_offset} of {place}?",
         yes=yes,
     )
-    write_abort_marker(clients.open_connection, found)
+    clients.ask_brokers(lambda open_connection: write_abort_marker(open_connection, found))
     if as_json:
         print_json_line(
             {
@@ -240,6 +243,15 @@ def _abort_hanging(
         )
     else:
         print_message(f"aborted the transaction at offset {start_offset} of {place}")
+
+
+def _list_ids(
+    clients: ClusterClients, broker: BrokerConnection, states: Sequence[str]
+) -> list[str]:
+    """Return the transactional ids that a broker coordinates, once it has loaded them."""
+    from streams.membership.transactions import list_transactional_ids
+
+    return clients.ask_brokers(lambda _: list(list_transactional_ids(broker, states)))
 
 
 def _describe_all(
@@ -258,10 +270,10 @@ def _describe_all(
     from streams.membership import transactions
 
     rows = []
-    for address in transactions.list_brokers(clients.open_connection):
+    for address in clients.ask_brokers(transactions.list_brokers):
         with closing(clients.open_connection(address)) as broker:
             states = () if show_ended else transactions.OPEN_STATES
-            listed = [*transactions.list_transactional_ids(broker, states)]
+            listed = _list_ids(clients, broker, states)
             described = (
                 transactions.describe_transactions(broker, listed, on_undescribed) if listed else ()
             )
@@ -307,7 +319,7 @@ def _find_owners(clients: ClusterClients) -> _Owners:
         on_undescribed=lambda each, error: undescribed.append(f"{each!r} ({error})"),
     )
     by_producer = {row["producer_id"]: row["transactional_id"] for row in rows}
-    return _Owners(by_producer, undescribed, find_listing_gap(clients.open_connection))
+    return _Owners(by_producer, undescribed, clients.ask_brokers(find_listing_gap))
 
 
 def _list_open_in(clients: ClusterClients, topic: str) -> list[dict[str, Any]]:
@@ -316,7 +328,9 @@ def _list_open_in(clients: ClusterClients, topic: str) -> list[dict[str, Any]]:
     from streams.membership.transactions import list_open_producers
 
     partitions = clients.list_partitions(topic)
-    opened = list_open_producers(clients.open_connection, partitions)
+    opened = clients.ask_brokers(
+        lambda open_connection: list_open_producers(open_connection, partitions)
+    )
     owners = _find_owners(clients)
     is_hanging = True if owners.is_complete else None
     return [

@@ -66,6 +66,15 @@ class ConnectionClosed(ConnectionLost):
     """Signals that the broker closed the connection instead of an answer."""
 
 
+class BrokerNotReady(ConnectionLost):
+    """Signals that a broker can't answer at this moment, or that another one has to be asked.
+
+    So it is while a partition, a group or a transactional id gets another leader or coordinator.
+    Nothing has taken effect: the same request may succeed soon, at the broker that is looked up
+    anew.
+    """
+
+
 def build_entity(entity: type[Any], **fields: Any) -> Any:
     """Build a kio entity of any version; fields that this version doesn't have are left out."""
     names = {field.name for field in dataclasses.fields(entity)}
@@ -311,7 +320,7 @@ def find_coordinator(
     answer = bootstrap.send_request(request(key=key, key_type=key_type))
     check_authorized(answer.error_code, operation, key)
     if answer.error_code is not ErrorCode.none:
-        raise ConnectionLost(f"no coordinator: {answer.error_code.name}")
+        raise BrokerNotReady(f"no coordinator: {answer.error_code.name}")
     return answer.host, answer.port
 
 

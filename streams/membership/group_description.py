@@ -15,7 +15,7 @@ from streams.errors import StreamsError
 from streams.membership.authorization import check_authorized
 from streams.membership.connection import (
     BrokerConnection,
-    ConnectionLost,
+    BrokerNotReady,
     OpenConnection,
     build_entity,
     find_coordinator,
@@ -102,6 +102,6 @@ def check_described(error_code: ErrorCode, group_id: str) -> None:
     """
     check_authorized(error_code, "Describe", group_id)
     if error_code in COORDINATOR_UNAVAILABLE_ERRORS:
-        raise ConnectionLost(f"group {group_id!r} can't be described: {error_code.name}")
+        raise BrokerNotReady(f"group {group_id!r} can't be described: {error_code.name}")
     if error_code is not ErrorCode.none:
         raise StreamsError(f"group {group_id!r} can't be described: {error_code.name}")

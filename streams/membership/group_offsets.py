@@ -17,7 +17,7 @@ from streams.errors import StreamsError
 from streams.membership.authorization import check_authorized
 from streams.membership.connection import (
     BrokerConnection,
-    ConnectionLost,
+    BrokerNotReady,
     OpenConnection,
     build_entity,
     find_coordinator,
@@ -175,6 +175,6 @@ def check_groups_listed(open_connection: OpenConnection, group_ids: Iterable[str
 def _raise_for_errors(codes: set[ErrorCode], action: str) -> None:
     """Raise ConnectionLost if the coordinator is unavailable, StreamsError for any other error."""
     if codes & COORDINATOR_UNAVAILABLE_ERRORS:
-        raise ConnectionLost(f"{action}: {', '.join(code.name for code in codes)}")
+        raise BrokerNotReady(f"{action}: {', '.join(code.name for code in codes)}")
     if codes:
         raise StreamsError(f"{action}: {', '.join(code.name for code in codes)}")

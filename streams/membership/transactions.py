@@ -21,6 +21,7 @@ from streams.errors import AuthorizationError, StreamsError
 from streams.membership.authorization import check_authorized
 from streams.membership.connection import (
     BrokerConnection,
+    BrokerNotReady,
     ConnectionLost,
     OpenConnection,
     build_entity,
@@ -39,6 +40,12 @@ _PROBE_ID = "~any-transactional-id"
 _TIMEOUT = timedelta(seconds=10)
 _ABORTED = (ErrorCode.none, ErrorCode.concurrent_transactions)
 """CONCURRENT_TRANSACTIONS: the coordinator is aborting the open transaction."""
+_MOVED = (
+    ErrorCode.not_leader_or_follower,
+    ErrorCode.leader_not_available,
+    ErrorCode.coordinator_load_in_progress,
+)
+"""Answers of a broker that does not lead the partition, or does not do so yet."""
 OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 """The states in which partitions may have the transaction open."""
 
@@ -89,7 +96,7 @@ def list_transactional_ids(
     )
     answer = connection.send_request(request)
     if answer.error_code is not ErrorCode.none:
-        raise ConnectionLost(f"transactions can't be listed: {answer.error_code.name}")
+        raise BrokerNotReady(f"transactions can't be listed: {answer.error_code.name}")
     for each in answer.transaction_states:
         yield str(each.transactional_id)
 
@@ -177,7 +184,7 @@ def abort_transaction(open_connection: OpenConnection, transactional_id: str) ->
         )
         code = connection.send_request(request).error_code
     if code not in _ABORTED:
-        raise ConnectionLost(f"{transactional_id}: {code.name}")
+        raise BrokerNotReady(f"{transactional_id}: {code.name}")
 
 
 def list_open_producers(
@@ -222,7 +229,8 @@ def write_abort_marker(open_connection: OpenConnection, producer: OpenProducer) 
         for part in each.partitions:
             check_authorized(part.error_code, "ClusterAction", "kafka-cluster")
             if part.error_code is not ErrorCode.none:
-                raise StreamsError(
+                refused = BrokerNotReady if part.error_code in _MOVED else StreamsError
+                raise refused(
                     f"the transaction in {producer.partition} can't be aborted: "
                     f"{part.error_code.name}"
                 )
@@ -248,7 +256,7 @@ def _describe_producers(
             partition = Partition(str(topic.name), int(part.partition_index))
             check_authorized(part.error_code, "Read", partition.topic)
             if part.error_code is not ErrorCode.none:
-                raise ConnectionLost(f"producers of {partition}: {part.error_code.name}")
+                raise BrokerNotReady(f"producers of {partition}: {part.error_code.name}")
             for each in part.active_producers:
                 if each.current_txn_start_offset >= 0:
                     yield OpenProducer(
@@ -277,7 +285,7 @@ def _group_by_leader(
     for partition in partitions:
         address = addresses.get(leaders.get(partition, -1))
         if address is None:
-            raise ConnectionLost(f"{partition} has no leader at the moment")
+            raise BrokerNotReady(f"{partition} has no leader at the moment")
         led.setdefault(address, []).append(partition)
     return led
 
@@ -300,5 +308,5 @@ def _fetch_metadata(bootstrap: BrokerConnection, topics: Sequence[str]) -> Any:
         )
     )
     if not answer.brokers:
-        raise ConnectionLost("the broker that answers lists no brokers: it is not ready")
+        raise BrokerNotReady("the broker that answers lists no brokers: it is not ready")
     return answer

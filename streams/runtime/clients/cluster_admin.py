@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from confluent_kafka import (
@@ -18,9 +19,11 @@ from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.runtime.clients.errors import (
     RETRIABLE_ERRORS,
+    NotReady,
     check_authorized,
     create_client,
 )
+from streams.runtime.clients.retrying import call_with_retries
 
 
 class PartitionDescription(NamedTuple):
@@ -60,8 +63,10 @@ class ClusterAdmin:
 
     def describe_topic(self, topic: str) -> list[PartitionDescription]:
         """Return the partitions of a topic that exists."""
-        future = self._admin.describe_topics(TopicCollection([topic]))[topic]
-        description = self._wait_for(future, f"describe {topic}", "Describe", topic)
+        description = self._ask(
+            lambda: self._admin.describe_topics(TopicCollection([topic]))[topic],
+            *(f"describe {topic}", "Describe", topic),
+        )
         return [
             PartitionDescription(
                 each.id,
@@ -75,8 +80,10 @@ class ClusterAdmin:
     def fetch_topic_settings(self, topic: str) -> dict[str, TopicSetting]:
         """Return the settings of a topic by name."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-        future = self._admin.describe_configs([resource])[resource]
-        entries = self._wait_for(future, f"settings of {topic}", "DescribeConfigs", topic)
+        entries = self._ask(
+            lambda: self._admin.describe_configs([resource])[resource],
+            *(f"settings of {topic}", "DescribeConfigs", topic),
+        )
         return {
             name: TopicSetting(entry.value, entry.source != _TOPIC_SOURCE)
             for name, entry in entries.items()
@@ -84,15 +91,19 @@ class ClusterAdmin:
 
     def delete_topics(self, topics: Sequence[str]) -> None:
         """Delete topics with all of their records."""
-        if not topics:
-            return
-        for topic, future in self._admin.delete_topics(list(topics)).items():
-            self._wait_for(future, f"delete topic {topic}", "Delete", topic)
+        for topic in topics:
+            self._ask(
+                partial(self._request_deletion, topic),
+                *(f"delete topic {topic}", "Delete", topic),
+            )
+
+    def _request_deletion(self, topic: str) -> Any:
+        return self._admin.delete_topics([topic])[topic]
 
     def list_groups(self) -> list[GroupListing]:
         """Return all groups, those that only keep offsets included, by name."""
-        listing = self._wait_for(
-            self._admin.list_consumer_groups(), "list groups", "Describe", "kafka-cluster"
+        listing = self._ask(
+            self._admin.list_consumer_groups, "list groups", "Describe", "kafka-cluster"
         )
         if listing.errors:
             raise OutcomeUnknown(f"list groups: {listing.errors[0]}")
@@ -111,9 +122,8 @@ class ClusterAdmin:
 
         Raises StreamsError (NON_EMPTY_GROUP) for a group with members.
         """
-        future = self._admin.delete_consumer_groups([group])[group]
-        self._wait_for(
-            future,
+        self._ask(
+            lambda: self._admin.delete_consumer_groups([group])[group],
             f"delete group {group}",
             "Delete",
             group,
@@ -133,43 +143,69 @@ class ClusterAdmin:
             TopicPartition(*p, offset, metadata if isinstance(metadata, str) else metadata[p])
             for p, offset in offsets.items()
         ]
-        request = [ConsumerGroupTopicPartitions(group, partitions)]
-        future = self._admin.alter_consumer_group_offsets(request)[group]
-        answer = self._wait_for(future, f"offsets of group {group}", "Read", group)
+        call_with_retries(
+            lambda _: self._commit_offsets(group, partitions), self._timeout_s, NotReady
+        )
+
+    def _commit_offsets(self, group: str, partitions: list[TopicPartition]) -> None:
+        """Commit offsets once. Raises NotReady where the group's coordinator is another one now."""
+        answer = self._ask(
+            lambda: self._admin.alter_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group, partitions)]
+            )[group],
+            *(f"offsets of group {group}", "Read", group),
+        )
         for each in answer.topic_partitions:
             if each.error is not None:
                 check_authorized(each.error, "Read", each.topic)
-                raise StreamsError(
+                refused = NotReady if each.error.code() in _MOVED_ERRORS else StreamsError
+                raise refused(
                     f"the offset of {each.topic}[{each.partition}] can't be set: {each.error.str()}"
                 )
 
-    def _wait_for(
+    def _ask(
         self,
-        future: Any,
+        send: Callable[[], Any],
         action: str,
         operation: str,
         name: str,
         *,
         accepted_code: int | None = None,
     ) -> Any:
-        """Wait for a future's result; an error with `accepted_code` returns None.
+        """Send a request, and again while its broker is another one now; return its result.
 
-        `operation` and `name`: the right that the request needs, for the error if it is missing.
+        An error with `accepted_code` returns None. `operation` and `name`: the right that the
+        request needs, for the error if it is missing.
         """
-        try:
-            return future.result(self._timeout_s)
-        except KafkaException as error:
-            cause = error.args[0]
-            if cause.code() == accepted_code:
-                return None
-            check_authorized(cause, operation, name)
-            message = f"{action}: {cause.str()} ({cause.name()})"
-            if cause.code() in RETRIABLE_ERRORS:
-                raise OutcomeUnknown(f"{message}; try again") from error
-            raise StreamsError(message) from error
-        except TimeoutError as error:
-            raise OutcomeUnknown(f"{action}: no answer in {self._timeout_s:g} s") from error
+
+        def send_once(_: float) -> Any:
+            try:
+                return send().result(self._timeout_s)
+            except KafkaException as error:
+                cause = error.args[0]
+                if cause.code() == accepted_code:
+                    return None
+                check_authorized(cause, operation, name)
+                message = f"{action}: {cause.str()} ({cause.name()})"
+                if cause.code() in _MOVED_ERRORS:
+                    raise NotReady(f"{message}; try again") from error
+                if cause.code() in RETRIABLE_ERRORS:
+                    raise OutcomeUnknown(f"{message}; try again") from error
+                raise StreamsError(message) from error
+            except TimeoutError as error:
+                raise OutcomeUnknown(f"{action}: no answer in {self._timeout_s:g} s") from error
+
+        return call_with_retries(send_once, self._timeout_s, NotReady)
 
 
+_MOVED_ERRORS = {
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+}
+"""Errors of a broker that has done nothing, since another one has to, or it is not ready yet."""
 _TOPIC_SOURCE = 1
 """ConfigSource.DYNAMIC_TOPIC_CONFIG, which brokers say of what a topic itself sets."""
