@@ -17,7 +17,7 @@ PRODUCT := millrace streams state coordinator pytest_millrace.py
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness cluster monitoring security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade changelog dist audit lock package pythons clean
+.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness cluster monitoring security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade versions changelog dist audit lock package pythons clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -84,6 +84,9 @@ integration: $(VENV)/installed  ## real processes and kill -9: OPTIONS='--broker
 
 crashes: $(VENV)/installed  ## kill -9 of worker and broker at each step, a store of every kind, both brokers
 	$(BIN)/pytest -q tests/crashes
+
+versions: $(VENV)/installed-spark  ## one application on nodes of 2.8 to 4.4: writes the table of docs/versions.md
+	$(BIN)/pytest -q tests/versions $(if $(CI),,--write-versions) $(OPTIONS)
 
 upgrade: $(VENV)/installed  ## data directories of an earlier commit and of real Kafka, both ways
 	$(BIN)/pytest -q tests/upgrade

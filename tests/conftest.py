@@ -62,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "sampled(count, by=None): so many of the test's cases (or of the values of the parameter"
         " `by`, alike for a module) are run where a sample is taken",
     )
+    config.addinivalue_line("markers", "feature(words): a row of the table in docs/versions.md")
     option = config.getoption("--broker")
     try:
         chosen = brokers.choices(option or "both")

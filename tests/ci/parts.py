@@ -77,6 +77,7 @@ _CI = (
     _make("package", "package"),
     _make("simulation, more seeds", "soak", "SEEDS=30"),
     _make("upgrade", "upgrade"),
+    _make("a version of Kafka", "versions"),
     _make("benchmark", "bench", "OPTIONS=--quick", alone=True),
     _make("benchmark of the broker", "bench-broker", "OPTIONS=--quick", alone=True),
     _make("benchmark of groups", "bench-groups", "OPTIONS=--quick", alone=True),

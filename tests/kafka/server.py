@@ -14,7 +14,8 @@ from tests.kafka.jars import Jars
 from tests.kafka.versions import YARDSTICK
 from tests.processes import HANG_LIMIT_S, HOST, ServerProcess, StartFailed, answers, free_ports
 
-JARS = Jars(Path(__file__).with_name("pom.xml"), "kafka", YARDSTICK)
+_POM = Path(__file__).with_name("pom.xml")
+JARS = Jars(_POM, "kafka", YARDSTICK)
 CLUSTER_ID = "bWlsbHJhY2UtdGVzdHMtMQ"
 PORT_ATTEMPTS = 3
 RESTARTED_SESSION_MS = 4_000
@@ -56,6 +57,7 @@ PROPERTIES: Mapping[str, str] = {
 }
 
 FEATURES = ("group.version", "transaction.version")
+_LOGGER = "slf4j-simple-1.7.36.jar"
 
 
 def missing() -> str | None:
@@ -63,15 +65,20 @@ def missing() -> str | None:
     return JARS.missing()
 
 
-def class_path() -> str:
-    """Return the class path of Kafka's jars, fetched now if they are not there."""
-    return JARS.class_path()
+def class_path(version: str = YARDSTICK) -> str:
+    """Return the class path of Kafka's jars in a version, fetched now if they are not there.
+
+    Those before 4.0 bring another logger, which is silent without a file of its own: ours is first.
+    """
+    jars = Jars(_POM, "kafka", version)
+    path = jars.class_path()
+    return f"{jars.libs / _LOGGER}:{path}"
 
 
-def java(*arguments: str, timeout_s: float = HANG_LIMIT_S) -> str:
+def java(*arguments: str, timeout_s: float = HANG_LIMIT_S, version: str = YARDSTICK) -> str:
     """Run one of Kafka's tools to its end and return all that it printed."""
     done = subprocess.run(
-        ["java", *JVM_FLAGS, "-cp", class_path(), *arguments],
+        ["java", *JVM_FLAGS, "-cp", class_path(version), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -87,7 +94,7 @@ class RealKafka(ServerProcess):
     """Represents one Kafka node; `settings` are broker properties, `jvm_flags` the JVM's.
 
     Features among the settings are given to the tool that formats its storage. `host` is the
-    address for clients.
+    address for clients, `version` the one of its jars.
     """
 
     kind = "kafka"
@@ -97,8 +104,10 @@ class RealKafka(ServerProcess):
         settings: Mapping[str, str] | None = None,
         jvm_flags: Sequence[str] = JVM_FLAGS,
         host: str = HOST,
+        version: str = YARDSTICK,
     ) -> None:
         super().__init__("kafka")
+        self._version = version
         self._host = host
         self._settings = dict(settings or {})
         self._features = {
@@ -150,12 +159,13 @@ class RealKafka(ServerProcess):
     def _format(self) -> None:
         config = str(self._properties_path)
         features = [f"--feature={name}={level}" for name, level in self._features.items()]
-        java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config, *features)
+        format_it = ("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config)
+        java(*format_it, *features, version=self._version)
 
     def _launch(self) -> None:
         self.spawn(
             [
-                *("java", *self._jvm_flags, "-cp", class_path()),
+                *("java", *self._jvm_flags, "-cp", class_path(self._version)),
                 *("kafka.Kafka", str(self._properties_path)),
             ]
         )

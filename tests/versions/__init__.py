@@ -1,0 +1,1 @@
+"""Run one application's suite on nodes of several versions of Kafka, and table what they can do."""
