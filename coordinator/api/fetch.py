@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from coordinator.api.context import RequestContext
@@ -41,6 +41,10 @@ _READ_COMMITTED = 1
 _TOPIC_IDS_SINCE = 13
 
 
+# A log, and how many bytes and records of it a fetch has found, to be counted once it is answered.
+_FoundBatches: TypeAlias = tuple[PartitionLog, int, int]
+
+
 class _FetchLimits(NamedTuple):
     """Holds the limits and the isolation level that apply to all partitions of a request."""
 
@@ -56,14 +60,6 @@ class _ReadAttempt(NamedTuple):
     is_enough: bool
     partitions: list[PartitionLog]
     found: list[_FoundBatches]
-
-
-class _FoundBatches(NamedTuple):
-    """Says how much of a log a fetch has found, to be counted once it is answered with that."""
-
-    partition: PartitionLog
-    byte_count: int
-    record_count: int
 
 
 def handle_request(
@@ -135,8 +131,8 @@ def _build_response(
     context: RequestContext[FetchResponse], fetch: FetchContext, attempt: _ReadAttempt
 ) -> FetchResponse:
     answer = fetch.build_answer(attempt.results)
-    for found in attempt.found:
-        found.partition.figures.count_fetched(found.byte_count, found.record_count)
+    for partition, byte_count, record_count in attempt.found:
+        partition.figures.count_fetched(byte_count, record_count)
     return context.build_response(
         error_code=answer.code,
         session_id=answer.session_id,
@@ -303,7 +299,7 @@ def _read_partition(
     size = len(fetched.records)
     if size:
         covered_count = max(0, fetched.end_offset - fetch_partition.offset)
-        found.append(_FoundBatches(partition, size, covered_count))
+        found.append((partition, size, covered_count))
     aborted = fetched.aborted
     answer = {
         "partition_index": fetch_partition.partition,

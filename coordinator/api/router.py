@@ -308,7 +308,8 @@ def _encode_and_count(frame: bytes, context: RequestContext, response: Any, rout
     """
     try:
         if response.__class__ is EncodedResponse:
-            route.counters.count_errors(response.error_codes)
+            if response.error_codes:
+                route.counters.count_errors(response.error_codes)
         elif route.collect_errors is not None:
             codes: list[int] = []
             route.collect_errors(response, codes)

@@ -79,7 +79,7 @@ SHARD_DEFINITIONS = (
     MetricDefinition(
         name="millrace_shard_append_seconds_max",
         kind="gauge",
-        help="Time that the longest append of the last minutes took.",
+        help="Time that the longest append of the last minutes took; 0 below a millisecond.",
         unit="seconds",
         labels=("shard",),
         group="shards",

@@ -22,7 +22,7 @@ class ShardCounters:
     appended: int = 0  # records and markers, since then
     append_times: Histogram = field(default_factory=Histogram)
     event_times: Histogram = field(default_factory=Histogram)
-    append_max_ns: RecentMax = field(default_factory=RecentMax)
+    append_max_ns: RecentMax = field(default_factory=RecentMax)  # of those of a ms or more
 
     def count_append(self, record_count: int, begin_ns: int, appended_ns: int, end_ns: int) -> None:
         """Count an append of so many records, by when it began, was in the log, and was applied."""
@@ -30,4 +30,5 @@ class ShardCounters:
         elapsed_ns = appended_ns - begin_ns
         self.append_times.record_ns(elapsed_ns)
         self.event_times.record_ns(end_ns - begin_ns)
-        self.append_max_ns.record_value(elapsed_ns, end_ns // _NS_PER_MS)
+        if elapsed_ns >= _NS_PER_MS:  # nearly all are shorter
+            self.append_max_ns.record_value(elapsed_ns, end_ns // _NS_PER_MS)

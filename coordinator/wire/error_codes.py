@@ -34,8 +34,17 @@ def create_error_collector(entity_type: Any) -> CollectErrors | None:
                 nested.append(_create_nested_collector(field.name, collect, is_array))
         elif field.metadata.get("kafka_type") == "error_code" and not is_array:
             get_codes.append(attrgetter(field.name))
-    if not get_codes and not nested:
-        return None
+    return _combine_collectors(get_codes, nested)
+
+
+def _combine_collectors(
+    get_codes: list[Callable[[Any], Any]], nested: list[CollectErrors]
+) -> CollectErrors | None:
+    """Return one function that collects what all of these do; None if there are none."""
+    if not get_codes and len(nested) <= 1:
+        return nested[0] if nested else None
+    if len(get_codes) == 1 and not nested:
+        return _create_single_collector(get_codes[0])
 
     def collect_errors(entity: Any, found: list[int]) -> None:
         for get_code in get_codes:
@@ -46,6 +55,17 @@ def create_error_collector(entity_type: Any) -> CollectErrors | None:
             collect(entity, found)
 
     return collect_errors
+
+
+def _create_single_collector(get_code: Callable[[Any], Any]) -> CollectErrors:
+    """Create the collector of a struct that has one code and nothing else to look at."""
+
+    def collect_error(entity: Any, found: list[int]) -> None:
+        code = get_code(entity)
+        if code is not _NONE:
+            found.append(int(code))
+
+    return collect_error
 
 
 def _create_nested_collector(name: str, collect: CollectErrors, is_array: bool) -> CollectErrors:
