@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ops.generate.dashboards import list_dashboards, render_dashboard
+from ops.generate.figures_page import FIGURES_PAGE, render_figures_page
 from ops.generate.rules import PAGE, render_page, render_rules
 
 ROOT = Path(__file__).parents[2]
@@ -15,4 +16,5 @@ def render_files() -> dict[str, str]:
     dashboards = {
         f"ops/dashboards/{each.name}.json": render_dashboard(each) for each in list_dashboards()
     }
-    return {"ops/alerts.yml": render_rules(), PAGE: render_page(), **dashboards}
+    pages = {PAGE: render_page(), FIGURES_PAGE: render_figures_page()}
+    return {"ops/alerts.yml": render_rules(), **pages, **dashboards}

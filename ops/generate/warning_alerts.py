@@ -81,7 +81,8 @@ WARNING_ALERTS = (
     Alert(
         name="MillraceRecordsDropped",
         priority="P1",
-        expression="sum by (application) (rate(millrace_thread_dropped_total[5m])) > 1",
+        expression="sum by (application) (rate(millrace_thread_dropped_total[5m])) - "
+        "sum by (application) (rate(millrace_thread_dead_letters_total[5m])) > 1",
         hold="5m",
         summary="{{ $labels.application }} drops {{ $value | humanize }} records a second",
         consequence="They are in no result.",

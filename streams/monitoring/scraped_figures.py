@@ -40,9 +40,7 @@ class MetricsOutput:
     threads_stuck: int = 0
     tasks: dict[str, int] = field(default_factory=dict)
     records_in_rate: float | None = None
-    records_out_rate: float | None = None
     lag: float | None = None
-    commit_latency_max_ms: float | None = None
     commit_age_max_s: float | None = None
     end_to_end_latency_p99_s: float | None = None
     process_ratio: float | None = None
@@ -97,11 +95,7 @@ def summarise_scrapes(
         threads_stuck=sum(each.value > 0 for each in stuck),
         tasks=_count_by_label(now, "millrace_thread_tasks", "state"),
         records_in_rate=rate("millrace_thread_records_total"),
-        records_out_rate=rate("kafka_streams_stream_topic_metrics_records_produced_total"),
         lag=_combine(now, "millrace_consumer_lag", sum),
-        commit_latency_max_ms=_combine(
-            now, "kafka_streams_stream_thread_metrics_commit_latency_max", max
-        ),
         commit_age_max_s=_combine(now, "millrace_thread_commit_age_seconds", max),
         end_to_end_latency_p99_s=_find_latency(before, after),
         process_ratio=busy / threads if busy is not None and threads else None,

@@ -127,8 +127,10 @@ CASES: dict[str, RuleCase] = {
             f'millrace_thread_stuck{{{THREAD},where="step"}}': "1",
             IDLE_COMMIT_AGE: _rise(60),
             **_changed("millrace_consumer_lag", "5"),
+            **_changed("millrace_worker_live", "0"),
+            **_changed("millrace_worker_healthy", "0"),
         },
-        frozenset({"MillraceThreadStuck", "MillraceCommitsStalled"}),
+        frozenset({"MillraceThreadStuck", "MillraceCommitsStalled", "MillraceWorkerNotLive"}),
     ),
     "the lag grows": RuleCase(
         {IDLE_COMMIT_AGE: "1", **_changed("millrace_consumer_lag", _rise(1_000, 10_000))},
@@ -149,7 +151,9 @@ CASES: dict[str, RuleCase] = {
         "MillraceRecordsDropped", millrace_thread_dropped_total=_rise(120)
     ),
     "a flood of dead letters": _fires(
-        "MillraceDeadLetters", millrace_thread_dead_letters_total=_rise(120)
+        "MillraceDeadLetters",
+        millrace_thread_dead_letters_total=_rise(120),
+        millrace_thread_dropped_total=_rise(120),
     ),
     "a fencing storm": _fires(
         "MillraceFencing",

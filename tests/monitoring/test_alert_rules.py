@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from ops.generate.alerts import list_alerts
 from ops.generate.files import ROOT
-from tests.monitoring.prometheus import find_tool
+from tests.monitoring.prometheus import run_promtool
 from tests.monitoring.rule_cases import CASES, RuleCase, list_series
 
 RULES = ROOT / "ops" / "alerts.yml"
-
-
-def run_promtool(*arguments: str | Path) -> None:
-    """Run promtool; what it prints is the message of the failure."""
-    ran = subprocess.run(
-        [find_tool("promtool"), *arguments], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def write_test(case: RuleCase) -> dict[str, object]:

@@ -7,9 +7,15 @@ import re
 
 import pytest
 
+from coordinator.metrics.definitions import all_definitions as broker_definitions
 from ops.generate.alerts import list_alerts
 from ops.generate.dashboards import Dashboard, list_dashboards
-from ops.generate.definitions import list_defined_samples
+from ops.generate.definitions import (
+    ANSWERS,
+    KAFKA_NAMES,
+    list_defined_samples,
+    list_worker_definitions,
+)
 from ops.generate.files import ROOT, render_files
 from ops.generate.queries import find_metrics, scale_durations
 
@@ -66,3 +72,15 @@ def test_durations_are_scaled_and_limits_are_not() -> None:
     query = "rate(a[5m]) > 60 and b offset 1w and c[1h:1m]"
     assert scale_durations(query, 60) == "rate(a[5s]) > 60 and b offset 10080s and c[60s:3s]"
     assert scale_durations(query, 1) == query
+
+
+def test_the_page_of_figures_has_each_definition_and_no_other() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", FILES["docs/metrics.md"], re.MULTILINE)
+    defined = [*list_worker_definitions(), *broker_definitions()]
+    assert rows == [each.name for each in defined]
+    assert len(rows) == len(set(rows))
+
+
+def test_names_that_kafka_has_for_a_worker_are_of_figures_that_are_defined() -> None:
+    names = {each.name for each in list_worker_definitions()}
+    assert ({*KAFKA_NAMES} | {*ANSWERS}) - names == set()

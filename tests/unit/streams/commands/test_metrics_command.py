@@ -73,4 +73,4 @@ def test_what_is_outside_of_its_range_is_marked() -> None:
         "workers",
         "dropped",
     }
-    assert (rows["dropped"][0], rows["records out"]) == ("3/s", ("not known", True))
+    assert (rows["dropped"][0], rows["recoveries"]) == ("3/s", ("not known", True))

@@ -68,4 +68,4 @@ def test_the_latency_is_of_what_came_between_the_scrapes() -> None:
 
 def test_a_figure_that_no_process_has_is_not_known() -> None:
     found = summarise_scrapes({}, {"b:1": parse_scrape("up 1\n")}, 1.0)
-    assert (found.lag, found.dropped_rate, found.commit_latency_max_ms) == (None, None, None)
+    assert (found.lag, found.dropped_rate, found.commit_age_max_s) == (None, None, None)

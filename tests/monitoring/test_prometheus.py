@@ -1,0 +1,202 @@
+"""Test with a real Prometheus, a broker and three workers: dashboards have data, faults alerts.
+
+Rules and queries have their durations divided by 60, so that five minutes are five seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from ops.generate.dashboards import Panel, list_dashboards
+from ops.generate.queries import scale_durations
+from tests.brokers import EmbeddedProcess
+from tests.monitoring.prometheus import Prometheus, fetch, run_promtool
+from tests.processes import HOST, ServerProcess, free_ports, wait_until
+
+TIME_SCALE = 60
+WORKERS = 3
+QUIET_S = 12
+"""As long as the longest range and `for` of P0 and P1 at this scale."""
+STUCK_AFTER_MS = 2_000
+
+
+class Worker(ServerProcess):
+    """Represents one worker of the application, with its metrics on a port."""
+
+    def __init__(self, servers: str, state: Path, port: int) -> None:
+        super().__init__("worker")
+        self.port = port
+        self._command = [
+            *(sys.executable, "-m", "streams", "run", "tests.monitoring.words:app"),
+            *("--bootstrap-servers", servers, "--state-dir", str(state)),
+            *("--health-port", str(port), "--set", f"stuck_after_ms={STUCK_AFTER_MS}"),
+        ]
+
+    def spawn_worker(self) -> None:
+        self.spawn(self._command)
+
+    def wait_until_running(self) -> None:
+        self.wait_until_ready(self._is_running)
+
+    def _is_running(self) -> bool:
+        try:
+            return '"RUNNING"' in fetch(self.port, "/health")[1]
+        except OSError:
+            return False
+
+
+class Monitored:
+    """Represents the application, its broker, and the Prometheus that scrapes them."""
+
+    def __init__(self, directory: Path, exits: ExitStack) -> None:
+        metrics_port, *ports = free_ports(1 + WORKERS)
+        self.broker = EmbeddedProcess(options=["--metrics-port", str(metrics_port)])
+        exits.callback(self.broker.close)
+        self.broker.start()
+        servers = self.broker.bootstrap_servers
+        create_topics(servers)
+        self.workers = [Worker(servers, directory / f"state-{port}", port) for port in ports]
+        for worker in self.workers:
+            exits.callback(worker.close)
+            exits.callback(worker.kill)
+            worker.spawn_worker()
+        for worker in self.workers:
+            worker.wait_until_running()
+        targets = {
+            "millrace-worker": [f"{HOST}:{port}" for port in ports],
+            "millrace-broker": [f"{HOST}:{metrics_port}"],
+        }
+        self.metrics_ports = (metrics_port, *ports)
+        self.prometheus = Prometheus(targets, TIME_SCALE)
+        exits.callback(self.prometheus.close)
+        self.prometheus.start()
+
+    def produce(self, *values: str) -> None:
+        """Write records, each with its number as key."""
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
+        for number, value in enumerate(values):
+            producer.produce("words-in", key=str(number), value=value)
+        producer.flush()
+
+    def wait_for_alerts(self, *names: str) -> None:
+        """Wait until exactly these alerts fire."""
+        firing: set[str] = set()
+
+        def fire() -> bool:
+            firing.clear()
+            firing.update(self.prometheus.list_firing())
+            return firing == set(names)
+
+        wait_until(fire, what=lambda: f"{names} do not fire, but {firing}", timeout_s=60)
+
+    def find_fired(self, within_s: int) -> set[str]:
+        """Return the alerts that have fired within the last seconds."""
+        found = self.prometheus.query(
+            f'count by (alertname) (count_over_time(ALERTS{{alertstate="firing"}}[{within_s}s]))'
+        )
+        return {each["metric"]["alertname"] for each in found}
+
+
+def create_topics(servers: str) -> None:
+    topics = [NewTopic(name, 6, 1) for name in ("words-in", "words-out", "words-dead")]
+    admin = AdminClient({"bootstrap.servers": servers})
+    for done in admin.create_topics(topics).values():
+        done.result()
+
+
+@pytest.fixture(scope="module")
+def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitored]:
+    with ExitStack() as exits:
+        yield Monitored(tmp_path_factory.mktemp("monitored"), exits)
+
+
+def find_queries(panel: Panel) -> list[str]:
+    return [
+        scale_durations(query, TIME_SCALE).replace("$application", ".*").replace("$instance", ".*")
+        for query in panel.queries.values()
+    ]
+
+
+def test_the_figures_are_well_formed(monitored: Monitored) -> None:
+    for port in monitored.metrics_ports:
+        run_promtool("check", "metrics", text=fetch(port, "/metrics")[1])
+
+
+def test_each_panel_of_a_dashboard_has_data_while_records_are_processed(
+    monitored: Monitored,
+) -> None:
+    stop = Event()
+
+    def load() -> None:
+        while not stop.wait(0.2):
+            monitored.produce(*["word"] * 50)
+
+    producing = Thread(target=load)
+    producing.start()
+    try:
+        panels = [panel for each in list_dashboards() for panel in each.panels]
+        empty = {each.title: each for each in panels}
+
+        def have_data() -> bool:
+            for title, panel in list(empty.items()):
+                # A query that is wrong fails here, whether it has data or not.
+                found = [bool(monitored.prometheus.query(query)) for query in find_queries(panel)]
+                if all(found) or panel.needs:
+                    del empty[title]
+            return not empty
+
+        wait_until(have_data, what=lambda: f"without data: {sorted(empty)}", timeout_s=60)
+    finally:
+        stop.set()
+        producing.join()
+
+
+def test_faults_fire_their_alerts_and_no_others(monitored: Monitored) -> None:
+    # No input, after some: nothing fires for as long as rules look back.
+    monitored.wait_for_alerts()
+    begin = monitored.prometheus.query("vector(time())")[0]["value"][0]
+    wait_until(
+        lambda: monitored.prometheus.query("vector(time())")[0]["value"][0] >= begin + QUIET_S,
+        what="quiet",
+    )
+    assert monitored.find_fired(QUIET_S) == set()
+
+    # A flood of dead letters, until its alert fires; it ends with the flood.
+    def flood() -> bool:
+        monitored.produce(*["bad"] * 100)
+        return bool(monitored.prometheus.list_firing())
+
+    wait_until(flood, what="an alert on dead letters", timeout_s=60)
+    assert monitored.prometheus.list_firing() == {"MillraceDeadLetters"}
+    monitored.wait_for_alerts()
+
+    # A worker that is killed, and comes back.
+    killed = monitored.workers[0]
+    killed.kill()
+    monitored.wait_for_alerts("MillraceWorkerDown")
+    killed.spawn_worker()
+    killed.wait_until_running()
+    monitored.wait_for_alerts()
+
+    # A function that hangs.
+    monitored.produce("hang")
+    monitored.wait_for_alerts("MillraceThreadStuck", "MillraceWorkerNotLive")
+    hanging = next(each for each in monitored.workers if fetch(each.port, "/live")[0] != 200)
+    assert "check" in fetch(hanging.port, "/health")[1]
+
+    # The broker is away.
+    monitored.broker.kill()
+    monitored.wait_for_alerts(
+        "MillraceBrokerDown",
+        "MillraceThreadStuck",
+        "MillraceWorkerNotLive",
+        "MillraceWorkerUnhealthy",
+    )
