@@ -26,6 +26,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in KILLING)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test of random histories, which takes a `seed`, with as many as `--histories` says."""
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", range(metafunc.config.getoption("--histories")))
+
+
 @pytest.fixture(scope="session")
 def coordinators(broker: Broker) -> None:
     """Find each kind of coordinator once, upon which real Kafka creates their topics."""

@@ -140,11 +140,6 @@ class History(GroupHistory):
         self.add_line(said, answer.error_code, f"{message} {answer.member_epoch} {told}")
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "seed" in metafunc.fixturenames:
-        metafunc.parametrize("seed", range(metafunc.config.getoption("--histories")))
-
-
 def test_a_random_history_has_the_same_answers_from_each_broker(
     request: pytest.FixtureRequest,
     broker: Broker,

@@ -191,11 +191,6 @@ class History(GroupHistory):
                 return has
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "seed" in metafunc.fixturenames:
-        metafunc.parametrize("seed", range(metafunc.config.getoption("--histories")))
-
-
 def test_a_random_history_of_both_protocols_has_the_same_answers_from_each_broker(
     request: pytest.FixtureRequest,
     broker: Broker,

@@ -112,11 +112,6 @@ class History:
         return self._producer_ids.setdefault(producer_id, len(self._producer_ids))
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "seed" in metafunc.fixturenames:
-        metafunc.parametrize("seed", range(metafunc.config.getoption("--histories")))
-
-
 def test_a_random_history_has_the_same_answers_from_each_broker(
     request: pytest.FixtureRequest,
     broker: Broker,

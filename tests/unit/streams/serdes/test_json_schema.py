@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -230,12 +230,6 @@ def test_an_aggregate_that_begins_with_infinity_is_refused_when_it_is_made() -> 
         pytest.raises(Exception, match=r"value\.total: JSON has no inf"),
     ):
         driver.topic("prices").pipe("k", {"total": 1.0})
-
-
-@pytest.fixture
-def registry() -> Iterator[SchemaRegistry]:
-    with SchemaRegistry() as running:
-        yield running
 
 
 def test_a_schema_may_refer_to_others(registry: SchemaRegistry) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -329,12 +329,6 @@ def test_a_text_of_proto2_that_is_no_utf8_is_refused_both_ways(content: bytes, p
         notes.serialize(note.FromString(content))
     good = note(text="ä", words=["ö"], by_name={"ü": "ß"}, parts=[{"text": "é"}])
     assert notes.deserialize(notes.serialize(good)) == good
-
-
-@pytest.fixture
-def registry() -> Iterator[SchemaRegistry]:
-    with SchemaRegistry() as running:
-        yield running
 
 
 def test_the_registry_has_the_file_and_its_imports_and_is_asked_once(

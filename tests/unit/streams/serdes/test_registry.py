@@ -6,7 +6,7 @@ import importlib.util
 import ssl
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
@@ -50,12 +50,6 @@ class Order:
 
 
 TEA = Order(1, "tea")
-
-
-@pytest.fixture
-def registry() -> Iterator[SchemaRegistry]:
-    with SchemaRegistry() as running:
-        yield running
 
 
 def order_class() -> Any:
