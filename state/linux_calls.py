@@ -29,7 +29,8 @@ def open_memory_file(name: str) -> int:
     Elsewhere it lies on the disk of TMPDIR, and is gone with its last process just as well.
     """
     if hasattr(os, "memfd_create"):
-        return os.memfd_create(name)
+        file_descriptor: int = os.memfd_create(name)
+        return file_descriptor
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 

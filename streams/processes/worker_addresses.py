@@ -16,7 +16,7 @@ from state.locks import exclude_owner
 from streams.common.addresses import format_address
 
 _ADDRESS_FILE = "metrics-address"
-_LOCAL_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+_LOCAL_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # nosec B104 # nothing is bound here
 
 
 def note_metrics_address(
