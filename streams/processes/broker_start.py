@@ -24,7 +24,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from pathlib import Path
 
@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 PROGRESS_INTERVAL_S = 10.0
 """The seconds after which the log says that a broker is still waited for, and again after each."""
 _LOOK_INTERVAL_S, _OPENING_INTERVAL_S = 0.1, 0.01
+METRICS_PORT_FILE = "metrics-port"
+"""The file, in the broker's directory, with the port at which it answers Prometheus."""
 _ATTEMPTS_MAX = 5
 """How often a broker is started that a signal ends before it listens."""
 
@@ -163,7 +165,10 @@ def start_broker(
 
 def _spawn_broker(directory: Path, port: int, lock: int) -> subprocess.Popen[bytes]:
     """Spawn a broker that inherits the lock, and writes its address once it listens."""
-    command = broker_command(directory / "data", port, "127.0.0.1", [])
+    settings = []
+    with suppress(FileNotFoundError):
+        settings = [f"metrics.port={(directory / METRICS_PORT_FILE).read_text().strip() or -1}"]
+    command = broker_command(directory / "data", port, "127.0.0.1", settings)
     command += ["--announce", str(directory / "process"), "--start-lock", str(lock)]
     with open(directory / "broker.log", "a+b") as broker_log:
         return subprocess.Popen(  # nosec B603 # our own module, without a shell

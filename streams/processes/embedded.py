@@ -30,6 +30,7 @@ from streams.command_lines import format_broker_command
 from streams.common.addresses import parse_address
 from streams.errors import ConfigError
 from streams.processes.broker_start import (
+    METRICS_PORT_FILE,
     OnStartStep,
     WaitProgress,
     hold_start_lock,
@@ -62,7 +63,7 @@ def resolve_bootstrap_servers(config: StreamsConfig) -> str:
                 "'embedded', a broker on this machine without TLS and SASL: set bootstrap_servers "
                 "to host:port of the secured cluster"
             )
-        return ensure_embedded_broker(config.state_dir)
+        return ensure_embedded_broker(config.state_dir, metrics_port=config.broker_metrics_port)
     return config.bootstrap_servers
 
 
@@ -70,10 +71,12 @@ def ensure_embedded_broker(
     state_dir: Path,
     is_given_up: Callable[[], bool] = lambda: False,
     on_step: OnStartStep = ignore_start_step,
+    metrics_port: int | None = None,
 ) -> str:
     """Return the address of the broker in `state_dir`; start a broker if none answers.
 
-    `is_given_up` ends the wait for it, `on_step` is called at each step of a start. Raises
+    `is_given_up` ends the wait for it, `on_step` is called at each step of a start. With
+    `metrics_port` it answers Prometheus there, after this start and each later one. Raises
     ConfigError if it does not start; the message ends with the last line of its log.
     """
     directory = state_dir / _BROKER_DIRECTORY
@@ -85,8 +88,16 @@ def ensure_embedded_broker(
             "choose another with state_dir=..., MILLRACE_STATE_DIR or --state-dir"
         ) from error
     with hold_start_lock(directory, is_given_up) as lock:
+        if metrics_port is not None:
+            (directory / METRICS_PORT_FILE).write_text(f"{metrics_port}\n")
         last = _wait_for_answer(directory, is_given_up)
         if last and is_broker_alive(directory):
+            if metrics_port is not None and not _accepts_connections(f"127.0.0.1:{metrics_port}"):
+                log.warning(
+                    "broker_metrics_port is %d, but the embedded broker was started without it: it"
+                    " has its figures there once it is stopped, and a worker starts it again",
+                    metrics_port,
+                )
             return last
         # Its last port is tried first, so that clients that still run find it again.
         port = parse_address(last)[1] if last else 0

@@ -51,6 +51,7 @@ class StreamsSettings(TypedDict, total=False):
     health_port: int | None
     metrics_port: int | None
     health_host: str
+    broker_metrics_port: int | None
     log_level: LogLevel
     log_format: LogFormat
     max_poll_records: int

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -22,9 +23,10 @@ from streams.processes.embedded import (
     ensure_embedded_broker,
     refuse_application_of_broker_directory,
     require_embedded_broker,
+    resolve_bootstrap_servers,
     restart_embedded_broker,
 )
-from streams.settings.config import StreamsConfig
+from streams.settings.config import StreamsConfig, load_config
 from tests.processes import HANG_LIMIT_S, HOST, free_ports, wait_until
 
 
@@ -82,6 +84,26 @@ def test_the_process_id_is_the_last_line_of_the_file_for_scripts(state: Path) ->
     named, pid = (state / "broker" / "process").read_text().splitlines()
     assert named == address
     assert f"{state}/broker/data" in Path(f"/proc/{pid}/cmdline").read_text()
+
+
+def test_the_broker_answers_prometheus_at_the_port_of_the_settings(
+    state: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    [port] = free_ports(1)
+    config = load_config(
+        None,
+        {"bootstrap_servers": "embedded", "state_dir": state, "broker_metrics_port": port},
+    )
+    address = ensure_embedded_broker(state)
+    assert resolve_bootstrap_servers(config) == address
+    assert f"broker_metrics_port is {port}, but the embedded broker was started" in caplog.text
+    kill_broker(state)
+    assert restart_embedded_broker(state, address) is not None, "whoever starts it"
+    caplog.clear()
+    assert resolve_bootstrap_servers(config) == address
+    assert caplog.text == ""
+    with urlopen(f"http://127.0.0.1:{port}/metrics") as figures:
+        assert b"millrace_broker_info" in figures.read()
 
 
 def test_the_broker_of_a_copy_does_not_take_the_port_of_the_original(state: Path) -> None:
