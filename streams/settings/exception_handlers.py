@@ -28,7 +28,7 @@ class Stage(StrEnum):
 
 
 def describe_handler(stage: Stage) -> str:
-    """Return the hint to the handler that decides about records that fail at a stage."""
+    """Return a hint for messages that names the handler of records that fail at a stage."""
     return f"{stage}_handler= decides about such records (docs/errors.md)"
 
 

@@ -143,7 +143,7 @@ class TaskCommitter:
 
     @contextmanager
     def _name_task(self, together: list[Task], dirty: list[Task]) -> Iterator[None]:
-        """Raise an OutcomeUnknown of a transaction that is one task's alone with the task's name.
+        """Add the task's name to an OutcomeUnknown of the block if its producer is one task's.
 
         `together` are the transaction's tasks, `dirty` those of the commit.
         """

@@ -244,7 +244,7 @@ class LedgerReplay:
             return error
 
     def _extract(self, candidates: Iterable[LedgerCandidate]) -> Subtopology:
-        """Extract the steps that candidates come of, those that write the stores they read too."""
+        """Extract the steps whose results the candidates are, and those that write their stores."""
         specs = {spec.name: spec for spec in self._subtopology.stores}
         targets: set[Node] = {node for each in candidates for node in each.nodes}
         while True:
@@ -284,5 +284,5 @@ def _is_beyond_ledger(node: ProcessorNode) -> bool:
 
 
 def _add_reason(flow: StepDeterminism, reason: str) -> StepDeterminism:
-    """Add to the reason of a flow why the ledger does not help."""
+    """Add to why a flow can't be derived the reason why the ledger does not help."""
     return replace(flow, reason=f"{flow.reason}; {reason}")
