@@ -68,6 +68,9 @@ class HeldBackDisk:
     def approximate_count(self) -> int:
         return self.disk.approximate_count()
 
+    def read_properties(self, names: Iterable[str]) -> dict[str, int]:
+        return self.disk.read_properties(names)
+
     def read_checkpoint(self) -> StoreCheckpoint | None:
         return self.disk.read_checkpoint()
 

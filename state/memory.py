@@ -121,6 +121,10 @@ class MemoryDisk:
     def approximate_count(self) -> int:
         return len(self._data)
 
+    def read_properties(self, names: Iterable[str]) -> dict[str, int]:
+        """Return nothing: memory has no properties of RocksDB."""
+        return {}
+
     def read_checkpoint(self) -> StoreCheckpoint | None:
         return self._checkpoint
 

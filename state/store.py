@@ -43,6 +43,13 @@ class StoreDisk(Protocol):
         """Return about how many entries there are."""
         ...
 
+    def read_properties(self, names: Iterable[str]) -> dict[str, int]:
+        """Return properties of RocksDB such as `rocksdb.background-errors`, those that it has.
+
+        A disk in memory has none.
+        """
+        ...
+
     def read_checkpoint(self) -> StoreCheckpoint | None:
         """Return the checkpoint of the last durable write, or None before the first."""
         ...

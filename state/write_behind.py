@@ -91,6 +91,9 @@ class WriteBehindDisk:
             deleted = sum(value is None for value in self._waiting.values())
         return max(self._disk.approximate_count() + changes - 2 * deleted, 0)
 
+    def read_properties(self, names: Iterable[str]) -> dict[str, int]:
+        return self._disk.read_properties(names)
+
     def read_checkpoint(self) -> StoreCheckpoint | None:
         return self._checkpoint or self._disk.read_checkpoint()
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from coordinator.metrics.definition import MetricDefinition
 from coordinator.metrics.definitions import all_definitions as broker_definitions
-from ops.generate.definitions import list_worker_definitions
+from streams.monitoring.definitions.definition import FigureDefinition
+from streams.monitoring.definitions.kafka_streams import KAFKA_STREAMS_DEFINITIONS
+from streams.monitoring.definitions.worker import WORKER_DEFINITIONS
 
+_Definition: TypeAlias = MetricDefinition | FigureDefinition
 FIGURES_PAGE = "docs/metrics.md"
 
 _HEAD = """\
@@ -23,8 +27,16 @@ A worker answers Prometheus on its `health_port` or `metrics_port`
 
 All are at the level `info`. The names are ours, in Prometheus' manner: counters end in `_total`,
 and times are in seconds. Beside each stands what Kafka 4.4 calls the same figure, or the one
-nearest to it. The names that the JMX exporter makes of Kafka Streams' figures (`kafka_streams_...`)
-are not served: of a dashboard that queries them, replace each by the figure in the table.
+nearest to it. A worker has some figures under the names, too, that Prometheus' JMX exporter gives
+[those of Kafka Streams](#under-kafka-streams-names).
+"""
+_KAFKA_STREAMS_TEXT = """\
+Averages, maxima, rates and ratios are of the last 30 to 60 seconds, and latencies in milliseconds,
+as Kafka Streams has them. The latency of `process` is that of a slice of records. `punctuate`
+counts the calls of all timers that were due after a slice as one; a timer by stream time that a
+record makes due is part of `process`. Windows and sessions have the label `rocksdb_state_id`, too.
+Kafka Streams' levels `debug` and `trace` are not recorded, and there are no figures of the Java
+clients.
 """
 _ABSENT = {
     "bufferpool-wait-time, metadata-wait-time, record-send-rate, byte-rate, batch-size-avg, "
@@ -41,8 +53,10 @@ _ABSENT = {
 
 def render_figures_page() -> str:
     """Return docs/metrics.md: the figures by group, and an index of older names."""
-    worker, broker = list(list_worker_definitions()), list(broker_definitions())
-    lines = [_HEAD, "## Of a worker", "", *_render_table(worker), "", "## Of a broker"]
+    worker, broker = WORKER_DEFINITIONS, broker_definitions()
+    lines = [_HEAD, "## Of a worker", "", *_render_table(worker)]
+    lines += ["", "## Under Kafka Streams' names", "", _KAFKA_STREAMS_TEXT]
+    lines += [*_render_table(KAFKA_STREAMS_DEFINITIONS), "", "## Of a broker"]
     for group in dict.fromkeys(each.group for each in broker):
         found = [each for each in broker if each.group == group]
         lines += ["", f"### {group.replace('-', ' ').capitalize()}", "", *_render_table(found)]
@@ -54,16 +68,16 @@ def render_figures_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _render_table(definitions: Iterable[MetricDefinition]) -> Iterator[str]:
+def _render_table(definitions: Iterable[_Definition]) -> Iterator[str]:
     yield "| name | type | unit | labels | Kafka 4.4 | meaning |"
     yield "|---|---|---|---|---|---|"
     for each in definitions:
         kafka_name = f"`{each.kafka_name}`" if each.kafka_name else "none"
         cells = (f"`{each.name}`", each.kind, each.unit, ", ".join(each.labels), kafka_name)
-        yield f"| {' | '.join(cells)} | {each.help} |"
+        yield f"| {' | '.join(cells)} | {each.help.removesuffix('.')}. |"
 
 
-def _render_answers(definitions: Iterable[MetricDefinition]) -> Iterator[str]:
+def _render_answers(definitions: Iterable[_Definition]) -> Iterator[str]:
     for each in definitions:
         for older in filter(None, (part.strip() for part in each.answers.split(";"))):
             kafka_name = f"`{each.kafka_name}`" if each.kafka_name else "does not exist in Kafka"

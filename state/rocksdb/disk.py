@@ -138,6 +138,13 @@ class RocksDisk:
         except Exception as error:  # it may be closed while a scrape of metrics asks
             raise self._to_state_error("be read", error) from error
 
+    def read_properties(self, names: Iterable[str]) -> dict[str, int]:
+        try:
+            values = {name: self._data.property_int_value(name) for name in names}
+        except Exception as error:  # it may be closed while a scrape of metrics asks
+            raise self._to_state_error("be read", error) from error
+        return {name: int(value) for name, value in values.items() if value is not None}
+
     def read_checkpoint(self) -> StoreCheckpoint | None:
         try:
             return checkpoints.read_checkpoint(self._offsets.get)

@@ -1,14 +1,15 @@
-"""Measure the stores of a worker when its metrics are read: their entries, and bytes on disk."""
+"""Measure the stores of a worker when its metrics are read: entries, bytes on disk, RocksDB."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from state.errors import StateError
+from streams.monitoring.definitions.kafka_streams import DATABASE_PROPERTIES
 from streams.runtime.tasks.task import Task
 
 
@@ -20,6 +21,38 @@ class StoreSize:
     store: str
     entries: int
     disk_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreProperties:
+    """Reports properties of RocksDB of one store, by Kafka Streams' names for them."""
+
+    thread: str
+    task: str
+    store: str
+    values: Mapping[str, int]
+
+
+def read_store_properties(
+    tasks_by_thread: Mapping[str, Iterable[Task]],
+) -> Iterator[StoreProperties]:
+    """Yield the properties of each store on disk; one that is being closed is left out."""
+    for thread, tasks in tasks_by_thread.items():
+        for task in tasks:
+            for name, logged in list(task.stores.logged.items()):
+                disk = logged.disk
+                if disk is None:
+                    continue
+                with suppress(StateError):
+                    found = disk.read_properties(DATABASE_PROPERTIES.values())
+                    values = {
+                        metric: found[property_name]
+                        for metric, property_name in DATABASE_PROPERTIES.items()
+                        if property_name in found
+                    }
+                    if values:  # what waits in memory to be written counts, too
+                        values["estimate-num-keys"] = disk.approximate_count()
+                    yield StoreProperties(thread, task.name, name, values)
 
 
 def measure_stores(

@@ -22,7 +22,7 @@ from streams.ledger import ledger_topic
 from streams.membership.broker_outage import BrokerOutage
 from streams.membership.instance_fencing import InstanceFencing, WorkerIds
 from streams.monitoring.metrics import WorkerCollector
-from streams.monitoring.store_sizes import measure_stores
+from streams.monitoring.store_sizes import measure_stores, read_store_properties
 from streams.processes.announcement import announce_start
 from streams.processes.broker_connector import BROKER_WAIT_S, BrokerConnector
 from streams.processes.broker_wait import (
@@ -299,6 +299,9 @@ def _open_ports(
         measure_stores=lambda: measure_stores(
             [task for thread in threads for task in thread.current_tasks()],
             worker.directory.store_path,
+        ),
+        read_properties=lambda: read_store_properties(
+            {thread.name: thread.current_tasks() for thread in threads}
         ),
         source_steps={
             topic: source.name

@@ -343,14 +343,16 @@ class StreamLoop:
         """
         dirty = [task for task in self.tasks.values() if task.commit_needed]
         for together in self.recovery.group_for_commit(dirty):
+            began_at_s = self._host.monotonic_s()
             self._committer.commit_tasks(together)
-            self._note_commit(together)
+            self._note_commit(together, began_at_s)
 
-    def _note_commit(self, committed: list[Task]) -> None:
+    def _note_commit(self, committed: list[Task], began_at_s: float) -> None:
         """Count a commit of these tasks, and clear what has failed before it."""
         self._executor.reset_after_commit()
         if committed:
             self.counters.commits += 1
+            self.measurements.timings.commit.observe_since(began_at_s)
             self.committed_at_ms = self._host.now_ms()
             self.recovery.note_commit(committed)
         else:

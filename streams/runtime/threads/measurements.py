@@ -9,7 +9,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
+from streams.common.host import Host
 from streams.common.topic_partitions import Partition
+from streams.runtime.threads.timings import ThreadTimings
 
 LATENCY_BOUNDS_S = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0,
@@ -46,7 +48,12 @@ class ThreadMeasurements:
     when they are written.
     """
 
-    def __init__(self, *, latencies_at_commit: bool) -> None:
+    def __init__(self, *, latencies_at_commit: bool, host: Host) -> None:
+        self.timings = ThreadTimings(host.monotonic_s)
+        self.started_at_ms = host.now_ms()
+        """Wall-clock time at which the thread began."""
+        self.records_by_task: dict[str, int] = {}
+        """Records that each task has processed."""
         self.records_by_topic: dict[str, int] = {}
         """Records that were read of each topic and handed to its source step."""
         self.seconds_by_task: dict[str, float] = {}
@@ -63,12 +70,15 @@ class ThreadMeasurements:
     ) -> None:
         """Add the records and the seconds of one slice of a task to the measurements."""
         self.seconds_by_task[task] = self.seconds_by_task.get(task, 0.0) + seconds
-        records = self.records_by_topic
+        if not runs:
+            return  # timers alone have made the slice
+        records, count = self.records_by_topic, 0
         for _, messages in runs:
             topic = messages[0].topic()
             records[topic] = records.get(topic, 0) + len(messages)
-        if not runs:
-            return  # timers alone have made the slice
+            count += len(messages)
+        self.records_by_task[task] = self.records_by_task.get(task, 0) + count
+        self.timings.add_slice(seconds, count)
         timestamp_ms: int = runs[0][1][0].timestamp()[1]
         if self._waits_for_commit:
             self._uncommitted.setdefault(task, []).append(timestamp_ms)

@@ -50,7 +50,9 @@ class TaskExecutor:
         self._host = host
         self._counters = counters
         self._key_placement = key_placement
-        self.measurements = ThreadMeasurements(latencies_at_commit=producers.is_transactional)
+        self.measurements = ThreadMeasurements(
+            latencies_at_commit=producers.is_transactional, host=host
+        )
         self._lags_due_at_s = 0.0
         self._tasks: dict[str, Task] = {}
         self._task_of_partition: dict[tuple[str, int], Task] = {}
@@ -135,7 +137,10 @@ class TaskExecutor:
         batches: dict[tuple[str, int], list[Any]] = {}
         consumer = self._consumer
         poll = consumer.poll_at_first_record if at_first_record else consumer.poll_records
-        for message in poll(records_max, wait_s):
+        began_at_s = self._host.monotonic_s()
+        polled = poll(records_max, wait_s)
+        self.measurements.timings.add_poll(began_at_s, len(polled))
+        for message in polled:
             key = message.topic(), message.partition()
             try:
                 batches[key].append(message)
@@ -188,7 +193,9 @@ class TaskExecutor:
         try:
             counters.punctuations += steps.process_runs(runs)
             if steps.is_punctuation_due(now_ms):
+                due_at_s = self._host.monotonic_s()
                 counters.punctuations += steps.call_due_punctuations(now_ms())
+                self.measurements.timings.punctuate.observe_since(due_at_s)
         except RECOVERY_ERRORS:
             raise
         except Exception as error:

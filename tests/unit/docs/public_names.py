@@ -26,6 +26,7 @@ from coordinator.groups.configs import GROUP_CONFIGS
 from coordinator.log.configs import TOPIC_CONFIGS
 from coordinator.metrics.definitions import all_definitions
 from streams.commands.root import cli
+from streams.monitoring.definitions.catalog import all_definitions as worker_definitions
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.threads.commit import CommitStep
 from streams.settings.config import StreamsConfig
@@ -198,9 +199,8 @@ def _broker_options() -> Iterator[str]:
 
 
 def _metric_names() -> Iterator[str]:
-    worker = (ROOT / "streams/monitoring/metrics.py").read_text()
-    yield from set(re.findall(r"\"(millrace_\w+[a-z])\"", worker))
     yield from (each.family_name for each in all_definitions())
+    yield from (each.family_name for each in worker_definitions())
     yield from (f"millrace_thread_{field.name}_total" for field in fields(ThreadCounters))
 
 

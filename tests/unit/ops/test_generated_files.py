@@ -10,14 +10,10 @@ import pytest
 from coordinator.metrics.definitions import all_definitions as broker_definitions
 from ops.generate.alerts import list_alerts
 from ops.generate.dashboards import Dashboard, list_dashboards
-from ops.generate.definitions import (
-    ANSWERS,
-    KAFKA_NAMES,
-    list_defined_samples,
-    list_worker_definitions,
-)
+from ops.generate.definitions import list_defined_samples
 from ops.generate.files import ROOT, render_files
 from ops.generate.queries import find_metrics, scale_durations
+from streams.monitoring.definitions.catalog import all_definitions as worker_definitions
 
 DEFINED = list_defined_samples()
 FILES = render_files()
@@ -76,11 +72,8 @@ def test_durations_are_scaled_and_limits_are_not() -> None:
 
 def test_the_page_of_figures_has_each_definition_and_no_other() -> None:
     rows = re.findall(r"^\| `(\w+)` \|", FILES["docs/metrics.md"], re.MULTILINE)
-    defined = [*list_worker_definitions(), *broker_definitions()]
-    assert rows == [each.name for each in defined]
+    assert rows == [
+        *(each.name for each in worker_definitions()),
+        *(each.name for each in broker_definitions()),
+    ]
     assert len(rows) == len(set(rows))
-
-
-def test_names_that_kafka_has_for_a_worker_are_of_figures_that_are_defined() -> None:
-    names = {each.name for each in list_worker_definitions()}
-    assert ({*KAFKA_NAMES} | {*ANSWERS}) - names == set()

@@ -11,11 +11,20 @@ import pytest
 
 from streams import App, Store, serdes
 from streams.common.topic_partitions import Partition
+from streams.monitoring.definitions.catalog import all_definitions
+from streams.monitoring.definitions.kafka_streams import ROCKSDB_PROPERTIES
+from streams.monitoring.definitions.worker import COUNTER_HELP
 from streams.monitoring.health import Health, RestoringStore, ThreadHealth
-from streams.monitoring.metrics import COUNTER_HELP, WorkerCollector, render_prometheus_text
-from streams.monitoring.store_sizes import StoreSize, measure_stores
+from streams.monitoring.metrics import WorkerCollector, render_prometheus_text
+from streams.monitoring.store_sizes import (
+    StoreProperties,
+    StoreSize,
+    measure_stores,
+    read_store_properties,
+)
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.threads.measurements import ThreadMeasurements
+from tests.unit.streams.runtime.fakes import Clock
 from tests.unit.streams.runtime.world import World
 
 PAGE = Path(__file__).parents[4] / "docs" / "metrics.md"
@@ -46,7 +55,13 @@ def report() -> Health:
 @pytest.fixture
 def lines() -> list[str]:
     """Return the lines of a worker that has something of everything."""
-    measured = ThreadMeasurements(latencies_at_commit=False)
+    clock = Clock()
+    measured = ThreadMeasurements(latencies_at_commit=False, host=clock)
+    measured.records_by_task["2_1"] = 7
+    measured.timings.add_slice(0.25, 7)
+    measured.timings.add_poll(clock.monotonic_s() - 0.5, 9)
+    measured.timings.commit.observe_since(clock.monotonic_s() - 0.125)
+    measured.timings.punctuate.observe_since(clock.monotonic_s() - 0.2)
     measured.records_by_topic["orders"] = 7
     measured.seconds_by_task["2_1"] = 0.5
     measured.latency.observe(0.3)
@@ -57,6 +72,9 @@ def lines() -> list[str]:
         lambda: 3_000,
         get_measurements=lambda: {"thread 0": measured},
         measure_stores=lambda: [StoreSize("0_0", "counts", 5, 4_096)],
+        read_properties=lambda: [
+            StoreProperties("thread 0", "0_0", "counts", dict.fromkeys(ROCKSDB_PROPERTIES, 3))
+        ],
         source_steps={"orders": "read-orders"},
     )
     return render_prometheus_text(collector).decode().splitlines()
@@ -74,6 +92,12 @@ def lines() -> list[str]:
         'millrace_consumer_lag{partition="1",thread="thread 0",topic="orders"} 4.0',
         'millrace_store_entries{store="counts",task="0_0"} 5.0',
         'millrace_store_disk_bytes{store="counts",task="0_0"} 4096.0',
+        'kafka_streams_stream_thread_metrics_commit_latency_avg{thread_id="thread 0"} 125.0',
+        'kafka_streams_stream_thread_metrics_poll_latency_max{thread_id="thread 0"} 500.0',
+        'kafka_streams_stream_thread_metrics_poll_records_avg{thread_id="thread 0"} 9.0',
+        'kafka_streams_stream_thread_metrics_process_total{thread_id="thread 0"} 7.0',
+        'kafka_streams_stream_thread_metrics_punctuate_total{thread_id="thread 0"} 1.0',
+        'kafka_streams_stream_task_metrics_process_total{task_id="2_1",thread_id="thread 0"} 7.0',
         'millrace_restore_records_left{store="counts",task="0_1",thread="thread 0"} 1200.0',
         'millrace_restore_records_per_second{store="counts",task="0_1",thread="thread 0"} 600.0',
         'millrace_restore_seconds_left{store="counts",task="0_1",thread="thread 0"} 2.0',
@@ -95,15 +119,46 @@ def test_a_help_text_says_more_than_the_name_does(lines: list[str]) -> None:
         assert len(text.split()) >= 5, f"{name}: {text}"
 
 
+def test_each_figure_is_defined_and_each_definition_is_shown(lines: list[str]) -> None:
+    types = [line.split(" ")[2:] for line in lines if line.startswith("# TYPE ")]
+    assert sorted(types) == sorted([each.name, each.kind] for each in all_definitions())
+
+
+def test_each_definition_has_a_name_of_its_own() -> None:
+    names = [each.name for each in all_definitions()]
+    assert len(names) == len(set(names))
+
+
+def test_what_the_public_dashboard_for_rocksdb_queries_has_its_labels(lines: list[str]) -> None:
+    """Those of its queries that are properties; statistics are not recorded."""
+    for metric in (
+        "background_errors",
+        "block_cache_capacity",
+        "block_cache_usage",
+        "compaction_pending",
+        "cur_size_active_mem_table",
+        "estimate_num_keys",
+        "estimate_pending_compaction_bytes",
+        "live_sst_files_size",
+        "mem_table_flush_pending",
+        "num_immutable_mem_table",
+        "size_all_mem_tables",
+        "total_sst_files_size",
+    ):
+        labels = 'rocksdb_state_id="counts",task_id="0_0",thread_id="thread 0"'
+        assert f"kafka_streams_stream_state_metrics_{metric}{{{labels}}} 3.0" in lines
+
+
 def test_the_page_lists_each_metric_and_no_other(lines: list[str]) -> None:
     section = PAGE.read_text().partition("## Of a worker")[2].partition("\n## ")[0]
     told = set(re.findall(r"^\| `(millrace_\w+)` \|", section, re.MULTILINE))
-    found = {line.split(" ")[2] for line in lines if line.startswith("# HELP ")}
+    found = {line.split(" ")[2] for line in lines if line.startswith("# HELP millrace_")}
     assert told == found
 
 
 def test_stores_are_measured_on_disk_and_in_memory(tmp_path: Path) -> None:
     sizes: list[StoreSize] = []
+    properties: list[StoreProperties] = []
     stores = {"disk": Store.persistent("c"), "memory": Store.in_memory("c")}
     for name, store in stores.items():
         app = App("a")
@@ -116,6 +171,7 @@ def test_stores_are_measured_on_disk_and_in_memory(tmp_path: Path) -> None:
             if not world.consumed():
                 return False
             sizes.extend(measure_stores(world.loop.tasks.values(), world.directory.store_path))
+            properties.extend(read_store_properties({"t": list(world.loop.tasks.values())}))
             return True
 
         world.run_until(look)
@@ -126,3 +182,6 @@ def test_stores_are_measured_on_disk_and_in_memory(tmp_path: Path) -> None:
     assert on_disk.entries == in_memory.entries == 2
     assert on_disk.disk_bytes > 0
     assert in_memory.disk_bytes == 0
+    assert set(properties[0].values) == set(ROCKSDB_PROPERTIES)
+    assert properties[0].values["estimate-num-keys"] == 2
+    assert not properties[1].values, "a store in memory has no RocksDB"

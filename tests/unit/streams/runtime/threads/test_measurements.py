@@ -12,6 +12,7 @@ from streams.runtime.threads.measurements import (
     LatencyHistogram,
     ThreadMeasurements,
 )
+from tests.unit.streams.runtime.fakes import Clock
 from tests.unit.streams.runtime.world import World, build_counting_topology
 
 
@@ -44,16 +45,18 @@ def test_a_latency_counts_in_its_bucket_and_in_all_that_are_larger() -> None:
 
 
 def test_records_are_summed_by_topic_and_seconds_by_task() -> None:
-    measured = ThreadMeasurements(latencies_at_commit=True)
+    measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
     measured.add_slice("0_0", [run_of("a", 1, 2), run_of("b", 3)], 0.25, now_ms=10)
     measured.add_slice("0_0", [run_of("a", 4)], 0.5, now_ms=10)
     measured.add_slice("0_1", [], 1.0, now_ms=10)
     assert measured.records_by_topic == {"a": 3, "b": 1}
     assert measured.seconds_by_task == {"0_0": 0.75, "0_1": 1.0}
+    assert measured.records_by_task == {"0_0": 4}
+    assert measured.timings.process.total == 2, "timers alone are no slice of records"
 
 
 def test_a_latency_ends_with_the_commit_of_the_transaction() -> None:
-    measured = ThreadMeasurements(latencies_at_commit=True)
+    measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
     measured.add_slice("0_0", [run_of("a", 1_000, 1_900)], 0.1, now_ms=2_000)
     measured.add_slice("0_1", [run_of("a", 1_500)], 0.1, now_ms=2_000)
     assert measured.latency.sum_s == 0
@@ -65,7 +68,7 @@ def test_a_latency_ends_with_the_commit_of_the_transaction() -> None:
 
 
 def test_a_latency_ends_with_the_slice_where_results_can_be_read_before_the_commit() -> None:
-    measured = ThreadMeasurements(latencies_at_commit=False)
+    measured = ThreadMeasurements(latencies_at_commit=False, host=Clock())
     measured.add_slice("0_0", [run_of("a", 1_000), run_of("b", 7)], 0.1, now_ms=2_000)
     measured.add_slice("0_0", [run_of("a", -1)], 0.1, now_ms=2_000)
     measured.add_slice("0_0", [], 0.1, now_ms=2_000)

@@ -1,0 +1,81 @@
+"""Tell a worker's figures under the names that dashboards for Kafka Streams query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from streams.monitoring.definitions.kafka_streams import (
+    ROCKSDB_PROPERTIES,
+    STATE_GROUP,
+    TASK_GROUP,
+    THREAD_GROUP,
+    TIMED_CALLS,
+    to_scraped_name,
+)
+from streams.monitoring.families import build_family
+from streams.monitoring.store_sizes import StoreProperties
+from streams.runtime.threads.measurements import ThreadMeasurements
+from streams.runtime.threads.timings import ThreadTimings, Timing
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+_MS = 1_000
+_Samples: TypeAlias = dict[str, list[tuple[tuple[str, ...], float]]]
+
+
+def describe_kafka_streams_figures(
+    measurements: Mapping[str, ThreadMeasurements], properties: Iterable[StoreProperties]
+) -> Iterator[Metric]:
+    """Yield the families of threads, tasks and stores; `measurements` are by thread."""
+    samples: _Samples = {}
+    for thread, measured in measurements.items():
+        for metric, value in _list_thread_figures(measured).items():
+            name = to_scraped_name(THREAD_GROUP, metric)
+            samples.setdefault(name, []).append(((thread,), value))
+        name = to_scraped_name(TASK_GROUP, "process-total")
+        for task, count in list(measured.records_by_task.items()):
+            samples.setdefault(name, []).append(((thread, task), count))
+    for store in properties:
+        labels = (store.thread, store.task, store.store)
+        for metric in ROCKSDB_PROPERTIES:
+            if metric in store.values:
+                name = to_scraped_name(STATE_GROUP, metric)
+                samples.setdefault(name, []).append((labels, store.values[metric]))
+    for name, values in samples.items():
+        yield build_family(name, values)
+
+
+def _list_thread_figures(measured: ThreadMeasurements) -> dict[str, float]:
+    """Return the figures of a thread by Kafka Streams' names."""
+    timings = measured.timings
+    figures: dict[str, float] = {"thread-start-time": measured.started_at_ms}
+    for call in TIMED_CALLS:
+        timing = _find_timing(timings, call)
+        read = timing.read_figures()
+        figures[f"{call}-latency-avg"] = read.average * _MS
+        figures[f"{call}-latency-max"] = read.maximum * _MS
+        figures[f"{call}-rate"] = read.rate
+        figures[f"{call}-total"] = timing.total
+        figures[f"{call}-ratio"] = read.ratio
+    for sizes, timing in (
+        ("poll-records", timings.poll_records),
+        ("process-records", timings.process_records),
+    ):
+        read = timing.read_figures()
+        figures[f"{sizes}-avg"], figures[f"{sizes}-max"] = read.average, read.maximum
+    # Kafka Streams counts records here, where a slice has many.
+    figures["process-rate"] = timings.process_records.read_figures().ratio
+    figures["process-total"] = sum(measured.records_by_task.values())
+    return figures
+
+
+def _find_timing(timings: ThreadTimings, call: str) -> Timing:
+    """Return the timing of one kind of calls."""
+    return {
+        "commit": timings.commit,
+        "poll": timings.poll,
+        "process": timings.process,
+        "punctuate": timings.punctuate,
+    }[call]
