@@ -51,6 +51,22 @@ WARNING_ALERTS = (
         "thread without input does not commit, and does not fire this alert.",
     ),
     Alert(
+        name="MillraceCommitsSlow",
+        priority="P1",
+        expression="max by (application, instance, thread_id) "
+        "(kafka_streams_stream_thread_metrics_commit_latency_max) > 10000",
+        hold="1m",
+        summary="A commit of {{ $labels.thread_id }} of {{ $labels.instance }} took "
+        "{{ $value | humanize }} ms",
+        consequence="A commit that outlasts the transaction's time-out is aborted, and its records "
+        "are processed again.",
+        commands=(_LOOK_AT_METRICS, _LOOK_AT_TRANSACTIONS),
+        explanation="The longest commit of the last 30 to 60 seconds: from the writing of the "
+        "stores' changes until the coordinator has answered. A slow disk of the worker, a broker "
+        "that is overloaded, or very large transactions; commit more often, or raise "
+        "`transaction_timeout_ms`.",
+    ),
+    Alert(
         name="MillraceLagGrows",
         priority="P1",
         expression="sum by (application, topic) (millrace_consumer_lag) > 10000 and "

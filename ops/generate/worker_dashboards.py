@@ -173,6 +173,13 @@ WORKER = Dashboard(
     ),
 )
 
+
+def _by_store(metric: str) -> str:
+    """Return the query of a property of RocksDB, by store."""
+    name = f"kafka_streams_stream_state_metrics_{metric}"
+    return f"sum by (rocksdb_state_id) ({name}{{{_WORKER}}})"
+
+
 STORES = Dashboard(
     name="stores",
     title="Millrace: stores and RocksDB",
@@ -188,6 +195,31 @@ STORES = Dashboard(
             unit="bytes",
             needs="where the topology has stores",
             queries={"{{store}}": f"sum by (store) (millrace_store_disk_bytes{{{_WORKER}}})"},
+        ),
+        Panel(
+            title="Memory of memtables by store",
+            unit="bytes",
+            needs="where stores are on disk",
+            queries={"{{rocksdb_state_id}}": _by_store("size_all_mem_tables")},
+        ),
+        Panel(
+            title="Block cache by store",
+            unit="bytes",
+            needs="where stores are on disk",
+            description="Stores of a worker share one cache: its use counts for each.",
+            queries={"{{rocksdb_state_id}}": _by_store("block_cache_usage")},
+        ),
+        Panel(
+            title="Compactions that are pending, bytes",
+            unit="bytes",
+            needs="where stores are on disk",
+            queries={"{{rocksdb_state_id}}": _by_store("estimate_pending_compaction_bytes")},
+        ),
+        Panel(
+            title="Errors in RocksDB's background",
+            needs="where stores are on disk",
+            description="Normal: 0. A full disk or a failing one is the usual cause.",
+            queries={"{{rocksdb_state_id}}": _by_store("background_errors")},
         ),
         Panel(
             title="Records left to restore",

@@ -186,6 +186,7 @@ def list_rows(found: MetricsOutput) -> Sequence[tuple[str, str, str, bool]]:
         _Row("tasks", _join_counts(found.tasks), ""),
         _Row("records in", _format(found.records_in_rate, "/s"), "as they arrive"),
         _limit("lag", found.lag, 10_000, " records"),
+        _limit("longest commit", found.commit_latency_max_s, 5, " s, of the last minute"),
         _Row("since the last commit", _format(found.commit_age_max_s, " s"), "short, while busy"),
         _limit("latency, p99", found.end_to_end_latency_p99_s, 60, " s"),
         _limit("process ratio", found.process_ratio, 0.9, ""),

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 _LATENCY = "millrace_end_to_end_latency_seconds_bucket"
 _QUANTILE = 0.99
+_MS = 1_000
 
 
 class Sample(NamedTuple):
@@ -41,6 +42,7 @@ class MetricsOutput:
     tasks: dict[str, int] = field(default_factory=dict)
     records_in_rate: float | None = None
     lag: float | None = None
+    commit_latency_max_s: float | None = None
     commit_age_max_s: float | None = None
     end_to_end_latency_p99_s: float | None = None
     process_ratio: float | None = None
@@ -86,6 +88,7 @@ def summarise_scrapes(
         ]
         return sum(found) / elapsed_s if found else None
 
+    commit_ms = _combine(now, "kafka_streams_stream_thread_metrics_commit_latency_max", max)
     busy = rate("millrace_task_process_seconds_total")
     return MetricsOutput(
         addresses=list(after),
@@ -96,6 +99,7 @@ def summarise_scrapes(
         tasks=_count_by_label(now, "millrace_thread_tasks", "state"),
         records_in_rate=rate("millrace_thread_records_total"),
         lag=_combine(now, "millrace_consumer_lag", sum),
+        commit_latency_max_s=None if commit_ms is None else commit_ms / _MS,
         commit_age_max_s=_combine(now, "millrace_thread_commit_age_seconds", max),
         end_to_end_latency_p99_s=_find_latency(before, after),
         process_ratio=busy / threads if busy is not None and threads else None,

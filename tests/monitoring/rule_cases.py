@@ -25,6 +25,7 @@ HEALTHY = {
     f"millrace_thread_dropped_total{{{THREAD}}}": "0",
     f"millrace_thread_dead_letters_total{{{THREAD}}}": "0",
     f"millrace_thread_records_total{{{THREAD}}}": "1000",
+    f'kafka_streams_stream_thread_metrics_commit_latency_max{{{WORKER},thread_id="t"}}': "40",
     f'millrace_consumer_lag{{{THREAD},topic="lines",partition="0"}}': "0",
     f'millrace_end_to_end_latency_seconds_bucket{{{THREAD},le="60.0"}}': "1000",
     f'millrace_end_to_end_latency_seconds_bucket{{{THREAD},le="300.0"}}': "1000",
@@ -131,6 +132,9 @@ CASES: dict[str, RuleCase] = {
             **_changed("millrace_worker_healthy", "0"),
         },
         frozenset({"MillraceThreadStuck", "MillraceCommitsStalled", "MillraceWorkerNotLive"}),
+    ),
+    "commits are slow": _fires(
+        "MillraceCommitsSlow", kafka_streams_stream_thread_metrics_commit_latency_max="12000"
     ),
     "the lag grows": RuleCase(
         {IDLE_COMMIT_AGE: "1", **_changed("millrace_consumer_lag", _rise(1_000, 10_000))},

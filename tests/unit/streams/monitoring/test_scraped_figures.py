@@ -69,3 +69,13 @@ def test_the_latency_is_of_what_came_between_the_scrapes() -> None:
 def test_a_figure_that_no_process_has_is_not_known() -> None:
     found = summarise_scrapes({}, {"b:1": parse_scrape("up 1\n")}, 1.0)
     assert (found.lag, found.dropped_rate, found.commit_age_max_s) == (None, None, None)
+    assert found.commit_latency_max_s is None
+
+
+def test_the_longest_commit_is_that_of_any_worker_in_seconds() -> None:
+    name = "kafka_streams_stream_thread_metrics_commit_latency_max"
+    scrapes = {
+        address: parse_scrape(f'{name}{{thread_id="t"}} {milliseconds}\n')
+        for address, milliseconds in (("w:1", 40.0), ("w:2", 7_500.0))
+    }
+    assert summarise_scrapes({}, scrapes, 1.0).commit_latency_max_s == 7.5
