@@ -1,0 +1,152 @@
+"""Name the metrics of Kafka Streams that a worker does not show, each with the reason.
+
+What a running Kafka Streams has is listed in tests/peers/metrics; a test sees that each of its
+metrics is either defined for a worker or named here, and none is both.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from re import Pattern
+
+_CLIENT_GROUPS = r"(consumer|producer|admin-client)(-\w+)*-metrics|app-info|kafka-metrics-count"
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Names metrics that are not shown: by patterns of the whole group and of the whole name.
+
+    `instead` is the figure of a worker that answers the question, "" if there is none.
+    """
+
+    group: Pattern[str]
+    name: Pattern[str]
+    reason: str
+    instead: str = ""
+
+
+def _name_gap(group: str, name: str, reason: str, instead: str = "") -> Gap:
+    return Gap(re.compile(group), re.compile(name), reason, instead)
+
+
+NOT_MEASURED = "not measured"
+JAVA_ONLY = "Java only"
+SLICES = "steps run as one chain of calls, measured a slice at a time"
+
+GAPS = (
+    _name_gap(
+        _CLIENT_GROUPS,
+        ".*",
+        f"{JAVA_ONLY}: the client here is librdkafka, whose statistics are not read",
+    ),
+    _name_gap("stream-metrics", "version|commit-id", f"{JAVA_ONLY}: of Kafka Streams' jar"),
+    _name_gap("stream-metrics", "state|client-state", NOT_MEASURED, "millrace_worker_state"),
+    _name_gap("stream-metrics", ".*-stream-threads", NOT_MEASURED, "millrace_worker_live"),
+    _name_gap(
+        "stream-metrics",
+        "application-id|topology-description",
+        "a text, which Prometheus cannot keep as a value",
+    ),
+    _name_gap("stream-metrics", "recording-level", "there are no levels of recording"),
+    _name_gap("stream-thread-metrics", "(thread-)?state", NOT_MEASURED, "millrace_thread_tasks"),
+    _name_gap(
+        "stream-thread-metrics",
+        "task-(created|closed)-(rate|total)|blocked-time-ns-total",
+        NOT_MEASURED,
+    ),
+    _name_gap(
+        "stream-state-updater-metrics",
+        "restore-records-rate|restore-call-rate",
+        NOT_MEASURED,
+        "millrace_thread_restored_records_total",
+    ),
+    _name_gap(
+        "stream-state-updater-metrics",
+        ".*-(ratio|tasks)",
+        "there is no thread of its own for restores and standby tasks",
+        "millrace_thread_tasks",
+    ),
+    _name_gap(
+        "stream-task-metrics",
+        "process-(latency-avg|latency-max|rate)|active-process-ratio",
+        NOT_MEASURED,
+        "millrace_task_process_seconds_total",
+    ),
+    _name_gap(
+        "stream-task-metrics",
+        "dropped-records-(rate|total)",
+        "counted by thread",
+        "millrace_thread_dropped_total",
+    ),
+    _name_gap(
+        "stream-task-metrics",
+        "punctuate-(rate|total)",
+        "counted by thread",
+        "millrace_thread_punctuations_total",
+    ),
+    _name_gap("stream-task-metrics", "punctuate-latency-(avg|max)", "measured by thread"),
+    _name_gap("stream-task-metrics", "enforced-processing-(rate|total)", NOT_MEASURED),
+    _name_gap("stream-task-metrics", "record-lateness-(avg|max)", NOT_MEASURED),
+    _name_gap("stream-task-metrics", "active-buffer-count", NOT_MEASURED),
+    _name_gap("stream-task-metrics", "cache-size-bytes-total", NOT_MEASURED),
+    _name_gap(
+        "stream-task-metrics",
+        "restore-remaining-records-total",
+        NOT_MEASURED,
+        "millrace_restore_records_left",
+    ),
+    _name_gap(
+        "stream-task-metrics",
+        "restore-(rate|total)",
+        "counted by thread",
+        "millrace_thread_restored_records_total",
+    ),
+    _name_gap(
+        "stream-processor-node-metrics",
+        "record-e2e-latency-.*",
+        SLICES,
+        "millrace_end_to_end_latency_seconds",
+    ),
+    _name_gap(
+        "stream-processor-node-metrics",
+        "process-(rate|total)",
+        SLICES,
+        "millrace_step_records_total",
+    ),
+    _name_gap("stream-processor-node-metrics", "suppression-emit-.*", NOT_MEASURED),
+    _name_gap("stream-processor-node-metrics", "window-aggregate-final-emit-.*", NOT_MEASURED),
+    _name_gap(
+        "stream-topic-metrics",
+        "records-consumed-total",
+        NOT_MEASURED,
+        "millrace_step_records_total",
+    ),
+    _name_gap("stream-topic-metrics", "bytes-consumed-total|.*-produced-total", NOT_MEASURED),
+    _name_gap("stream-record-cache-metrics", "hit-ratio-(avg|min|max)", NOT_MEASURED),
+    _name_gap("stream-state-metrics", "num-keys", NOT_MEASURED, "millrace_store_entries"),
+    _name_gap(
+        "stream-state-metrics",
+        "(all|commit|delete|fetch|flush|get|prefix-scan|put|put-all|put-if-absent|range|remove"
+        "|restore)-(latency-avg|latency-max|rate)",
+        NOT_MEASURED,
+    ),
+    _name_gap("stream-state-metrics", "record-e2e-latency-.*", SLICES),
+    _name_gap("stream-state-metrics", "iterator-duration-.*|.*-open-.*", NOT_MEASURED),
+    _name_gap("stream-state-metrics", "uncommitted-bytes", NOT_MEASURED),
+    _name_gap("stream-state-metrics", "suppression-buffer-.*", NOT_MEASURED),
+    _name_gap(
+        "stream-state-metrics",
+        "bytes-(read|written)-.*|memtable-.*|block-cache-(data|filter|index)-hit-ratio"
+        "|compaction-time-.*|write-stall-.*|number-(open-files|file-errors-total)",
+        "RocksDB's statistics, which cost time at each call, are off",
+    ),
+)
+"""Each metric is named by one of these; the first that matches tells the reason."""
+
+
+def find_gap(group: str, name: str) -> Gap | None:
+    """Return why a metric of Kafka Streams is not shown, None if nothing says so."""
+    return next(
+        (each for each in GAPS if each.group.fullmatch(group) and each.name.fullmatch(name)), None
+    )
