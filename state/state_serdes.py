@@ -22,7 +22,7 @@ class StoreCodecs(NamedTuple):
 
 
 class StateSerdes:
-    """Serialises keys and values of the named store; a refusal names the store (`StateSerdes`)."""
+    """Serialises keys and values of one store, and names it in errors."""
 
     def __init__(self, store_name: str, codecs: StoreCodecs) -> None:
         self._store_name = store_name

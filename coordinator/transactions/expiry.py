@@ -86,7 +86,7 @@ class TransactionalIdExpiry:
                 self._ids.extend(self._waiting[0].state.transactions)
 
     def _append_tombstones(self, shard: TransactionShard, transactional_ids: list[str]) -> None:
-        """Append tombstones for those of these ids that have expired, as many as a slice takes."""
+        """Append tombstones for expired ids, as many as a slice takes; the others wait."""
         now_ms = self._clock.now_ms()
         expired = make_expiry_tombstones(
             shard.state, transactional_ids, self._expiration_ms, now_ms

@@ -55,11 +55,11 @@ _FIXED_BYTES = {
 
 
 def create_walk(entity_type: Any, create_tag_walk: CreateTagWalk = create_strict_tag_walk) -> Walk:
-    """Create the walk that skips over a struct of this entity type.
+    """Return a function that steps over an encoded entity and checks its arrays' lengths.
 
-    The walk raises ValueError for an array that is longer than the frame or exceeds the budget, an
-    error at the frame's end, and what the walk over its tags raises. Tagged fields are skipped by
-    their sizes: in requests none of them holds an array.
+    It decodes nothing. It raises ValueError for an array that is longer than the frame or exceeds
+    the budget, an error at the frame's end, and what the walk over its tags raises. Tagged fields
+    are skipped by their sizes: in requests none of them holds an array.
     """
     flexible: bool = entity_type.__flexible__
     steps: list[Walk] = []

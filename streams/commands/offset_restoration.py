@@ -98,7 +98,7 @@ class Restoration:
                 yield from self._complete_task(task, {each.partition: each for each in found})
 
     def require_offsets(self, plan: Collection[RestoredOffset]) -> None:
-        """Raise ConfigError if nothing proves the offset of an input."""
+        """Raise ConfigError if neither stores nor ledger tell the offset of an input."""
         if unproven := [each.partition for each in plan if each.then is None]:
             kept = {p.topic for p in unproven if not self._may_be_made_again(p)}
             between, is_empty = self._topology.repartition_topics, not self._committed

@@ -128,7 +128,7 @@ class CommandTable(UserDict[str, Any]):
 
 
 class LazyCommands(typer.core.TyperGroup):
-    """Represents the group of all commands; help and completion import none of them."""
+    """Represents all commands, each of which is imported only when it is run."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**{**attributes, "commands": {}})

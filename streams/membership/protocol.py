@@ -298,7 +298,7 @@ class _UserData:
         raise _to_type_error(name, values)
 
     def read_partitions(self, name: str) -> tuple[tuple[str, int], ...]:
-        """Return a field that is an array of topics with a partition each; none if missing."""
+        """Return a field of user data as topics and partitions; empty if it is missing."""
         found: list[tuple[str, int]] = []
         for each in self.read(name, list) or []:
             match each:

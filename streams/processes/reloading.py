@@ -91,7 +91,7 @@ def read_times(paths: Iterable[str]) -> dict[str, int]:
 
 
 def find_changes(before: Mapping[str, int]) -> list[str]:
-    """Return the files whose times are no longer those of `before`."""
+    """Return the files that were modified, or removed, since `before`."""
     now = read_times(before)
     return sorted(path for path, time_ns in before.items() if now[path] != time_ns)
 

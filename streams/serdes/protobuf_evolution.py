@@ -143,7 +143,7 @@ def _reads_the_same(written: Any, read: Any) -> bool:
 
 
 def _compare_messages(pair: _Pair, written: Any, read: Any, path: str) -> None:
-    """Raise ProtobufMismatch for the first field of a pair whose values differ."""
+    """Raise ProtobufMismatch for the first field that writer and reader do not have alike."""
     for oneof, fields in pair.oneofs:
         names = [each.name for each in fields if _list_values(each, written)]
         if len(names) > 1:

@@ -81,7 +81,7 @@ class InMemoryConsumer:
                 self._unread.discard(partition)
         return taken
 
-    def record_lag(self, partition: Partition) -> int | None:
+    def measure_lag(self, partition: Partition) -> int | None:
         """Return how many offsets lie between the position and the last stable offset."""
         return self._cluster.logs[partition].last_stable_offset - self._positions[partition]
 
@@ -138,7 +138,7 @@ class InMemoryOrderedConsumer(InMemoryConsumer):
                     heads[partition] = message
         return heads
 
-    def record_lag(self, partition: Partition) -> int | None:
+    def measure_lag(self, partition: Partition) -> int | None:
         """Return 0, so that tasks wait for no partition: records come in the chosen order."""
         return 0
 

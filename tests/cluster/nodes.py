@@ -1,8 +1,7 @@
 """Run three nodes of Apache Kafka as one cluster: KRaft, combined roles, replication factor 3.
 
 A node can be killed, paused, stopped, started again on its data, and given another port for its
-clients. Its listeners for clients, for other brokers and for controllers are three, so that the
-network between nodes can be cut while clients still reach each of them (`islands`).
+clients. Its listeners for clients, for other brokers and for controllers are three.
 """
 
 from __future__ import annotations

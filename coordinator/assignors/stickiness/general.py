@@ -213,7 +213,10 @@ class _AssignmentBalancer:
         return self._balance_state
 
     def _has_better_owner(self, topic: str) -> bool:
-        """Return whether a subscriber of a topic has two partitions fewer than an owner of it."""
+        """Return whether it would even out the assignment to move a partition of a topic.
+
+        That is so if a subscriber has at least two partitions fewer than an owner.
+        """
         fewest = min(len(self.assignment[member]) for member in self._subscribers[topic])
         owners = {self.owners[topic, number] for number in range(self._partition_counts[topic])}
         return any(len(self.assignment[member]) > fewest + 1 for member in owners)

@@ -70,7 +70,7 @@ def read_spans(data: bytes, position: int, count: int) -> tuple[list[RecordSpan]
 def rebase_record(
     data: bytes, span: RecordSpan, shift_ms: int, shift_offset: int
 ) -> tuple[bytes, int]:
-    """Encode a record again relative to a later base; return its new timestamp delta, too.
+    """Encode a record for a batch with a later base; return its new timestamp delta, too.
 
     The base timestamp is later by `shift_ms`, the base offset higher by `shift_offset`.
     """

@@ -1,4 +1,4 @@
-"""Define a worker's own figures as Prometheus has it: counters end in `_total`, in seconds."""
+"""Define a worker's own figures: counters end in `_total`, and times are in seconds."""
 
 from __future__ import annotations
 

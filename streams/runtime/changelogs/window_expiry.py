@@ -22,7 +22,7 @@ from streams.common.topic_partitions import Partition
 
 
 class ExpiredRecords(NamedTuple):
-    """Says below which offset the records of a changelog have expired, by a commit.
+    """Holds the offset of a changelog below which all records have expired, as committed.
 
     `inputs` are the partitions whose committed metadata say so, under the name of `store`.
     """

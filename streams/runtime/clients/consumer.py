@@ -112,7 +112,7 @@ class DataConsumer:
             self._paused.discard(partition)
             self._consumer.resume([TopicPartition(*partition)])
 
-    def record_lag(self, partition: Partition) -> int | None:
+    def measure_lag(self, partition: Partition) -> int | None:
         """Return how many offsets of a partition are not polled yet; None if unknown.
 
         The broker is asked once for each partition that was added: until the first fetch librdkafka

@@ -18,7 +18,7 @@ from streams.runtime.clients.replication import Replication
 class FlowControl(Protocol):
     """Gives a partition's lag, and pauses and resumes the partition, as the consumer does."""
 
-    def record_lag(self, partition: Partition) -> int | None:
+    def measure_lag(self, partition: Partition) -> int | None:
         """Return how many records on the broker are not polled yet; None if unknown."""
         ...
 

@@ -322,7 +322,7 @@ class GlobalTables:
         lags: list[int | None] = []
         for topic, checkpoint in self._checkpoints.items():
             for number in range(len(checkpoint.positions)):
-                lags.append(consumer.record_lag(Partition(topic, number)))
+                lags.append(consumer.measure_lag(Partition(topic, number)))
                 if lags[-1] is None:
                     return lags
         return lags

@@ -243,7 +243,7 @@ class PartitionGroup:
             if queue.messages:
                 queue.wait_until_ms = None
                 continue
-            if self._flow_control.record_lag(queue.partition) != 0:
+            if self._flow_control.measure_lag(queue.partition) != 0:
                 queue.wait_until_ms = None
                 return False
             if queue.wait_until_ms is None:

@@ -337,7 +337,7 @@ def _uncommitted_bytes_per_thread(config: StreamsConfig) -> int:
     return given // config.num_stream_threads if given >= 0 else given
 
 
-def announce_shutdown(worker: WorkerResources, thread_number: int, reason: str) -> None:
+def request_group_shutdown(worker: WorkerResources, thread_number: int, reason: str) -> None:
     """Tell every member of the group to end, by joining it once more as thread `thread_number`.
 
     Source: Kafka Streams' SHUTDOWN_REQUESTED. Raises StreamsError where the group can't be reached

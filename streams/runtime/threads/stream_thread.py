@@ -18,9 +18,9 @@ from streams.errors import StreamsError, UserError
 from streams.membership.instance_fencing import IdentityReplaced
 from streams.runtime.tasks.task import Task
 from streams.runtime.threads.assembly import (
-    announce_shutdown,
     create_stream_loop,
     leave_for_ended_thread,
+    request_group_shutdown,
 )
 from streams.runtime.threads.commit import CommitStep
 from streams.runtime.threads.loop import StreamLoop
@@ -204,7 +204,9 @@ class StreamThread:
         log.error("%s asks the whole application to shut down: %s", self.name, error)
         who = f"{self._worker.topology.application_id}-{self._worker.process_id}-{self._number}"
         try:
-            announce_shutdown(self._worker, self._number, f"shutdown asked for by {who}: {error}")
+            request_group_shutdown(
+                self._worker, self._number, f"shutdown asked for by {who}: {error}"
+            )
         except Exception as failure:
             log.error("the other workers could not be told to shut down: %s", failure)
 

@@ -192,7 +192,7 @@ def ends_of_partitions_forgotten(world: World) -> AbstractContextManager[None]:
 
         return lag
 
-    return replaced(DataConsumer, "record_lag", make)
+    return replaced(DataConsumer, "measure_lag", make)
 
 
 def deletions_not_copied(world: World) -> AbstractContextManager[None]:

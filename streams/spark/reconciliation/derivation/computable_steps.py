@@ -40,7 +40,10 @@ from streams.spark.reconciliation.derivation.replay import (
 )
 from streams.spark.reconciliation.derivation.row_schemas import MADE, READ
 from streams.spark.reconciliation.derivation.stream_joins import JoinedStream, join_streams
-from streams.spark.reconciliation.derivation.subgraphs import create_result_source, extract_steps
+from streams.spark.reconciliation.derivation.subgraphs import (
+    create_known_results_source,
+    extract_steps,
+)
 from streams.topology.build import Subtopology
 from streams.topology.rules import AggregationRule, StreamJoinRule, SuppressionRule
 
@@ -216,7 +219,7 @@ class ComputableSteps:
             spec, windows = known.spec, known.rule.windows
             key = spec.key if windows is None else windowed_key_serde(spec.key, windows)
             topic = STEP_PREFIX + table.name
-            given[table] = [create_result_source(topic, key, spec.value)]
+            given[table] = [create_known_results_source(topic, key, spec.value)]
             rows.append(
                 _to_source_records(self.final_rows[table], topic, windowed=windows is not None)
             )

@@ -30,7 +30,7 @@ from streams.spark.reconciliation.derivation.row_schemas import (
     OutputRow,
     drain_into_batches,
 )
-from streams.spark.reconciliation.derivation.subgraphs import create_result_source
+from streams.spark.reconciliation.derivation.subgraphs import create_known_results_source
 from streams.topology.rules import StreamJoinRule
 
 _PAIR_COLUMNS = ("key", "left", "right", "topic", "partition", "offset", "timestamp")
@@ -69,7 +69,7 @@ def join_streams(
     prefix = f"{STEP_PREFIX}{rule.step}:"
     work = rule, this.key, this.value, other.value
     named = pairs.withColumn("topic", f.concat(f.lit(prefix), strip_join_prefix(f.col("topic"))))
-    sources = [create_result_source(prefix + topic, this.key, pickle) for topic in topics]
+    sources = [create_known_results_source(prefix + topic, this.key, pickle) for topic in topics]
     rows = map_on_executors(named.select(*_PAIR_COLUMNS), _join_pairs, work, READ)
     return JoinedStream(sources, rows)
 

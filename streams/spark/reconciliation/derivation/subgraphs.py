@@ -42,7 +42,7 @@ def extract_steps(
     found: set[Node] = set()
     while found != needed:  # what is added may name children, or write stores, in its turn
         found = set(needed)
-        for node in _find_named_children(subtopology, found):
+        for node in _find_branch_targets(subtopology, found):
             needed |= find_ancestors(node, known_sources)
         needed |= _find_store_writers(subtopology, needed, operators_by_node)
     copies: dict[Node, Node] = {}
@@ -70,7 +70,7 @@ def extract_steps(
     return Subtopology(subtopology.number, tuple(nodes), stores)
 
 
-def _find_named_children(subtopology: Subtopology, needed_nodes: set[Node]) -> list[Node]:
+def _find_branch_targets(subtopology: Subtopology, needed_nodes: set[Node]) -> list[Node]:
     """Find the steps that `needed_nodes` name, as a branch does those that it splits into."""
     return [
         node
@@ -117,7 +117,7 @@ def _copy_node(
     return replace(node, parents=parents)
 
 
-def create_result_source(topic: str, key: Serde[Any], value: Serde[Any]) -> SourceNode:
+def create_known_results_source(topic: str, key: Serde[Any], value: Serde[Any]) -> SourceNode:
     """Create a source node that stands for a step whose results are already known."""
     return SourceNode(name=f"{topic}-rows", topic=topic, key=key, value=value)
 

@@ -64,15 +64,15 @@ def consumer(client: Client, monkeypatch: pytest.MonkeyPatch) -> DataConsumer:
 def test_the_lag_of_a_new_partition_is_asked_for(client: Client, consumer: DataConsumer) -> None:
     client.cached = 5  # This value is from before the partition was added.
     client.asked = 8
-    assert consumer.record_lag(INPUT) == 3
+    assert consumer.measure_lag(INPUT) == 3
     assert client.calls.count("ask") == 1
 
 
 def test_later_the_lag_is_as_of_the_last_fetch(client: Client, consumer: DataConsumer) -> None:
     client.asked = 5
-    assert consumer.record_lag(INPUT) == 0
+    assert consumer.measure_lag(INPUT) == 0
     client.cached, client.position_at = 20, 12
-    assert consumer.record_lag(INPUT) == 8
+    assert consumer.measure_lag(INPUT) == 8
     assert client.calls.count("ask") == 1
 
 
@@ -81,27 +81,27 @@ def test_until_the_first_fetch_the_lag_is_up_to_the_end_that_was_asked_for(
     client: Client, consumer: DataConsumer, cached: int
 ) -> None:
     client.cached, client.asked = cached, 8
-    assert consumer.record_lag(INPUT) == 3
-    assert consumer.record_lag(INPUT) == 3, "nothing has been fetched: nothing else is known"
+    assert consumer.measure_lag(INPUT) == 3
+    assert consumer.measure_lag(INPUT) == 3, "nothing has been fetched: nothing else is known"
     client.position_at = 8
-    assert consumer.record_lag(INPUT) == 0
+    assert consumer.measure_lag(INPUT) == 0
 
 
 def test_the_lag_is_unknown_while_no_broker_answers(client: Client, consumer: DataConsumer) -> None:
     client.is_away = True
-    assert consumer.record_lag(INPUT) is None
+    assert consumer.measure_lag(INPUT) is None
     client.is_away = False
     client.asked = 6
-    assert consumer.record_lag(INPUT) == 1
+    assert consumer.measure_lag(INPUT) == 1
 
 
 def test_an_open_transaction_is_no_lag(client: Client, consumer: DataConsumer) -> None:
     client.asked = client.position_at = 10
-    consumer.record_lag(INPUT)
+    consumer.measure_lag(INPUT)
     client.cached = 15  # the high watermark, above what the transaction has written
-    assert consumer.record_lag(INPUT) == 5, "there may be something on its way"
+    assert consumer.measure_lag(INPUT) == 5, "there may be something on its way"
     consumer.poll_records(10, 0)
-    assert consumer.record_lag(INPUT) == 0, "nothing has come: the last stable offset says why"
+    assert consumer.measure_lag(INPUT) == 0, "nothing has come: the last stable offset says why"
 
 
 def test_a_partition_that_was_paused_is_not_when_it_is_added_again(

@@ -558,9 +558,9 @@ def test_no_further_lag_is_asked_for_where_no_broker_tells_one() -> None:
     asked: list[Partition] = []
 
     class Unanswered(Slowly):
-        def record_lag(self, partition: Partition) -> int | None:
+        def measure_lag(self, partition: Partition) -> int | None:
             asked.append(partition)
-            return None if len(asked) == 1 else super().record_lag(partition)
+            return None if len(asked) == 1 else super().measure_lag(partition)
 
     tables = copying.worker(consumer=Unanswered)
     tables.copy_existing_records(StopWhen(copying.clock))

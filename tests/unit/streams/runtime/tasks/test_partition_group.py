@@ -31,7 +31,7 @@ class Consumer:
         self.lags: dict[Partition, int] = {}
         self.paused: set[Partition] = set()
 
-    def record_lag(self, partition: Partition) -> int | None:
+    def measure_lag(self, partition: Partition) -> int | None:
         return self.lags.get(partition)
 
     def pause_partition(self, partition: Partition) -> None:
