@@ -12,8 +12,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-PATH_VARIABLE = "MILLRACE_APPLICATION_PATH"
-"""The environment variable of workers that holds the directories, one a line."""
+PATH_VARIABLE = "SPARK_WORKER_APPLICATION_PATH"
+"""The environment variable of workers that holds the directories, one a line.
+
+What begins with MILLRACE_ is taken for a setting, and warned of as an unknown one."""
 
 
 def format_application_path(search_path: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from streams.settings.setting_origins import ENVIRONMENT_PREFIX
 from streams.spark.application_path import (
     PATH_VARIABLE,
     add_application_path,
@@ -66,6 +67,10 @@ def test_workers_look_where_the_command_did_before_the_application_went_elsewher
     monkeypatch.setenv(PATH_VARIABLE, f"{value}\n/known")
     add_application_path()
     assert sys.path == [*value.splitlines(), "/known"]
+
+
+def test_no_worker_takes_the_variable_for_an_unknown_setting() -> None:
+    assert not PATH_VARIABLE.startswith(ENVIRONMENT_PREFIX)
 
 
 def test_workers_that_import_nothing_first_have_the_directory_in_their_python_path(
