@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from streams.command_lines import format_broker_command
+from streams.common.addresses import format_address, parse_addresses
 from streams.errors import BrokerUnavailable
 from streams.runtime.clients.errors import NotReady
 from streams.runtime.clients.replication import Replication
+
+_CONNECT_TIMEOUT_S = 1.0
 
 
 class Right(NamedTuple):
@@ -50,11 +55,30 @@ def require_brokers(found: Any) -> Any:
 def explain_no_broker(servers: str, timeout_s: float, error: Exception) -> BrokerUnavailable:
     """Return the error for brokers that did not answer within `timeout_s`, with what to do."""
     why = error.args[0].str() if isinstance(error, KafkaException) else error
-    return BrokerUnavailable(
-        f"no Kafka broker answers at bootstrap_servers={servers!r} within {timeout_s:g} s ({why}): "
-        "check the address, and that its broker runs; where it is to be Millrace's own broker on "
-        f"this machine, start it with {format_broker_command(servers)}"
+    begun = (
+        f"no Kafka broker answers at bootstrap_servers={servers!r} within {timeout_s:g} s ({why})"
     )
+    if isinstance(error, KafkaException) and (listening := _find_listener(servers)):
+        return BrokerUnavailable(
+            f"{begun}, though a process accepts connections at {listening}: it is stopped, as by "
+            "SIGSTOP, or overloaded, or expects TLS, or is no Kafka broker. Look at that process: "
+            "another broker would not help"
+        )
+    return BrokerUnavailable(
+        f"{begun}: check the address, and that its broker runs; where it is to be Millrace's own "
+        f"broker on this machine, start it with {format_broker_command(servers)}"
+    )
+
+
+def _find_listener(servers: str) -> str | None:
+    """Return the first of these addresses that accepts a connection; None if none does.
+
+    The kernel accepts connections of a process that is stopped, until their queue is full.
+    """
+    for address in parse_addresses(servers):  # they were checked when the client was created
+        with suppress(OSError), socket.create_connection(address, timeout=_CONNECT_TIMEOUT_S):
+            return format_address(address)
+    return None
 
 
 def count_replicas(found: Any, topics: Collection[str]) -> Replication:
