@@ -18,6 +18,7 @@ from state.store import StateStore
 from state.ttl_store import TtlStore
 from state.versioned import VersionedStore
 from state.write_behind import WriteBehindDisk
+from streams.common.counted import join_distinct
 from streams.common.topic_id_hashes import hash_topic_ids
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
@@ -263,7 +264,7 @@ class TaskStores:
         Raises: OutcomeUnknown if a changelog record was not delivered.
         """
         if self._undelivered:
-            raise OutcomeUnknown(f"changelog not delivered: {', '.join(self._undelivered)}")
+            raise OutcomeUnknown(f"changelog not delivered: {join_distinct(self._undelivered)}")
         return {
             name: each.changelog_position
             for name, each in self.logged.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.common.counted import format_count
+from streams.common.counted import format_count, join_distinct
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,8 @@ def test_a_noun_is_singular_for_one(count: int, text: str) -> None:
 
 def test_a_plural_that_is_no_s_is_given() -> None:
     assert format_count(2, "entry", "entries") == "2 entries"
+
+
+def test_a_text_that_repeats_is_there_once_with_its_number() -> None:
+    assert join_distinct(["late", "lost", "late", "late"]) == "late (3 times), lost"
+    assert join_distinct([]) == ""
