@@ -23,7 +23,7 @@ A worker answers Prometheus on its `health_port` or `metrics_port`
 ([operations](operations.md#metrics)), a broker on its `--metrics-port`
 ([broker](broker.md#figures)). [Alerts](alerts.md) and the dashboards in
 [ops/dashboards](../ops/dashboards) query these figures, and
-[`millrace metrics`](commands.md#millrace-metrics-appaddress) shows the dozen that matter.
+[`millrace metrics`](commands.md#millrace-metrics-appaddress) shows those that matter.
 
 All are at the level `info`. The names are ours, in Prometheus' manner: counters end in `_total`,
 and times are in seconds. Beside each stands what Kafka 4.4 calls the same figure, or the one

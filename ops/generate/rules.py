@@ -56,8 +56,9 @@ _HEAD = """\
 [ops/prometheus.yml](../ops/prometheus.yml) shows how workers and brokers are scraped: as the jobs
 `millrace-worker` and `millrace-broker`, with a label `application` for each application.
 Alertmanager routes them by the labels `priority` and `severity`. Durations and limits are a start:
-change them to what your application promises. None fires in an application that is healthy and has
-no input. The dashboards for Grafana are in [ops/dashboards](../ops/dashboards).
+change them to what your application promises. None but
+[MillraceThroughputFell](#millracethroughputfell) fires in an application that is healthy and has no
+input. The dashboards for Grafana are in [ops/dashboards](../ops/dashboards).
 
 In the commands, ADDRESS is the `health_port` or `metrics_port` of the worker, or the metrics port
 of the broker; APPLICATION, SERVERS and DIRECTORY are as in the worker's settings.

@@ -16,7 +16,7 @@ TREND_ALERTS = (
         summary="{{ $labels.application }} processes less than half of the week before",
         consequence="Its input has become less, or it falls behind.",
         commands=("millrace group describe APPLICATION --bootstrap-servers SERVERS",),
-        explanation="If the lag is small, less arrives: look at who writes the input.",
+        explanation="If the lag is small, less arrives, or nothing: look at who writes the input.",
     ),
     Alert(
         name="MillraceLatencyRose",

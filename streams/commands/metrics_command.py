@@ -1,4 +1,4 @@
-"""Define `millrace metrics`: the dozen figures of an application that matter, with their range."""
+"""Define `millrace metrics`: the figures of an application that matter, with their range."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def list_rows(found: MetricsOutput) -> Sequence[tuple[str, str, str, bool]]:
 
 
 def _limit(name: str, value: float | None, most: float, unit: str) -> _Row:
-    normal = f"≤ {most:g}{unit}" if most else "0"
+    normal = f"≤ {_format(most, unit)}" if most else "0"
     return _Row(name, _format(value, unit), normal, value is None or value <= most)
 
 

@@ -117,8 +117,11 @@ CASES: dict[str, RuleCase] = {
     "one recovery in five minutes": _fires(
         millrace_thread_recoveries_total=_rise(0.2), millrace_thread_tasks_migrated_total=_rise(0.2)
     ),
-    "transactions time out": _fires(
-        "MillraceTransactionsTimeOut", millrace_transactions_ended_total=_rise(120)
+    "the transactions of one producer time out": _fires(
+        "MillraceTransactionsTimeOut", millrace_transactions_ended_total=_rise(6)
+    ),
+    "a few transactions time out after kills": _fires(
+        millrace_transactions_ended_total="0 1 3 3x25"
     ),
     "a shard's log is damaged": _fires("MillraceCoordinatorShardFailed", millrace_shard_failed="1"),
     "a partition is offline": _fires("MillracePartitionsOffline", millrace_partitions_offline="1"),

@@ -60,5 +60,6 @@ def write_table(path: Path, found: Mapping[tuple[str, str], Found]) -> None:
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     day = datetime.now(UTC).date().isoformat()
-    measured = f"Measured on {day} by `make versions`.\n\n{create_table(found)}"
+    measured = f"The last column to change was measured on {day} by `make versions`."
+    measured = f"{measured}\n\n{create_table(found)}"
     path.write_text(f"{before}{BEGIN}\n\n{measured}\n\n{END}{after}")
