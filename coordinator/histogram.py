@@ -75,6 +75,6 @@ class RecentMax:
     def value_at(self, now_ms: int) -> int:
         """Return the largest value of this window of five minutes and the one before, else 0."""
         passed = now_ms // WINDOW_MS - self._window
-        if passed == 0:
+        if passed <= 0:  # below 0 if a value has come since the clock was read
             return max(self._current, self._previous)
         return self._current if passed == 1 else 0

@@ -42,8 +42,8 @@ def raise_open_files_limit() -> None:
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for limit in (hard, OPEN_FILES_MAX):
-        if soft == limit:
-            return
+        if soft == limit or limit < soft < hard:
+            return  # nothing to raise, and never lowered
         with suppress(OSError, ValueError):  # macOS accepts no soft limit above its OPEN_MAX
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
             return

@@ -105,6 +105,8 @@ class GroupShard:
         """Drop all state, as the shard has resigned or has failed."""
         self.transient_states.clear()
         self.state.clear_state()
+        for _, counters in self.counters:
+            counters.rebalancing.clear()  # they end elsewhere, if at all
 
 
 class GroupShards:

@@ -70,7 +70,7 @@ class PartitionLog:
         self.start_offset = 0
         self.end_offset = 0
         self.last_stable_offset = 0
-        self.producers = ProducerStateManager()
+        self.producers = ProducerStateManager(host.clock.now_ms)
         self.change_callbacks = ChangeCallbacks()
         self._host = host
         self._clock = host.clock
@@ -347,7 +347,7 @@ class PartitionLog:
         if opened.checkpoint is not None:
             compaction.first_dirty_offset = opened.checkpoint.first_dirty_offset
             self.checkpoints.restore_from(opened.checkpoint)
-        self.producers = opened.producers
+        self.producers = opened.producers.set_clock(self._clock.now_ms)
         self.start_offset = opened.start_offset
         self.end_offset = opened.end_offset
         self.end_offset = recover_log(segments, opened, self._apply_scanned)

@@ -19,7 +19,7 @@ Source: org.apache.kafka.storage.internals.log.{ProducerStateManager, ProducerAp
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from coordinator.errors import Code, Refused
@@ -81,10 +81,12 @@ class VerificationStateEntry(NamedTuple):
 class ProducerStateManager:
     """Holds the state of all producers of one partition.
 
-    Kafka: `ProducerStateManager`.
+    Kafka: `ProducerStateManager`. `now_ms` is the broker's clock: the ages of open transactions are
+    told by it, as records may have timestamps of any time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int] = lambda: 0) -> None:
+        self._now_ms = now_ms
         self._known: dict[int, ProducerStateEntry] = {}
         self._expected: dict[
             int, VerificationStateEntry
@@ -92,8 +94,17 @@ class ProducerStateManager:
         # Producer id -> first offset. Transactions open in the order of their first offsets, and
         # a dict keeps that order: the first value is the first unstable offset.
         self._open: dict[int, int] = {}
-        # Producer id -> timestamp of the first batch; after a restart, of the last one before it.
+        # Producer id -> when its first batch came; after a restart, when the log was opened.
         self._open_since_ms: dict[int, int] = {}
+
+    def set_clock(self, now_ms: Callable[[], int]) -> ProducerStateManager:
+        """Tell ages by this clock from now on, and return this manager.
+
+        Transactions that are open already begin now: nothing says when their first batch came.
+        """
+        self._now_ms = now_ms
+        self._open_since_ms = dict.fromkeys(self._open, now_ms())
+        return self
 
     def find_producer(self, producer_id: int) -> ProducerStateEntry | None:
         return self._known.get(producer_id)
@@ -109,9 +120,9 @@ class ProducerStateManager:
         return None
 
     def oldest_open_ms(self) -> int | None:
-        """Return the timestamp with which the oldest open transaction began; None if none is open.
+        """Return when the oldest open transaction began, by the broker's clock; None if none is.
 
-        Another thread may call this too.
+        After a restart that is when the log was opened. Another thread may call this too.
         """
         return min(self._open_since_ms.copy().values(), default=None)
 
@@ -137,7 +148,7 @@ class ProducerStateManager:
         self._known[producer_id] = entry
         if first_offset >= 0:
             self._open[producer_id] = first_offset
-            self._open_since_ms[producer_id] = entry.last_timestamp_ms
+            self._open_since_ms[producer_id] = self._now_ms()
 
     def track_lowest_sequence(self, batch: RecordBatch) -> None:
         """Remember the lowest sequence of a transaction's first batches, which may yet be refused.
@@ -260,7 +271,7 @@ class ProducerStateManager:
         if batch.is_transactional:
             if batch.producer_id not in self._open:
                 self._open[batch.producer_id] = base_offset
-                self._open_since_ms[batch.producer_id] = batch.max_timestamp_ms
+                self._open_since_ms[batch.producer_id] = self._now_ms()
             self._expected.pop(batch.producer_id, None)
 
     def apply_marker(self, marker: RecordBatch, offset: int) -> AbortedTransaction | None:

@@ -48,8 +48,8 @@ LOG_DEFINITIONS = (
     MetricDefinition(
         name="millrace_log_open_transaction_seconds",
         kind="gauge",
-        help="Age of the oldest open transaction of a partition that has one, by its first batch;"
-        " of a topic with many, the most (all).",
+        help="Time since the first batch of the oldest open transaction of a partition came, or"
+        " since the broker's start; of a topic with many, the most (all).",
         unit="seconds",
         labels=("topic", "partition"),
         group="log",

@@ -114,7 +114,12 @@ def look_repeatedly(
     Raises: ConfigError if nothing answers at any address.
     """
     scrape = scrape or fetch_scrape
-    before, _ = _scrape_all(addresses, scrape)
+    before, failures = _scrape_all(addresses, scrape)
+    if not before:
+        raise ConfigError(
+            f"nothing answers with metrics at {'; '.join(failures)}: give the address of a "
+            "worker's health_port or metrics_port, or of a broker's --metrics-port"
+        )
     began_s = time.monotonic()
     while True:
         time.sleep(interval_s)
@@ -135,11 +140,6 @@ def _scrape_all(
             found[each] = scrape(each)
         except (OSError, http.client.HTTPException, ValueError) as error:
             failures.append(f"{each}: {error}")
-    if not found:
-        raise ConfigError(
-            f"nothing answers with metrics at {'; '.join(failures)}: give the address of a "
-            "worker's health_port or metrics_port, or of a broker's --metrics-port"
-        )
     return found, failures
 
 
@@ -156,7 +156,10 @@ def fetch_scrape(address: str) -> Scrape:
         text = answer.read().decode(errors="replace")
         if answer.status != _OK_STATUS:
             raise ValueError(f"status {answer.status}")
-        return parse_scrape(text)
+        found = parse_scrape(text)
+        if not any(name.startswith("millrace_") for name in found):
+            raise ValueError("no figures of a worker or a broker of Millrace")
+        return found
     finally:
         connection.close()
 
@@ -176,7 +179,12 @@ def list_rows(found: MetricsOutput) -> Sequence[tuple[str, str, str, bool]]:
     A figure that is not known counts as normal.
     """
     return [
-        _Row("workers", _join_counts(found.states), "RUNNING", set(found.states) <= {"RUNNING"}),
+        _Row(
+            "workers",
+            _join_counts(found.states),
+            "RUNNING",
+            set(found.states) <= {"RUNNING"} and not found.unanswered,
+        ),
         _Row(
             "threads",
             f"{found.threads}, {found.threads_stuck} stuck",

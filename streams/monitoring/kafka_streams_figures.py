@@ -67,7 +67,7 @@ def _list_thread_figures(measured: ThreadMeasurements) -> dict[str, float]:
         figures[f"{sizes}-avg"], figures[f"{sizes}-max"] = read.average, read.maximum
     # Kafka Streams counts records here, where a slice has many.
     figures["process-rate"] = timings.process_records.read_figures().ratio
-    figures["process-total"] = sum(measured.records_by_task.values())
+    figures["process-total"] = sum(measured.records_by_task.copy().values())
     return figures
 
 

@@ -74,7 +74,8 @@ def summarise_scrapes(
 ) -> MetricsOutput:
     """Return the summary of scrapes by address, with rates since the scrapes before.
 
-    A process that was started anew between the two counts from 0.
+    A process that was started anew between the two counts from 0. One that gave no answer the time
+    before is left out of rates: its whole totals would seem to be of this interval.
     """
     now = tuple(after.values())
     stuck = _list_samples(now, "millrace_thread_stuck")
@@ -82,9 +83,9 @@ def summarise_scrapes(
 
     def rate(name: str) -> float | None:
         found = [
-            _find_increase(before.get(address, {}), scrape, name)
+            _find_increase(before[address], scrape, name)
             for address, scrape in after.items()
-            if name in scrape
+            if name in scrape and address in before
         ]
         return sum(found) / elapsed_s if found else None
 
@@ -152,10 +153,12 @@ def _find_latency(before: Mapping[str, Scrape], after: Mapping[str, Scrape]) -> 
     """
     counts: dict[float, float] = {}
     for address, scrape in after.items():
+        if address not in before:
+            continue
         for bound in {each.labels["le"] for each in scrape.get(_LATENCY, ())}:
             of_bound = [
                 {_LATENCY: [each for each in part.get(_LATENCY, ()) if each.labels["le"] == bound]}
-                for part in (before.get(address, {}), scrape)
+                for part in (before[address], scrape)
             ]
             increase = _find_increase(of_bound[0], of_bound[1], _LATENCY)
             counts[float(bound)] = counts.get(float(bound), 0.0) + increase

@@ -45,10 +45,11 @@ class AdminCalls:
         self._timeout_s = timeout_s
         self._retry_s = retry_s
 
-    def _list_topics(self) -> Any:
+    def _list_topics(self, timeout_s: float | None = None) -> Any:
         """Return the metadata of all brokers and topics. Raises NotReady if it lists no brokers."""
+        wait_s = self._timeout_s if timeout_s is None else timeout_s
         try:
-            return require_brokers(self._admin.list_topics(timeout=self._timeout_s))
+            return require_brokers(self._admin.list_topics(timeout=wait_s))
         except KafkaException as error:
             raise translate_client_error(error, "list topics") from error
 

@@ -59,12 +59,21 @@ class OffsetLookup(AdminCalls):
             unknown = [each for each in partitions if each not in known]
             if not unknown:
                 break
-            known |= self._request_known_offsets(self._leave_out_leaderless(unknown), left_s)
+            try:
+                asked = self._leave_out_leaderless(unknown, left_s)
+            except OutcomeUnknown:
+                if not known:
+                    raise
+                break  # what the first attempt has found is enough
+            left_s = max(deadline_s - time.monotonic(), _REQUEST_MIN_S)
+            known |= self._request_known_offsets(asked, left_s)
         return known
 
-    def _leave_out_leaderless(self, partitions: Sequence[Partition]) -> list[Partition]:
+    def _leave_out_leaderless(
+        self, partitions: Sequence[Partition], timeout_s: float
+    ) -> list[Partition]:
         """Return those of the partitions that brokers list with a leader."""
-        topics = self._list_topics().topics
+        topics = self._list_topics(timeout_s=timeout_s).topics
         return [
             each
             for each in partitions

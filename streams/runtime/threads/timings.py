@@ -49,19 +49,21 @@ class Timing:
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
-        self._last: TimingSample | None = None
-        self._present = TimingSample(monotonic_s())
+        self._samples: tuple[TimingSample, ...] = (TimingSample(monotonic_s()),)
+        """The present sample, after the one before it if that is not too old: one tuple, since a
+        scrape may read it at any moment."""
         self.total = 0
         """How many values were observed since the start."""
 
     def observe(self, value: float, now_s: float) -> None:
         """Add a value, at a monotonic time in seconds."""
-        present = self._present
+        present = self._samples[-1]
         if now_s - present.began_at_s >= SAMPLE_S:
             # After a pause of several samples the last one is too old to count.
             is_recent = now_s - present.began_at_s < 2 * SAMPLE_S
-            self._last = present if is_recent else None
-            present = self._present = TimingSample(now_s)
+            last = (present,) if is_recent else ()
+            present = TimingSample(now_s)
+            self._samples = (*last, present)
         self.total += 1
         present.observe(value)
 
@@ -73,11 +75,7 @@ class Timing:
     def read_figures(self) -> TimingFigures:
         """Return the figures of the last 30 to 60 seconds."""
         now_s = self._monotonic_s()
-        samples = [
-            each
-            for each in (self._last, self._present)
-            if each is not None and now_s - each.began_at_s < 2 * SAMPLE_S
-        ]
+        samples = [each for each in self._samples if now_s - each.began_at_s < 2 * SAMPLE_S]
         count = sum(each.count for each in samples)
         total = sum(each.sum for each in samples)
         elapsed_s = now_s - samples[0].began_at_s if samples else SAMPLE_S

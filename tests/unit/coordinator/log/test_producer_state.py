@@ -208,3 +208,11 @@ def test_what_was_not_taken_is_forgotten_with_idle_producers() -> None:
     came(producers, 0)
     producers.forget_idle_producers(NOW_MS + 1_000, 1_000)
     assert outcome(producers, 1, transactional=True) is None
+
+
+def test_the_age_of_an_open_transaction_is_by_the_brokers_clock() -> None:
+    now_ms = 5_000
+    producers = ProducerStateManager(lambda: now_ms)
+    producers.apply_batch(produced(producer_id=7, transactional=True), 100)
+    assert producers.oldest_open_ms() == 5_000, "whatever the timestamps of its records"
+    assert producers.set_clock(lambda: 9_000).oldest_open_ms() == 9_000

@@ -74,3 +74,19 @@ def test_what_is_outside_of_its_range_is_marked() -> None:
         "dropped",
     }
     assert (rows["dropped"][0], rows["recoveries"]) == ("3/s", ("not known", True))
+
+
+def test_a_watch_goes_on_while_nothing_answers_and_marks_it() -> None:
+    answers = [True, True, False, True]
+
+    def scrape(address: str) -> Scrape:
+        if answers.pop(0):
+            return parse_scrape('millrace_worker_state{state="RUNNING"} 1\n')
+        raise OSError("refused")
+
+    looks = look_repeatedly(["w:1"], 0.0, scrape)
+    assert next(looks).states == {"RUNNING": 1}
+    silent = next(looks)
+    assert silent.unanswered == ["w:1: refused"]
+    assert not next(row for row in list_rows(silent) if row[0] == "workers")[3]
+    assert next(looks).states == {"RUNNING": 1}

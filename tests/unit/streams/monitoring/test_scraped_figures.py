@@ -79,3 +79,9 @@ def test_the_longest_commit_is_that_of_any_worker_in_seconds() -> None:
         for address, milliseconds in (("w:1", 40.0), ("w:2", 7_500.0))
     }
     assert summarise_scrapes({}, scrapes, 1.0).commit_latency_max_s == 7.5
+
+
+def test_a_process_that_gave_no_answer_before_is_left_out_of_rates() -> None:
+    """All that it has ever counted would seem to be of this interval."""
+    found = summarise_scrapes({"w:1": scrape(10)}, {"w:1": scrape(30), "w:2": scrape(5_000)}, 2.0)
+    assert found.records_in_rate == 10.0
