@@ -10,6 +10,7 @@ import gc
 import logging
 import signal
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import uvloop
@@ -35,8 +36,16 @@ async def _run_until_stopped(
     if faults_file is not None:
         faults.replace(read_faults(faults_file))
         loop.add_signal_handler(signal.SIGHUP, _reload_faults, faults, faults_file)
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, broker.request_stop)
+    with ExitStack() as handlers:  # uvloop leaves them to a loop that is closed
+        for name in (signal.SIGTERM, signal.SIGINT):
+            handlers.callback(signal.signal, name, signal.getsignal(name))
+            handlers.callback(loop.remove_signal_handler, name)
+            loop.add_signal_handler(name, broker.request_stop)
+        await _serve_until_stopped(broker, on_listening)
+
+
+async def _serve_until_stopped(broker: Broker, on_listening: Callable[[str, int], None]) -> None:
+    """Start a broker, serve until it is told to stop, and stop it. Raises its failure."""
     await broker.start()
     # The objects made so far live as long as the broker. A full garbage collection that visits
     # them holds up requests for 8 ms while a log is compacted, one that doesn't for 2 (measured).
