@@ -176,7 +176,11 @@ def reason_to_skip(choice: str) -> str | None:
 
 def skip_if_missing(choice: str) -> None:
     """Skip the test if this machine can't run the broker; in CI that is a failure."""
-    reason = reason_to_skip(choice)
+    skip_for(reason_to_skip(choice))
+
+
+def skip_for(reason: str | None) -> None:
+    """Skip the test if there is a reason; in CI that is a failure."""
     if reason:
         if in_ci():
             pytest.fail(f"{reason} (in CI this is a failure)")

@@ -16,8 +16,8 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 HOST = "127.0.0.1"
@@ -92,6 +92,22 @@ def wait_until(
         if time.monotonic() > deadline:
             raise TimeoutError(f"after {timeout_s} s: {what if isinstance(what, str) else what()}")
         time.sleep(0.01)
+
+
+@contextmanager
+def ending(
+    process: subprocess.Popen[bytes], number: signal.Signals = signal.SIGTERM
+) -> Iterator[None]:
+    """Send the signal to the process at the end of the block; one that goes on is killed."""
+    try:
+        yield
+    finally:
+        process.send_signal(number)
+        try:
+            process.wait(HANG_LIMIT_S)
+        finally:
+            process.kill()
+            process.wait(HANG_LIMIT_S)
 
 
 class ServerProcess:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.processes import HANG_LIMIT_S, wait_until
+from tests.processes import HANG_LIMIT_S, ending, wait_until
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "tests" / "hidden_linux" / "site"
@@ -71,17 +70,17 @@ def test_an_application_counts_without_anything_that_only_linux_has(
     def call(*arguments: str, given: str = "") -> str:
         return run_command(*arguments, environment=environment, directory=tmp_path, given=given)
 
-    call("create-topics", "words", "counts", "--partitions", "2")
     try:
+        call("create-topics", "words", "counts", "--partitions", "2")
         call("produce", "words", given="mill\nrace\nmill\n")
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "streams", "run", "shop:app", "--workers", "2"],
-            env=environment,
-            cwd=tmp_path,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        try:
+        with (tmp_path / "worker.log").open("wb") as errors:
+            worker = subprocess.Popen(
+                [sys.executable, "-m", "streams", "run", "shop:app", "--workers", "2"],
+                env=environment,
+                cwd=tmp_path,
+                stderr=errors,
+            )
+        with ending(worker):
             wait_until(
                 lambda: (
                     worker.poll() is not None
@@ -89,9 +88,7 @@ def test_an_application_counts_without_anything_that_only_linux_has(
                 ),
                 what="the words are not counted",
             )
-        finally:
-            worker.send_signal(signal.SIGTERM)
-            _, said = worker.communicate(timeout=HANG_LIMIT_S)
+        said = (tmp_path / "worker.log").read_text()
         assert worker.returncode == 0, said
         assert "Traceback" not in said
         status = json.loads(call("broker", "status", "--json"))

@@ -60,9 +60,9 @@ FEATURES = ("group.version", "transaction.version")
 _LOGGER = "slf4j-simple-1.7.36.jar"
 
 
-def missing() -> str | None:
+def missing(version: str = YARDSTICK) -> str | None:
     """Return what this machine lacks for real Kafka, as a reason to skip; None if it has all."""
-    return JARS.missing()
+    return Jars(_POM, "kafka", version).missing()
 
 
 def class_path(version: str = YARDSTICK) -> str:

@@ -20,7 +20,7 @@ import pytest
 from millrace.broker import EmbeddedBroker
 from tests.package.building import ROOT, clean_environment, run_outside
 from tests.package.pythons import VERSIONS, find_python
-from tests.processes import HANG_LIMIT_S, free_ports, wait_until
+from tests.processes import HANG_LIMIT_S, ending, free_ports, wait_until
 
 PAGE = (ROOT / "docs" / "deployment.md").read_text()
 APPLICATION = """
@@ -84,20 +84,18 @@ def test_the_steps_of_the_image_give_a_worker_that_is_healthy_and_stops(
     program, *arguments = json.loads(steps["ENTRYPOINT"])
     with EmbeddedBroker(topics={"words": 1, "counts": 1}) as broker:
         variables["MILLRACE_BOOTSTRAP_SERVERS"] = broker.bootstrap_servers
-        worker = subprocess.Popen(
-            [programs / program, *arguments],
-            cwd=tmp_path,
-            env=clean_environment(variables),
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        try:
+        with (tmp_path / "worker.log").open("wb") as errors:
+            worker = subprocess.Popen(
+                [programs / program, *arguments],
+                cwd=tmp_path,
+                env=clean_environment(variables),
+                stderr=errors,
+            )
+        with ending(worker, signal.Signals[steps["STOPSIGNAL"]]):
             wait_until(
                 lambda: worker.poll() is not None or is_healthy(port),
                 what="the worker is not healthy",
             )
-        finally:
-            worker.send_signal(signal.Signals[steps["STOPSIGNAL"]])
-            _, said = worker.communicate(timeout=HANG_LIMIT_S)
+    said = (tmp_path / "worker.log").read_text()
     assert worker.returncode == 0, said
     assert "RUNNING" in said

@@ -16,7 +16,7 @@ import pytest
 
 from tests.package.building import ROOT, clean_environment, make_environment, run_outside
 from tests.package.pythons import VERSIONS, find_python
-from tests.processes import HANG_LIMIT_S, wait_until
+from tests.processes import ending, wait_until
 
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text()
 FILES = re.compile(r"```python\n# (\w+\.py)\n(.*?)```", re.DOTALL)
@@ -76,27 +76,30 @@ def test_the_tutorials_application_passes_its_test_and_runs(installed: Installat
     for name, content in dict(FILES.findall(TUTORIAL)).items():
         (installed.directory / name).write_text(content)
     assert " passed" in installed.run("-q", "test_shop.py", program="pytest")
-    installed.run(
-        "create-topics", "orders", "revenue-by-city", "orders-by-city", "--partitions", "2"
-    )
-    worker = subprocess.Popen(
-        [installed.programs / "millrace", "run", "shop:app"],
-        cwd=installed.directory,
-        env=clean_environment(installed.state),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    log = installed.directory / "worker.log"
+    read = ("consume", "revenue-by-city", "--key-serde", "string", "--value-serde", "int64")
     try:
-        installed.run("produce", "orders", '{"city": "Faro", "cents": 200}')
-        read = ("consume", "revenue-by-city", "--key-serde", "string", "--value-serde", "int64")
-        wait_until(
-            lambda: worker.poll() is not None or "Faro\t200" in installed.run(*read, "--until-end"),
-            what="the order is not counted",
+        installed.run(
+            "create-topics", "orders", "revenue-by-city", "orders-by-city", "--partitions", "2"
         )
+        with log.open("wb") as errors:
+            worker = subprocess.Popen(
+                [installed.programs / "millrace", "run", "shop:app"],
+                cwd=installed.directory,
+                env=clean_environment(installed.state),
+                stderr=errors,
+            )
+        with ending(worker):
+            installed.run("produce", "orders", '{"city": "Faro", "cents": 200}')
+            wait_until(
+                lambda: (
+                    worker.poll() is not None or "Faro\t200" in installed.run(*read, "--until-end")
+                ),
+                what="the order is not counted",
+            )
     finally:
-        worker.terminate()
-        _, said = worker.communicate(timeout=HANG_LIMIT_S)
         installed.run("broker", "stop")
+    said = log.read_text()
     assert worker.returncode == 0, said
     assert "Traceback" not in said
 

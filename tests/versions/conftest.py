@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests import brokers
+from tests.kafka.server import missing
 from tests.kafka.versions import VERSIONS
 from tests.versions.shop import Shop
 from tests.versions.table import Found, write_table
@@ -37,9 +38,10 @@ def version(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def shop(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """Provide the application on a node of the version; tests go on where the one before ended."""
-    brokers.skip_if_missing("kafka")
+    brokers.skip_for(missing(version))
     made = Shop(version, tmp_path_factory.mktemp("shop"))
     try:
+        made.open()
         yield made
     finally:
         made.close()

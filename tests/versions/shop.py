@@ -47,6 +47,9 @@ class Shop:
         self.workers: dict[str, SoakWorker] = {}
         self.expected: Counter[str] = Counter()
         self.owed: Counter[str] = Counter()
+
+    def open(self) -> None:
+        """Create the topics and send the tables; `close` ends the node if that fails."""
         names = self.names
         for topic in (names.orders, names.customers, names.rates, names.priced, names.owed):
             self.create(topic)

@@ -15,13 +15,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator.embedded import EmbeddedBroker
 from coordinator.metrics.definitions import all_definitions
+from tests.processes import HANG_LIMIT_S, wait_until
 
 Samples = dict[tuple[str, ...], float]
 
 
 def scrape(broker: EmbeddedBroker) -> tuple[Samples, dict[str, str]]:
     """Return the samples by name and labels, which are sorted, and the kinds of the families."""
-    with urlopen(broker.metrics_url) as answer:
+    with urlopen(broker.metrics_url, timeout=HANG_LIMIT_S) as answer:
         families = list(text_string_to_metric_families(answer.read().decode()))
     samples = {
         (sample.name, *sample.labels.values()): sample.value
@@ -35,13 +36,13 @@ def scrape(broker: EmbeddedBroker) -> tuple[Samples, dict[str, str]]:
 def open_transaction(broker: EmbeddedBroker) -> Iterator[Producer]:
     """Yield a producer whose transaction is open, with a record of it in the log of `words`."""
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "app"})
-    producer.init_transactions()
+    producer.init_transactions(HANG_LIMIT_S)
     producer.begin_transaction()
     producer.produce("words", b"a" * 100)
-    producer.flush()
+    assert producer.flush(HANG_LIMIT_S) == 0
     yield producer
-    producer.commit_transaction()
-    producer.list_topics()  # answered once the markers are written
+    producer.commit_transaction(HANG_LIMIT_S)
+    producer.list_topics(timeout=HANG_LIMIT_S)  # answered once the markers are written
 
 
 @contextmanager
@@ -56,13 +57,20 @@ def consume_all(broker: EmbeddedBroker, count: int) -> Iterator[Consumer]:
             "enable.auto.commit": False,
         }
     )
-    consumer.subscribe(["words"])
     found = 0
-    while found < count:
+
+    def have_all() -> bool:
+        nonlocal found
         found += sum(record.error() is None for record in consumer.consume(count, 1.0))
-    consumer.commit()
-    yield consumer
-    consumer.close()
+        return found >= count
+
+    try:
+        consumer.subscribe(["words"])
+        wait_until(have_all, what=lambda: f"{found} of {count} records are read")
+        consumer.commit()
+        yield consumer
+    finally:
+        consumer.close()
 
 
 @pytest.fixture
@@ -144,7 +152,7 @@ def test_of_a_topic_with_many_partitions_there_is_one_sample(measured: EmbeddedB
     producer = Producer({"bootstrap.servers": measured.bootstrap_servers})
     for partition in range(40):
         producer.produce("many", b"a", partition=partition)
-    producer.flush()
+    assert producer.flush(HANG_LIMIT_S) == 0
     samples, _ = scrape(measured)
     assert samples["millrace_log_segments", "all", "many"] == 40
     assert ("millrace_log_segments", "0", "many") not in samples
@@ -162,7 +170,7 @@ def test_refusals_are_counted_by_their_codes(measured: EmbeddedBroker) -> None:
 
 def test_connections_are_counted_and_those_that_the_broker_ended(measured: EmbeddedBroker) -> None:
     host, _, port = measured.bootstrap_servers.rpartition(":")
-    with socket.create_connection((host, int(port))) as client:
+    with socket.create_connection((host, int(port)), HANG_LIMIT_S) as client:
         client.sendall(b"\0\0\0\x0a" + b"\0\x12\0\0\0\0\0\x01\xff\xff")  # ApiVersions
         assert client.recv(4)
         samples, _ = scrape(measured)

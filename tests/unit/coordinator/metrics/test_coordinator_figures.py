@@ -312,7 +312,7 @@ def test_a_broker_answers_prometheus_on_a_port_of_its_own() -> None:
         producer.produce("words", b"a")
         producer.commit_transaction()
         producer.list_topics()  # answered once the markers are written
-        with urlopen(broker.metrics_url) as answer:
+        with urlopen(broker.metrics_url, timeout=60) as answer:
             text = answer.read().decode()
     assert 'millrace_transactions_ended_total{cause="client",outcome="commit"} 1.0' in text
     assert 'state="CompleteCommit"} 1.0' in text

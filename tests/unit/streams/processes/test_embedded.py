@@ -102,7 +102,7 @@ def test_the_broker_answers_prometheus_at_the_port_of_the_settings(
     caplog.clear()
     assert resolve_bootstrap_servers(config) == address
     assert caplog.text == ""
-    with urlopen(f"http://127.0.0.1:{port}/metrics") as figures:
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as figures:
         assert b"millrace_broker_info" in figures.read()
 
 
