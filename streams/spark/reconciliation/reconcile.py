@@ -155,7 +155,13 @@ class _Reconciliation:
         self._add_missing_reasons(missed_accounts, is_derived=expected is None)
         if not checked:
             reasons = "; ".join(f"{each.name}: {each.why}" for each in self.refusals)
-            raise ConfigError(f"nothing could be checked: {reasons or 'there is nothing to check'}")
+            ways = "" if self.cut.ledger_end is not None else "; with ledger=True most can be, and"
+            raise ConfigError(
+                f"nothing could be checked: {reasons}{ways or ';'} docs/reconciliation-limits.md "
+                "says what prevents each"
+                if reasons
+                else "nothing could be checked: there is nothing to check"
+            )
         if expected is not None:
             checked = self._add_origins(checked)
         return Report(
