@@ -78,7 +78,9 @@ def find_addresses(where: Sequence[str], config: Path | None, state_dir: Path | 
     Raises: ConfigError if no worker runs, or none of them has a port.
     """
     found: list[str] = []
-    for each in where:
+    for given in where:
+        # A worker says at its start where it answers, with http:// before it.
+        each = given.removeprefix("http://").removesuffix("/metrics").rstrip("/")
         if _is_address(each):
             found.append(each)
             continue

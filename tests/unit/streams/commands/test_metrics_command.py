@@ -90,3 +90,8 @@ def test_a_watch_goes_on_while_nothing_answers_and_marks_it() -> None:
     assert silent.unanswered == ["w:1: refused"]
     assert not next(row for row in list_rows(silent) if row[0] == "workers")[3]
     assert next(looks).states == {"RUNNING": 1}
+
+
+@pytest.mark.parametrize("given", ["w:1", "http://w:1", "http://w:1/", "http://w:1/metrics"])
+def test_an_address_may_be_given_as_a_worker_prints_it(given: str) -> None:
+    assert find_addresses([given], None, None) == ["w:1"]
