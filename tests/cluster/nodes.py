@@ -14,8 +14,8 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tests.brokers import SETTINGS
@@ -47,47 +47,34 @@ _PROPERTIES: Mapping[str, str] = {
 _REQUEST_S = 30.0
 
 
-class Place(NamedTuple):
-    """Tells where a node listens: the address for clients, and the one for other nodes.
-
-    `prefix` is what its command is an argument of, such as `ip netns exec NAME`.
-    """
-
-    clients: str = HOST
-    nodes: str = HOST
-    prefix: Sequence[str] = ()
-
-
 class Node(ServerProcess):
     """Represents one node of a cluster."""
 
-    def __init__(self, number: int, place: Place) -> None:
+    def __init__(self, number: int, ports: Sequence[int]) -> None:
         super().__init__(f"kafka-{number}")
         self.number = number
-        self.place = place
         self.data_dir = self.directory / "data"
         self.properties_path = self.directory / "server.properties"
-        self.port, self.internal_port, self.controller_port = free_ports(3)
+        self.port, self.internal_port, self.controller_port = ports
         self._quorum = ""
 
     @property
     def address(self) -> str:
         """Return the address for clients."""
-        return f"{self.place.clients}:{self.port}"
+        return f"{HOST}:{self.port}"
 
     @property
     def voter(self) -> str:
         """Return the node as a voter of the quorum of controllers."""
-        return f"{self.number}@{self.place.nodes}:{self.controller_port}"
+        return f"{self.number}@{HOST}:{self.controller_port}"
 
     def write_properties(self, quorum: str) -> None:
         """Write the properties of a node whose controllers' quorum is this one."""
         self._quorum = quorum
-        clients, nodes = self.place.clients, self.place.nodes
         own = {
             "node.id": str(self.number),
-            "listeners": f"PLAINTEXT://{clients}:{self.port},INTERNAL://{nodes}:"
-            f"{self.internal_port},CONTROLLER://{nodes}:{self.controller_port}",
+            "listeners": f"PLAINTEXT://{HOST}:{self.port},INTERNAL://{HOST}:"
+            f"{self.internal_port},CONTROLLER://{HOST}:{self.controller_port}",
             "controller.quorum.voters": quorum,
             "log.dirs": str(self.data_dir),
         }
@@ -115,7 +102,6 @@ class Node(ServerProcess):
         flags = [flag for flag in JVM_FLAGS if not flag.startswith(("-Xmx", "-Xms"))]
         self.spawn(
             [
-                *self.place.prefix,
                 *("java", *_HEAP_FLAGS, *flags, "-cp", class_path()),
                 *("kafka.Kafka", str(self.properties_path)),
             ]
@@ -123,7 +109,7 @@ class Node(ServerProcess):
 
     def wait_until_answering(self) -> None:
         """Wait until the node answers its clients. Raises StartFailed."""
-        self.wait_until_ready(lambda: answers(self.port, self.place.clients))
+        self.wait_until_ready(lambda: answers(self.port))
 
     def change_port(self, port: int) -> None:
         """Let the node listen on another port for its clients from its next start on."""
@@ -145,13 +131,15 @@ class Node(ServerProcess):
 
 
 class KafkaCluster:
-    """Represents a cluster of three nodes, each at a place of its own."""
+    """Represents a cluster of three nodes."""
 
     kind = "cluster"
 
-    def __init__(self, places: Mapping[int, Place] | None = None) -> None:
-        found = places or {}
-        self.nodes = {number: Node(number, found.get(number, Place())) for number in NODES}
+    def __init__(self) -> None:
+        ports = free_ports(3 * len(NODES))  # at once, so that no two are the same
+        self.nodes = {
+            number: Node(number, ports[3 * at : 3 * at + 3]) for at, number in enumerate(NODES)
+        }
 
     @property
     def bootstrap_servers(self) -> str:
@@ -182,7 +170,10 @@ class KafkaCluster:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
 
         def are_in_sync() -> bool:
-            listed = admin.list_topics(timeout=_REQUEST_S)
+            try:
+                listed = admin.list_topics(timeout=_REQUEST_S)
+            except KafkaException:  # no node has answered
+                return False
             return listed.brokers.keys() >= set(numbers) and all(
                 set(part.isrs) >= set(numbers) & set(part.replicas)
                 for topic in listed.topics.values()

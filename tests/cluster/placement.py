@@ -11,7 +11,7 @@ from contextlib import closing
 from threading import Lock
 from typing import Any
 
-from confluent_kafka import ElectionType, TopicPartition
+from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from kio.schema.errors import ErrorCode
 
@@ -68,7 +68,10 @@ class Placement:
         self._alter_reassignments(replicas)
 
         def is_done() -> bool:
-            found = {topic: self._describe(topic) for topic, _ in replicas}
+            try:
+                found = {topic: self._describe(topic) for topic, _ in replicas}
+            except KafkaException:  # no node has answered
+                return False
             return all(
                 tuple(found[topic][topic, number].replicas) == tuple(nodes)
                 and set(found[topic][topic, number].isrs) == set(nodes)
@@ -87,10 +90,13 @@ class Placement:
 
         def is_elected() -> bool:
             self._admin.elect_leaders(ElectionType.PREFERRED, partitions).result(HANG_LIMIT_S)
-            return all(
-                self._describe(topic)[topic, number].leader == node
-                for (topic, number), node in wanted.items()
-            )
+            try:
+                return all(
+                    self._describe(topic)[topic, number].leader == node
+                    for (topic, number), node in wanted.items()
+                )
+            except KafkaException:  # no node has answered
+                return False
 
         wait_until(is_elected, what=f"{wanted} are not elected")
 

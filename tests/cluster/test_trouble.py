@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.application import ClusterApplication
 from tests.cluster.nodes import NODES, SESSION_MS, KafkaCluster
 from tests.cluster.placement import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Placement
-from tests.processes import HOST, free_ports, wait_until
+from tests.processes import HOST, free_ports
 
 pytestmark = pytest.mark.sampled(1, by="test")
 
@@ -66,7 +66,7 @@ def test_the_coordinators_move_at_each_step_of_a_commit(
         with application.records_flow():
             application.wait_for_progress()
             worker.aim_at(worker.pid)
-            wait_until(lambda: is_stopped(worker.pid), what=worker.log_tail)
+            worker.wait_until_ready(lambda: is_stopped(worker.pid))
             placement.move_leaders(OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
             os.kill(worker.pid, signal.SIGCONT)
             application.wait_for_progress()

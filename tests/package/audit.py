@@ -1,7 +1,8 @@
 """Ask a database of vulnerabilities about what requirements/ pins: `make audit`, by pip-audit.
 
 Where its service does not answer, nothing is known: it says "not run", and why, with status 0, as
-the machine is at fault and not a package. A vulnerability that is found is status 1.
+the machine is at fault and not a package. A vulnerability that is found is status 1, as is any
+other failure of pip-audit, such as an option that it does not know.
 """
 
 from __future__ import annotations
@@ -13,6 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 300.0
+_NO_ANSWER = (
+    "ConnectionError",
+    "ReadTimeout",
+    "Max retries exceeded",
+    "your network may be blocking this service",  # a connection that timed out
+    "Server Error: ",  # an answer of 5xx
+)
+"""What the errors of pip-audit have in them where its service can't be reached."""
 
 
 def audit_file(path: Path) -> int:
@@ -36,7 +45,7 @@ def report_findings(name: str, output: str, errors: str) -> int:
     except ValueError:
         why = (errors.strip().splitlines() or ["no output"])[-1]
         print(f"{name}: not run: {why}")
-        return 0
+        return 0 if any(each in errors for each in _NO_ANSWER) else 1
     found = [
         f"{each['name']} {each['version']}: {one['id']}, mended in {one['fix_versions'] or 'none'}"
         for each in packages

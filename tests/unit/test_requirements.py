@@ -67,6 +67,23 @@ def test_an_audit_whose_service_does_not_answer_says_not_run(
     assert capsys.readouterr().out == "dev.txt: not run: ConnectionError: no route\n"
 
 
+@pytest.mark.parametrize(
+    "errors",
+    [
+        "requests.exceptions.ReadTimeout: Read timed out.",
+        "requests.exceptions.ProxyError: Max retries exceeded with url: /pypi/a/1/json",
+        "requests.exceptions.HTTPError: 503 Server Error: Service Unavailable for url: /pypi",
+        "Could not connect\nTip: your network may be blocking this service. Try another",
+    ],
+)
+def test_a_service_that_does_not_answer_is_no_failure(errors: str) -> None:
+    assert report_findings("dev.txt", "", errors) == 0
+
+
+def test_an_audit_that_fails_by_itself_is_no_missing_answer() -> None:
+    assert report_findings("dev.txt", "", "pip-audit: error: unrecognized arguments: --a") == 1
+
+
 def test_an_audit_names_each_vulnerability(capsys: pytest.CaptureFixture[str]) -> None:
     vulnerability = '{"id": "CVE-1", "fix_versions": ["2"]}'
     package = f'{{"name": "a", "version": "1", "vulns": [{vulnerability}]}}'
