@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from coordinator.metrics.definition import MetricDefinition
 from coordinator.metrics.definitions import all_definitions as broker_definitions
+from ops.generate.kafka_streams_gaps import GAPS
 from streams.monitoring.definitions.definition import FigureDefinition
 from streams.monitoring.definitions.kafka_streams import KAFKA_STREAMS_DEFINITIONS
 from streams.monitoring.definitions.worker import WORKER_DEFINITIONS
@@ -56,7 +57,7 @@ def render_figures_page() -> str:
     worker, broker = WORKER_DEFINITIONS, broker_definitions()
     lines = [_HEAD, "## Of a worker", "", *_render_table(worker)]
     lines += ["", "## Under Kafka Streams' names", "", _KAFKA_STREAMS_TEXT]
-    lines += [*_render_table(KAFKA_STREAMS_DEFINITIONS), "", "## Of a broker"]
+    lines += [*_render_table(KAFKA_STREAMS_DEFINITIONS), "", *_render_gaps(), "", "## Of a broker"]
     for group in dict.fromkeys(each.group for each in broker):
         found = [each for each in broker if each.group == group]
         lines += ["", f"### {group.replace('-', ' ').capitalize()}", "", *_render_table(found)]
@@ -66,6 +67,18 @@ def render_figures_page() -> str:
     lines += ["", "## Without a counterpart here", "", "| older name | why |", "|---|---|"]
     lines += [f"| {older} | {why} |" for older, why in _ABSENT.items()]
     return "\n".join(lines) + "\n"
+
+
+def _render_gaps() -> Iterator[str]:
+    """Yield the lines on what Kafka Streams has and a worker does not show."""
+    yield "Kafka Streams 4.4 has these, too, named by patterns, which a worker does not show:"
+    yield ""
+    yield "| group | metric | why | instead |"
+    yield "|---|---|---|---|"
+    for gap in GAPS:
+        group, name = (each.pattern.replace("|", "\\|") for each in (gap.group, gap.name))
+        instead = f"`{gap.instead}`" if gap.instead else "nothing"
+        yield f"| `{group}` | `{name}` | {gap.reason} | {instead} |"
 
 
 def _render_table(definitions: Iterable[_Definition]) -> Iterator[str]:

@@ -73,7 +73,7 @@ def render_page() -> str:
         lines += [f"## {priority}", "", f"{meaning[0].upper()}{meaning[1:]}.", ""]
         lines += ["| alert | fires when | for |", "|---|---|---|"]
         lines += [
-            f"| [{each.name}](#{each.anchor}) | {_describe(each.summary)} | {each.hold} |"
+            f"| [{each.name}](#{each.anchor}) | {_describe_summary(each.summary)} | {each.hold} |"
             for each in found
         ]
         for each in found:
@@ -100,6 +100,6 @@ def _render_section(alert: Alert) -> Sequence[str]:
     ]
 
 
-def _describe(summary: str) -> str:
+def _describe_summary(summary: str) -> str:
     """Return a summary with the names of its labels instead of templates."""
     return _LABEL.sub(lambda found: f"*{found[1]}*", summary)

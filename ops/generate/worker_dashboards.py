@@ -10,7 +10,7 @@ _VARIABLES = {"application": "millrace_worker_live"}
 _WORKER_VARIABLES = _VARIABLES | {"instance": "millrace_worker_live"}
 
 
-def _quantile(quantile: float, figure: str, selector: str) -> str:
+def _query_quantile(quantile: float, figure: str, selector: str) -> str:
     rate = f"rate({figure}_bucket{{{selector}}}[5m])"
     return f"histogram_quantile({quantile}, sum by (le) ({rate}))"
 
@@ -55,8 +55,8 @@ APPLICATION = Dashboard(
             unit="s",
             description="Of the first record of each slice; old records make it large.",
             queries={
-                "p50": _quantile(0.5, "millrace_end_to_end_latency_seconds", _APP),
-                "p99": _quantile(0.99, "millrace_end_to_end_latency_seconds", _APP),
+                "p50": _query_quantile(0.5, "millrace_end_to_end_latency_seconds", _APP),
+                "p99": _query_quantile(0.99, "millrace_end_to_end_latency_seconds", _APP),
             },
         ),
         Panel(

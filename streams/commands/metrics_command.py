@@ -62,7 +62,7 @@ def metrics(
         looks = look_repeatedly(addresses, interval)
         try:
             if watch and not json:
-                _watch(looks)
+                _show_repeatedly(looks)
                 return
             for each in looks:
                 _print_summary(each, as_json=json)
@@ -194,28 +194,34 @@ def list_rows(found: MetricsOutput) -> Sequence[tuple[str, str, str, bool]]:
             not found.threads_stuck,
         ),
         _Row("tasks", _join_counts(found.tasks), ""),
-        _Row("records in", _format(found.records_in_rate, "/s"), "as they arrive"),
-        _limit("lag", found.lag, 10_000, " records"),
-        _limit("longest commit", found.commit_latency_max_s, 5, " s, of the last minute"),
-        _Row("since the last commit", _format(found.commit_age_max_s, " s"), "short, while busy"),
-        _limit("latency, p99", found.end_to_end_latency_p99_s, 60, " s"),
-        _limit("process ratio", found.process_ratio, 0.9, ""),
-        _limit("dropped", found.dropped_rate, 0, "/s"),
-        _limit("dead letters", found.dead_letters_rate, 0, "/s"),
-        _limit("recoveries", found.recoveries, 0, " since the start"),
-        _limit("left to restore", found.restore_records_left, 0, " records"),
-        _limit("standby lag", found.standby_lag_max, 10_000, " records"),
+        _Row("records in", _format_value(found.records_in_rate, "/s"), "as they arrive"),
+        _create_limited_row("lag", found.lag, 10_000, " records"),
+        _create_limited_row(
+            "longest commit", found.commit_latency_max_s, 5, " s, of the last minute"
+        ),
+        _Row(
+            "since the last commit",
+            _format_value(found.commit_age_max_s, " s"),
+            "short, while busy",
+        ),
+        _create_limited_row("latency, p99", found.end_to_end_latency_p99_s, 60, " s"),
+        _create_limited_row("process ratio", found.process_ratio, 0.9, ""),
+        _create_limited_row("dropped", found.dropped_rate, 0, "/s"),
+        _create_limited_row("dead letters", found.dead_letters_rate, 0, "/s"),
+        _create_limited_row("recoveries", found.recoveries, 0, " since the start"),
+        _create_limited_row("left to restore", found.restore_records_left, 0, " records"),
+        _create_limited_row("standby lag", found.standby_lag_max, 10_000, " records"),
         _Row("stores on disk", _format_megabytes(found.stores_disk_bytes), "half of the disk"),
-        _limit("oldest transaction", found.oldest_open_transaction_s, 10, " s"),
+        _create_limited_row("oldest transaction", found.oldest_open_transaction_s, 10, " s"),
     ]
 
 
-def _limit(name: str, value: float | None, most: float, unit: str) -> _Row:
-    normal = f"≤ {_format(most, unit)}" if most else "0"
-    return _Row(name, _format(value, unit), normal, value is None or value <= most)
+def _create_limited_row(name: str, value: float | None, most: float, unit: str) -> _Row:
+    normal = f"≤ {_format_value(most, unit)}" if most else "0"
+    return _Row(name, _format_value(value, unit), normal, value is None or value <= most)
 
 
-def _format(value: float | None, unit: str) -> str:
+def _format_value(value: float | None, unit: str) -> str:
     if value is None:
         return "not known"
     text = f"{value:,.0f}".replace(",", " ") if value >= 10 else f"{value:.3g}"
@@ -223,7 +229,7 @@ def _format(value: float | None, unit: str) -> str:
 
 
 def _format_megabytes(value: float | None) -> str:
-    return _format(None if value is None else value / _BYTES_IN_MB, " MB")
+    return _format_value(None if value is None else value / _BYTES_IN_MB, " MB")
 
 
 def _join_counts(counts: Mapping[str, int]) -> str:
@@ -252,7 +258,7 @@ def _print_summary(found: MetricsOutput, *, as_json: bool) -> None:
         print_message(f"no answer: {each}")
 
 
-def _watch(looks: Iterator[MetricsOutput]) -> None:
+def _show_repeatedly(looks: Iterator[MetricsOutput]) -> None:
     """Show each summary in the place of the one before."""
     from rich.console import Group
     from rich.live import Live

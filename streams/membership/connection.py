@@ -75,6 +75,15 @@ class BrokerNotReady(ConnectionLost):
     """
 
 
+def create_refusal(code: ErrorCode, message: str) -> ConnectionLost:
+    """Return the error for a code that a broker has answered: BrokerNotReady if it may pass.
+
+    Which codes may pass is Kafka's own table (`Errors`, RetriableException).
+    """
+    refusal = BrokerNotReady if code.retriable else ConnectionLost
+    return refusal(f"{message}: {code.name}")
+
+
 def build_entity(entity: type[Any], **fields: Any) -> Any:
     """Build a kio entity of any version; fields that this version doesn't have are left out."""
     names = {field.name for field in dataclasses.fields(entity)}
@@ -320,7 +329,7 @@ def find_coordinator(
     answer = bootstrap.send_request(request(key=key, key_type=key_type))
     check_authorized(answer.error_code, operation, key)
     if answer.error_code is not ErrorCode.none:
-        raise BrokerNotReady(f"no coordinator: {answer.error_code.name}")
+        raise create_refusal(answer.error_code, "no coordinator")
     return answer.host, answer.port
 
 

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 Address = tuple[str, int]
 _Told = tuple[Sequence[Address], Mapping[int, int]]
-"""What a broker tells: the addresses of all, and the highest version of each of its APIs."""
+"""The addresses of all brokers, and the highest version of each API, as one broker tells them."""
 _METADATA_API_KEY, _METADATA_VERSION = 3, 4
 _CLIENT_ID = "millrace"
 _TIMEOUT_S = 10.0

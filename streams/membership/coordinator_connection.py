@@ -22,7 +22,7 @@ class CoordinatorConnection:
         self._open_connection = open_connection
         self._connection: BrokerConnection | None = None
         self.address: tuple[str, int] | None = None
-        """Where the coordinator is, while there is a connection to it."""
+        """The coordinator's host and port while there is a connection to it, else None."""
         self._lock = host.create_lock()
 
     @contextmanager

@@ -25,6 +25,7 @@ from streams.membership.connection import (
     ConnectionLost,
     OpenConnection,
     build_entity,
+    create_refusal,
     find_coordinator,
     load_request_classes,
 )
@@ -96,7 +97,7 @@ def list_transactional_ids(
     )
     answer = connection.send_request(request)
     if answer.error_code is not ErrorCode.none:
-        raise BrokerNotReady(f"transactions can't be listed: {answer.error_code.name}")
+        raise create_refusal(answer.error_code, "transactions can't be listed")
     for each in answer.transaction_states:
         yield str(each.transactional_id)
 
@@ -184,7 +185,7 @@ def abort_transaction(open_connection: OpenConnection, transactional_id: str) ->
         )
         code = connection.send_request(request).error_code
     if code not in _ABORTED:
-        raise BrokerNotReady(f"{transactional_id}: {code.name}")
+        raise create_refusal(code, transactional_id)
 
 
 def list_open_producers(
@@ -256,7 +257,7 @@ def _describe_producers(
             partition = Partition(str(topic.name), int(part.partition_index))
             check_authorized(part.error_code, "Read", partition.topic)
             if part.error_code is not ErrorCode.none:
-                raise BrokerNotReady(f"producers of {partition}: {part.error_code.name}")
+                raise create_refusal(part.error_code, f"producers of {partition}")
             for each in part.active_producers:
                 if each.current_txn_start_offset >= 0:
                     yield OpenProducer(

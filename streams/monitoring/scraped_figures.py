@@ -81,7 +81,7 @@ def summarise_scrapes(
     stuck = _list_samples(now, "millrace_thread_stuck")
     threads = len(stuck)
 
-    def rate(name: str) -> float | None:
+    def find_rate(name: str) -> float | None:
         found = [
             _find_increase(before[address], scrape, name)
             for address, scrape in after.items()
@@ -90,7 +90,7 @@ def summarise_scrapes(
         return sum(found) / elapsed_s if found else None
 
     commit_ms = _combine(now, "kafka_streams_stream_thread_metrics_commit_latency_max", max)
-    busy = rate("millrace_task_process_seconds_total")
+    busy = find_rate("millrace_task_process_seconds_total")
     return MetricsOutput(
         addresses=list(after),
         unanswered=list(unanswered),
@@ -98,14 +98,14 @@ def summarise_scrapes(
         threads=threads,
         threads_stuck=sum(each.value > 0 for each in stuck),
         tasks=_count_by_label(now, "millrace_thread_tasks", "state"),
-        records_in_rate=rate("millrace_thread_records_total"),
+        records_in_rate=find_rate("millrace_thread_records_total"),
         lag=_combine(now, "millrace_consumer_lag", sum),
         commit_latency_max_s=None if commit_ms is None else commit_ms / _MS,
         commit_age_max_s=_combine(now, "millrace_thread_commit_age_seconds", max),
         end_to_end_latency_p99_s=_find_latency(before, after),
         process_ratio=busy / threads if busy is not None and threads else None,
-        dropped_rate=rate("millrace_thread_dropped_total"),
-        dead_letters_rate=rate("millrace_thread_dead_letters_total"),
+        dropped_rate=find_rate("millrace_thread_dropped_total"),
+        dead_letters_rate=find_rate("millrace_thread_dead_letters_total"),
         recoveries=_combine(now, "millrace_thread_recoveries_total", sum),
         restore_records_left=_combine(now, "millrace_restore_records_left", sum),
         standby_lag_max=_combine(now, "millrace_standby_lag", max),

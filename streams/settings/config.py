@@ -158,7 +158,7 @@ class StreamsConfig(BaseSettings):
     health_host: str = "127.0.0.1"
     """The address of `health_port` and `metrics_port`: 0.0.0.0 for all of the machine."""
     broker_metrics_port: Annotated[int | None, Field(ge=1, le=_PORT_MAX)] = None
-    """Where the embedded broker answers GET /metrics on 127.0.0.1, from its next start on."""
+    """The port for GET /metrics of the embedded broker on 127.0.0.1, from its next start on."""
     log_level: LogLevel = "info"
     """From which level on `App.run` logs, unless the process has configured logging before."""
     log_format: LogFormat = "text"

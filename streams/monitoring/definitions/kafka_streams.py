@@ -19,7 +19,7 @@ def to_scraped_name(group: str, metric: str) -> str:
     return f"kafka_streams_{group}_{metric}".replace("-", "_")
 
 
-def _define(
+def _define_figure(
     group: str, metric: str, help_text: str, labels: tuple[str, ...], unit: str = ""
 ) -> FigureDefinition:
     return FigureDefinition(
@@ -40,7 +40,7 @@ TIMED_CALLS = {
     "process": "slices of records; their rate and total count records",
     "punctuate": "calls of the timers that were due after a slice",
 }
-"""What a thread's timings are of, by the first word of Kafka Streams' names."""
+"""The calls of a thread that are timed, in words, by the first word of Kafka Streams' names."""
 _TIMING_FIGURES = (
     ("latency-avg", "Average milliseconds of", "milliseconds"),
     ("latency-max", "Longest milliseconds of", "milliseconds"),
@@ -49,40 +49,40 @@ _TIMING_FIGURES = (
     ("ratio", "Share of the thread's time in", ""),
 )
 _TIMINGS = tuple(
-    _define(THREAD_GROUP, f"{call}-{metric}", f"{said} {what}", _THREAD_LABELS, unit)
+    _define_figure(THREAD_GROUP, f"{call}-{metric}", f"{said} {what}", _THREAD_LABELS, unit)
     for call, what in TIMED_CALLS.items()
     for metric, said, unit in _TIMING_FIGURES
 )
 _BATCHES = (
-    _define(
+    _define_figure(
         THREAD_GROUP,
         "poll-records-avg",
         "Average records that a poll returned",
         _THREAD_LABELS,
         "records",
     ),
-    _define(
+    _define_figure(
         THREAD_GROUP,
         "poll-records-max",
         "Most records that a poll returned",
         _THREAD_LABELS,
         "records",
     ),
-    _define(
+    _define_figure(
         THREAD_GROUP,
         "process-records-avg",
         "Average records of a slice that a task processed",
         _THREAD_LABELS,
         "records",
     ),
-    _define(
+    _define_figure(
         THREAD_GROUP,
         "process-records-max",
         "Most records of a slice that a task processed",
         _THREAD_LABELS,
         "records",
     ),
-    _define(
+    _define_figure(
         THREAD_GROUP,
         "thread-start-time",
         "When the thread started, in milliseconds since 1970",
@@ -93,7 +93,7 @@ _BATCHES = (
 
 TASK_GROUP = "stream-task-metrics"
 _TASKS = (
-    _define(
+    _define_figure(
         TASK_GROUP, "process-total", "Records that the task has processed", _TASK_LABELS, "records"
     ),
 )
@@ -127,7 +127,7 @@ ROCKSDB_PROPERTIES = {
 DATABASE_PROPERTIES = {each: f"rocksdb.{each}" for each in ROCKSDB_PROPERTIES}
 """The names that RocksDB has for them."""
 _PROPERTIES = tuple(
-    _define(STATE_GROUP, metric, help_text, _STORE_LABELS)
+    _define_figure(STATE_GROUP, metric, help_text, _STORE_LABELS)
     for metric, help_text in ROCKSDB_PROPERTIES.items()
 )
 

@@ -14,7 +14,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 CHECK_INTERVAL_S = 0.2
-"""How often `require_usable` is called, in seconds."""
+"""The seconds between two calls of `require_usable`."""
 
 
 class _Answer(NamedTuple):

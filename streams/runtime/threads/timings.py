@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 SAMPLE_S = 30.0
-"""How long a sample lasts, in seconds."""
+"""The seconds that a sample covers."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class Timing:
         """The present sample, after the one before it if that is not too old: one tuple, since a
         scrape may read it at any moment."""
         self.total = 0
-        """How many values were observed since the start."""
+        """The number of values that were observed since the start."""
 
     def observe(self, value: float, now_s: float) -> None:
         """Add a value, at a monotonic time in seconds."""

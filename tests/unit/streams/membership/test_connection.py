@@ -15,8 +15,10 @@ from coordinator.wire.server import format_address
 from streams.common.addresses import parse_address
 from streams.membership.connection import (
     BrokerConnection,
+    BrokerNotReady,
     ConnectionLost,
     ConnectionUnanswered,
+    create_refusal,
     load_request_classes,
 )
 from tests.processes import HANG_LIMIT_S, HOST, free_ports
@@ -250,3 +252,18 @@ def test_a_broker_at_an_ipv6_address_is_named_so_that_clients_find_it() -> None:
     assert format_address("::1", 9092) == "[::1]:9092"
     assert parse_address(format_address("::1", 9092)) == ("::1", 9092)
     assert format_address("localhost", 9092) == "localhost:9092"
+
+
+@pytest.mark.parametrize(
+    ("code", "may_pass"),
+    [
+        (ErrorCode.not_coordinator, True),
+        (ErrorCode.concurrent_transactions, True),
+        (ErrorCode.invalid_request, False),
+        (ErrorCode.invalid_transaction_timeout, False),
+    ],
+)
+def test_only_a_code_that_may_pass_is_asked_again(code: ErrorCode, may_pass: bool) -> None:
+    refusal = create_refusal(code, "t-1")
+    assert isinstance(refusal, BrokerNotReady) is may_pass
+    assert str(refusal) == f"t-1: {code.name}"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from ops.generate.kafka_streams_gaps import GAPS, Gap, find_gap
 from streams.monitoring.definitions.catalog import all_definitions
 from streams.monitoring.definitions.kafka_streams import to_scraped_name
-from streams.monitoring.kafka_streams_gaps import GAPS, Gap, find_gap
 from tests.kafka.versions import YARDSTICK
 from tests.peers.metrics.listed import ListedMetric, read_listed_metrics, read_version
 

@@ -1,7 +1,7 @@
 """Name the metrics of Kafka Streams that a worker does not show, each with the reason.
 
-What a running Kafka Streams has is listed in tests/peers/metrics; a test sees that each of its
-metrics is either defined for a worker or named here, and none is both.
+docs/metrics.md has them as a table. A test sees that each metric of a running Kafka Streams is
+either defined for a worker or named here, and none is both.
 """
 
 from __future__ import annotations
