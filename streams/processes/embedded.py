@@ -82,14 +82,14 @@ def ensure_embedded_broker(
     directory = state_dir / _BROKER_DIRECTORY
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        if metrics_port is not None:
+            (directory / METRICS_PORT_FILE).write_text(f"{metrics_port}\n")
     except OSError as error:
         raise ConfigError(
             f"state_dir {str(state_dir)!r} can't be written ({error.strerror}): "
             "choose another with state_dir=..., MILLRACE_STATE_DIR or --state-dir"
         ) from error
     with hold_start_lock(directory, is_given_up) as lock:
-        if metrics_port is not None:
-            (directory / METRICS_PORT_FILE).write_text(f"{metrics_port}\n")
         last = _wait_for_answer(directory, is_given_up)
         if last and is_broker_alive(directory):
             if metrics_port is not None and not _accepts_connections(f"127.0.0.1:{metrics_port}"):

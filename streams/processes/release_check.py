@@ -16,8 +16,9 @@ from streams.settings.config import StreamsConfig
 
 log = logging.getLogger(__name__)
 
+_DESCRIBE_TRANSACTIONS = 65
 _LEDGER_RELEASE = KafkaRelease(3, 0)
-"""The first with DescribeTransactions (KIP-664), which tells a transaction's producer."""
+"""The first release with DescribeTransactions (KIP-664), which tells a transaction's producer."""
 _MENDED_RELEASE = KafkaRelease(4, 0)
 """The first minor release in which all patch releases have KAFKA-17507 mended."""
 
@@ -35,7 +36,7 @@ def check_release(config: StreamsConfig, api_versions: Mapping[int, int]) -> Non
             f"of {named}: Millrace needs {OLDEST_RELEASE} (KIP-447). Upgrade the brokers, best to "
             f"{_MENDED_RELEASE} or newer"
         )
-    if config.ledger and release < _LEDGER_RELEASE:
+    if config.ledger and _DESCRIBE_TRANSACTIONS not in api_versions:
         raise ConfigError(
             f"ledger=True needs Kafka {_LEDGER_RELEASE} or newer (DescribeTransactions, KIP-664), "
             f"and by their API versions the brokers are of {named}: set ledger=False, or upgrade "

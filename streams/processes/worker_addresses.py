@@ -7,7 +7,7 @@ nothing: only the slots that a process has locked are listed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from state.directory import LOCK_FILE, ProcessSlot, StateDirectory
@@ -34,8 +34,11 @@ def note_metrics_address(
         return
     path = directory.path / f"process-{slot.number}" / _ADDRESS_FILE
     host = _LOCAL_HOSTS.get(health_host, health_host)
-    path.write_text(format_address((host, next(iter(ports.values())))))
     exits.callback(path.unlink, missing_ok=True)
+    with suppress(OSError):  # a worker without it runs, and commands need its address
+        written = path.with_suffix(".new")
+        written.write_text(format_address((host, next(iter(ports.values())))))
+        written.replace(path)  # so that no command reads a part of it
 
 
 def list_worker_addresses(state_dir: Path, application_id: str) -> tuple[list[str], int]:
