@@ -1,4 +1,4 @@
-"""Runs one broker: wires all its parts together on one asyncio loop.
+"""Run one broker: wire all its parts together on one asyncio loop.
 
 It starts in this order: lock the data directory, load the topics, load the coordinators from their
 internal topics, listen. It stops in the reverse order, so that no request reaches a half-stopped

@@ -1,4 +1,4 @@
-"""Defines the clock, scheduler and background thread that a broker is given as arguments.
+"""Define the clock, scheduler and background thread that a broker is given as arguments.
 
 Everything in the broker that reads the time, waits, or makes a long call is given one of these.
 

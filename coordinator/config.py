@@ -1,4 +1,4 @@
-"""Defines the broker's settings: Kafka's names with underscores, Kafka's defaults, validated.
+"""Define the broker's settings: Kafka's names with underscores, Kafka's defaults, validated.
 
 A wrong configuration cannot exist: every value is checked in `__post_init__`, and `from_settings`
 turns the dotted names of a command line (`transaction.state.log.num.partitions=4`) into one.

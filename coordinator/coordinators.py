@@ -1,4 +1,4 @@
-"""Places the coordinators of the broker on the partitions of the internal topics.
+"""Place the coordinators of the broker on the partitions of the internal topics.
 
 `__consumer_offsets` (groups and offsets) and `__transaction_state` have one shard a partition,
 `__cluster_metadata` keeps the producer ids. Loading order: groups first, because completing the

@@ -1,4 +1,4 @@
-"""Stores configurations altered at run time: of brokers and groups, and feature levels.
+"""Store configurations altered at run time: of brokers and groups, and feature levels.
 
 They are kept in `configs.json` of the data directory, which is written anew and put in place by one
 rename, like `topics.json`, which has the configurations of topics. It is a file and not a log,

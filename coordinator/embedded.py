@@ -1,4 +1,4 @@
-"""Runs a broker inside this process, for tests, notebooks and small applications.
+"""Run a broker inside this process, for tests, notebooks and small applications.
 
     with EmbeddedBroker(topics={"lines": 4}) as broker:
         Producer({"bootstrap.servers": broker.bootstrap_servers})

@@ -1,4 +1,4 @@
-"""Defines Kafka's error codes, and the exception that carries one to the client.
+"""Define Kafka's error codes, and the exception that carries one to the client.
 
 A refusal is expected and has a code: `raise Refused(Code.ILLEGAL_GENERATION, "...")` anywhere below
 an API file becomes that code in the response. Any other exception is a defect of the broker.

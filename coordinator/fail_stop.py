@@ -1,4 +1,4 @@
-"""Stops a broker whose state and log no longer agree, before the log is harmed.
+"""Stop a broker whose state and log no longer agree, before the log is harmed.
 
 A BrokenInvariant that a request or a scheduled call raises is recorded here. From then on no
 request is answered and no scheduled call is made.

@@ -1,4 +1,4 @@
-"""Reads faults from a file, for a broker that runs as a process: TOML, or JSON by its suffix.
+"""Read faults from a file, for a broker that runs as a process: TOML, or JSON by its suffix.
 
     [[request]]                     [[disk]]
     action = "lose-answer"          action = "full"

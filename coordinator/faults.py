@@ -1,4 +1,4 @@
-"""Injects faults: what a broker, a network and a disk do to a client, on demand.
+"""Inject faults: what a broker, a network and a disk do to a client, on demand.
 
     with EmbeddedBroker(topics={"words": 1}) as broker:
         lost = broker.faults.add(RequestFault("lose-answer", api="EndTxn", times=1))

@@ -1,4 +1,4 @@
-"""Holds the finalised features, by level, on which clients may rely (KIP-584).
+"""Hold the finalised features, by level, on which clients may rely (KIP-584).
 
 A feature is finalised only if it is served. `group.version` 1 is the consumer group protocol
 (KIP-848), which tools check before they show such groups; `transaction.version` 2 makes the Java

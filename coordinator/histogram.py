@@ -1,4 +1,4 @@
-"""Counts durations in buckets, as cheaply as a list allows, and keeps the longest recent one."""
+"""Count durations in buckets, as cheaply as a list allows, and keep the longest recent one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes transaction markers to the logs of this broker's own partitions.
+"""Write transaction markers to the logs of this broker's own partitions.
 
 It is the marker channel's one destination. A marker for a partition of `__consumer_offsets` goes
 through its group shard, which has committed or dropped the pending offsets before the code is

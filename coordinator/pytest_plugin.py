@@ -1,4 +1,4 @@
-"""Provides the fixture `millrace_broker` in every pytest run where Millrace is installed.
+"""Provide the fixture `millrace_broker` in every pytest run where Millrace is installed.
 
     def test_words_are_counted(millrace_broker):
         millrace_broker.create_topics({"lines": 4})

@@ -1,4 +1,4 @@
-"""Repairs a damaged log: gives up one batch and keeps everything else.
+"""Repair a damaged log: give up one batch and keep everything else.
 
     python -m coordinator.repair FILE POSITION
 

@@ -1,4 +1,4 @@
-"""Defines which values the broker's settings may have, by the names of `BrokerConfig`'s fields."""
+"""Define which values the broker's settings may have, by the names of `BrokerConfig`'s fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines settings of brokers, topics and groups, and validates their values.
+"""Define settings of brokers, topics and groups, and validate their values.
 
 The messages are worded as Kafka's, because people search for them and Kafka's tools print them.
 Source of the rules: org.apache.kafka.common.config.ConfigDef.

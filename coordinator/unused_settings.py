@@ -1,4 +1,4 @@
-"""Decides which of Kafka's settings that this broker does not have are ignored, or refused.
+"""Decide which of Kafka's settings that this broker does not have are ignored, or refused.
 
 The settings of a container's Kafka are those of a cluster: replication factors, listeners, threads.
 What one broker of plain text does anyway is accepted, and has no effect. What it can't do is

@@ -1,1 +1,1 @@
-"""Holds what an operator installs: alert rules, dashboards, and what generates them."""
+"""Hold what an operator installs: alert rules, dashboards, and what generates them."""

@@ -36,7 +36,7 @@ def open_memory_file(name: str) -> int:
 
 
 class PrivateFile(str):
-    """Is the path at which this process can open bytes, as often as it likes.
+    """Holds bytes in memory at a path that this process can open as often as it likes.
 
     So whoever holds the path, such as the settings of a client, holds the file: it is gone with
     this text. On Linux it is in memory and has no name. Elsewhere /dev/fd gives no second reader a

@@ -1,4 +1,4 @@
-"""StoreCheckpoint: how far a store has applied its changelog, kept on its disk with its data.
+"""Define StoreCheckpoint, which says on a store's disk how far it has applied its changelog.
 
 A field is added here, with a default for stores that were written without it. Its bytes are written
 and read by `state.rocksdb.checkpoints`; the runtime sets it (`LoggedStore.create_checkpoint`) and

@@ -1,4 +1,4 @@
-"""App: describe an application's topology and settings, and start it."""
+"""Define App, which describes an application's topology and settings, and starts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger: record for each committed transaction of an application what it read and wrote.
+"""Encode the ledger, which says of each committed transaction what it read and wrote.
 
 With `ledger=True` each transaction writes one record of its own to `<application.id>-ledger` (one
 partition), which is committed and aborted with all the others. A committed record of any output,

@@ -1,4 +1,4 @@
-"""Builds answers about features that this broker lacks, where they depend on the request.
+"""Build answers about features that this broker lacks, where they depend on the request.
 
 The functions return the fields of the response, or raise Refused; `absent_features` says for which
 APIs they do, and how these are refused.

@@ -1,4 +1,4 @@
-"""Answers the APIs of features that this broker lacks: other brokers, security, quotas.
+"""Answer the APIs of features that this broker lacks: other brokers, security, quotas.
 
 A row of the table has an API's key and versions, the fields of its answer, and the fields of its
 refusal. Most answers are refusals, with Kafka's codes and messages for a single broker without an

@@ -1,4 +1,4 @@
-"""Handles AddOffsetsToTxn, which adds a group's offsets to a transaction.
+"""Handle AddOffsetsToTxn, which adds a group's offsets to a transaction.
 
 Behaviour: registers the partition of `__consumer_offsets` that a group's offsets are kept in.
 Versions: v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE, never the answer here.

@@ -1,4 +1,4 @@
-"""Handles AddPartitionsToTxn, which adds partitions to a transaction.
+"""Handle AddPartitionsToTxn, which adds partitions to a transaction.
 
 Behaviour: registers partitions in a transaction, opening it if need be. If one of them is unknown
 it gets UNKNOWN_TOPIC_OR_PARTITION and the others OPERATION_NOT_ATTEMPTED, and nothing is

@@ -1,4 +1,4 @@
-"""Handles AlterConfigs, which replaces the whole configuration of resources.
+"""Handle AlterConfigs, which replaces the whole configuration of resources.
 
 Behaviour: what isn't in the request is no longer set. Each resource is answered for itself: topics,
 this broker, all brokers, groups. `validate_only` checks and changes nothing.

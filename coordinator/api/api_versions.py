@@ -1,4 +1,4 @@
-"""Handles ApiVersions, which lists the APIs and versions that this broker serves.
+"""Handle ApiVersions, which lists the APIs and versions that this broker serves.
 
 Behaviour: lists exactly the router's APIs, whatever the client. A client name or version that isn't
 plain gets INVALID_REQUEST. A version of this request that isn't known is answered in version 0 with

@@ -1,4 +1,4 @@
-"""Finds, checks and replaces the configurations that clients can alter.
+"""Find, check and replace the configurations that clients can alter.
 
 AlterConfigs and IncrementalAlterConfigs build a new configuration for a resource, check it as a
 whole, and replace the old one with it; it is on disk and in force when that returns. Subscriptions

@@ -1,4 +1,4 @@
-"""Describes the settings of resources: their layered values, and which one is effective.
+"""Describe the settings of resources: their layered values, and which one is effective.
 
 DescribeConfigs returns all of it, CreateTopics the resulting configuration of a topic.
 """

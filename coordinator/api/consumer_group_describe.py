@@ -1,4 +1,4 @@
-"""Handles ConsumerGroupDescribe, which describes groups of the consumer protocol (KIP-848).
+"""Handle ConsumerGroupDescribe, which describes groups of the consumer protocol (KIP-848).
 
 Behaviour: describes each requested group; GROUP_ID_NOT_FOUND for one that doesn't exist, or isn't
 of this kind. A member's assignment includes the partitions that it is still to revoke. Topics that

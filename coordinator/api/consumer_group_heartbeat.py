@@ -1,4 +1,4 @@
-"""Handles ConsumerGroupHeartbeat, through which members of consumer groups join, stay and leave.
+"""Handle ConsumerGroupHeartbeat, through which members of consumer groups join, stay and leave.
 
 Behaviour: epoch 0 joins, -1 leaves, -2 leaves for a while (static members only); any other is the
 member epoch that the broker gave the member last. Fields that a member leaves out haven't changed.

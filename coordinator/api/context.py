@@ -1,4 +1,4 @@
-"""Defines the context of a request that API files are given: client, version and services.
+"""Define the context of a request that API files are given: client, version and services.
 
 kio has a class for each version of each request and response. API files name the newest version's,
 for type checkers only: a handler takes any version's request, reads with `getattr` what older ones

@@ -1,4 +1,4 @@
-"""Translates the coordinators' codes to those that a client's version expects."""
+"""Translate the coordinators' codes to those that a client's version expects."""
 
 from __future__ import annotations
 

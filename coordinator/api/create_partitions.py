@@ -1,4 +1,4 @@
-"""Handles CreatePartitions, which adds partitions to topics.
+"""Handle CreatePartitions, which adds partitions to topics.
 
 Behaviour: each topic has a result of its own; its new partitions are on disk, and can be written
 to, when that is sent. A name that stands in the request twice is answered once, with

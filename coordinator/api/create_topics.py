@@ -1,4 +1,4 @@
-"""Handles CreateTopics, which creates topics with partitions and configurations.
+"""Handle CreateTopics, which creates topics with partitions and configurations.
 
 Behaviour: each topic has a result of its own, and is on disk when that is sent; all that can be
 created are created in one write. A name that stands in the request twice is answered once, with

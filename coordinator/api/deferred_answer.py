@@ -1,4 +1,4 @@
-"""Turns a callback's argument into a response: at once, or by an awaitable if it comes later."""
+"""Turn a callback's argument into a response: at once, or by an awaitable if it comes later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handles DeleteGroups, which deletes empty groups with all their offsets (KIP-229).
+"""Handle DeleteGroups, which deletes empty groups with all their offsets (KIP-229).
 
 Behaviour: each group has a result of its own, one even if it is named twice: GROUP_ID_NOT_FOUND;
 NON_EMPTY_GROUP for one with members. Pending offsets of open transactions are deleted too.

@@ -1,4 +1,4 @@
-"""Handles DeleteRecords, which raises the start offset of partitions' logs.
+"""Handle DeleteRecords, which raises the start offset of partitions' logs.
 
 Behaviour: each partition's result has its new log start offset. Offset -1 means the high watermark;
 an offset before the start changes nothing. Only whole segments are removed from disk, but nothing

@@ -1,4 +1,4 @@
-"""Handles DeleteTopics, which deletes topics and their data, by name or by id.
+"""Handle DeleteTopics, which deletes topics and their data, by name or by id.
 
 Behaviour: each topic has a result of its own and is deleted when that is sent. A name or an id that
 stands in the request twice, or a name and the id of the same topic, is answered once, with

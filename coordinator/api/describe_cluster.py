@@ -1,4 +1,4 @@
-"""Handles DescribeCluster, which returns the cluster's id and its one broker.
+"""Handle DescribeCluster, which returns the cluster's id and its one broker.
 
 Behaviour: the broker is its own controller. Only broker endpoints are listed; asking for
 controllers gets MISMATCHED_ENDPOINT_TYPE, anything else UNSUPPORTED_ENDPOINT_TYPE.

@@ -1,4 +1,4 @@
-"""Handles DescribeConfigs, which returns the settings of topics, the broker and groups.
+"""Handle DescribeConfigs, which returns the settings of topics, the broker and groups.
 
 Behaviour: all settings of a resource, or those that are requested by name. Each has its effective
 value, and as synonyms the values of its layers (see `config_description`), the effective one first.

@@ -1,4 +1,4 @@
-"""Handles DescribeGroups, which describes classic groups and their members.
+"""Handle DescribeGroups, which describes classic groups and their members.
 
 Behaviour: describes the requested groups, each with its state and members. A group of the consumer
 protocol (KIP-848) isn't a classic group, and not found here: see ConsumerGroupDescribe.

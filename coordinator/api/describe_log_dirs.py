@@ -1,4 +1,4 @@
-"""Handles DescribeLogDirs, which returns the data directory and its partitions' sizes (KIP-113).
+"""Handle DescribeLogDirs, which returns the data directory and its partitions' sizes (KIP-113).
 
 Behaviour: the requested partitions that exist, all if no list of topics is given. A partition's
 size is that of its segments without their indexes; the space is that of the file system.

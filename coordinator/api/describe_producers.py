@@ -1,4 +1,4 @@
-"""Handles DescribeProducers, which returns the producer state of partitions.
+"""Handle DescribeProducers, which returns the producer state of partitions.
 
 Behaviour: the state of each producer in a partition: epoch, last sequence and time, the epoch of
 the coordinator that wrote the last marker, and where an open transaction begins (-1: none). It

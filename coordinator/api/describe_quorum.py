@@ -1,4 +1,4 @@
-"""Handles DescribeQuorum, which returns this broker as the metadata log's only voter (KIP-595).
+"""Handle DescribeQuorum, which returns this broker as the metadata log's only voter (KIP-595).
 
 Behaviour: this broker is the leader, and its log ends where the hidden metadata log does. A request
 for anything but that one partition gets UNKNOWN_TOPIC_OR_PARTITION for all its partitions.

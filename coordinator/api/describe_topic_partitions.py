@@ -1,4 +1,4 @@
-"""Handles DescribeTopicPartitions, which returns topics' partitions page by page (KIP-966).
+"""Handle DescribeTopicPartitions, which returns topics' partitions page by page (KIP-966).
 
 Behaviour: the requested topics, all if none is named, sorted by name, with as many partitions as
 the request allows, from 1 to 2 000. The cursor in the response says where the next page begins, and

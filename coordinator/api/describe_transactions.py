@@ -1,4 +1,4 @@
-"""Handles DescribeTransactions, which describes transactions by transactional id.
+"""Handle DescribeTransactions, which describes transactions by transactional id.
 
 Behaviour: state, producer id and epoch, time-out, start and partitions of each requested id;
 INVALID_REQUEST for an empty one, TRANSACTIONAL_ID_NOT_FOUND for an unknown one,

@@ -1,4 +1,4 @@
-"""Handles EndTxn, which commits or aborts a transaction.
+"""Handle EndTxn, which commits or aborts a transaction.
 
 Behaviour: commits or aborts. The response is sent when the outcome is in the log; the markers are
 written next, before a request of anybody who has seen the response is read.

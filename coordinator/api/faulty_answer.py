@@ -1,4 +1,4 @@
-"""Delays or loses an answer, or closes the connection, as an injected fault says (see `faults`)."""
+"""Delay or lose an answer, or close the connection, as an injected fault says (see `faults`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handles Fetch, which reads batches from offsets and waits for more of them if need be.
+"""Handle Fetch, which reads batches from offsets and waits for more of them if need be.
 
 Behaviour: partitions are read in the order of the request, or of the session, until `max_bytes` is
 used up, each up to its own limit; the first batch of the first partition that has data is returned

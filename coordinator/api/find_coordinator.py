@@ -1,4 +1,4 @@
-"""Handles FindCoordinator, which returns this broker for every key.
+"""Handle FindCoordinator, which returns this broker for every key.
 
 Behaviour: this broker coordinates every group (key type 0), every transactional id (1), and every
 partition that a share group reads (2), whose key is `group:topic id:partition`.

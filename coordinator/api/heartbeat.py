@@ -1,4 +1,4 @@
-"""Handles Heartbeat, which keeps the session of a member of the classic protocol alive.
+"""Handle Heartbeat, which keeps the session of a member of the classic protocol alive.
 
 Behaviour: restarts the session timeout of a member, whatever its group's kind;
 REBALANCE_IN_PROGRESS tells it to join again.

@@ -1,4 +1,4 @@
-"""Handles IncrementalAlterConfigs, which alters single settings of resources (KIP-339).
+"""Handle IncrementalAlterConfigs, which alters single settings of resources (KIP-339).
 
 Behaviour: SET and DELETE a setting; APPEND items to a list, those that it has not yet, and SUBTRACT
 items from one. A list that isn't set starts from its effective value. The operations on a resource

@@ -1,4 +1,4 @@
-"""Handles InitProducerId, which allocates a producer id and epoch.
+"""Handle InitProducerId, which allocates a producer id and epoch.
 
 Behaviour: returns a producer id and epoch; for a transactional id with a higher epoch, which fences
 the producer before, after its transaction is aborted and all markers are written. A producer sends

@@ -1,4 +1,4 @@
-"""Handles JoinGroup, with which a member joins the next generation of its group.
+"""Handle JoinGroup, with which a member joins the next generation of its group.
 
 Behaviour: the response is sent when all members of a classic group have joined, to the leader with
 the metadata of all. In a consumer group (KIP-848) it is sent at once with the member's epoch, and

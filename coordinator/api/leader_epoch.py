@@ -1,4 +1,4 @@
-"""Checks leader epochs: the one leader has epoch 0 from the first batch on.
+"""Check leader epochs: the one leader has epoch 0 from the first batch on.
 
 The epoch that a client knows is checked as in Kafka (KIP-320), so that a client that comes from
 another cluster, or has stale metadata, gets an error.

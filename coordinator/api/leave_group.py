@@ -1,4 +1,4 @@
-"""Handles LeaveGroup, with which members leave their group at once.
+"""Handle LeaveGroup, with which members leave their group at once.
 
 Behaviour: members leave at once, which starts a rebalance; static ones may be named by their
 instance id alone (an empty member id). Members of a consumer group (KIP-848) can be removed, too.

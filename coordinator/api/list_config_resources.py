@@ -1,4 +1,4 @@
-"""Handles ListConfigResources, which lists resources that have a configuration (KIP-1142).
+"""Handle ListConfigResources, which lists resources that have a configuration (KIP-1142).
 
 Behaviour: lists resources of the requested types, of all types if none is given: all topics, this
 broker, its loggers, and the groups for which something is set. An unknown type gets

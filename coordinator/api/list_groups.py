@@ -1,4 +1,4 @@
-"""Handles ListGroups, which lists the groups of all protocols.
+"""Handle ListGroups, which lists the groups of all protocols.
 
 Behaviour: lists all groups, of either protocol, also those that only have offsets. While a shard is
 being loaded the request gets COORDINATOR_LOAD_IN_PROGRESS.

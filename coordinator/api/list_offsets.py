@@ -1,4 +1,4 @@
-"""Handles ListOffsets, which finds offsets by timestamp, or the ends of the log.
+"""Handle ListOffsets, which finds offsets by timestamp, or the ends of the log.
 
 Behaviour: a timestamp finds the first record that isn't earlier, -3 the first record with the
 largest timestamp; a record at or above the end for that isolation doesn't count, and offset -1

@@ -1,4 +1,4 @@
-"""Handles ListTransactions, which lists the transactional ids that pass all filters.
+"""Handle ListTransactions, which lists the transactional ids that pass all filters.
 
 Behaviour: lists every transactional id that passes all filters, and the state names in the filters
 that don't exist. COORDINATOR_LOAD_IN_PROGRESS while a shard is being loaded.

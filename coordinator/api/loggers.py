@@ -1,4 +1,4 @@
-"""Presents the broker's loggers as Kafka's tools see them: names with levels, `root` first.
+"""Present the broker's loggers as Kafka's tools see them: names with levels, `root` first.
 
 Levels are changed in the process and lost when it ends, as with Kafka.
 """

@@ -1,4 +1,4 @@
-"""Handles Metadata, which returns the broker and topics, all led by this broker.
+"""Handle Metadata, which returns the broker and topics, all led by this broker.
 
 Behaviour: no list of topics means all of them (in version 0 an empty one). A topic that doesn't
 exist is created with the broker's defaults if the request and `auto.create.topics.enable` allow it,

@@ -1,4 +1,4 @@
-"""Handles OffsetCommit, which commits offsets of a group.
+"""Handle OffsetCommit, which commits offsets of a group.
 
 Behaviour: commits offsets of a group, by a member of its generation, or by anyone while it has no
 members; of a consumer group, by a member at its epoch (see `groups.consumer.validate`). A commit

@@ -1,4 +1,4 @@
-"""Handles OffsetDelete, which deletes offsets of a group for unused partitions (KIP-496).
+"""Handle OffsetDelete, which deletes offsets of a group for unused partitions (KIP-496).
 
 Behaviour: each partition has a code of its own: UNKNOWN_TOPIC_OR_PARTITION for one that doesn't
 exist, GROUP_SUBSCRIBED_TO_TOPIC for one that a member may be reading, NONE for one without an

@@ -1,4 +1,4 @@
-"""Handles OffsetFetch, which returns committed offsets of groups.
+"""Handle OffsetFetch, which returns committed offsets of groups.
 
 Behaviour: returns the committed offsets of groups; -1 where there is none. With require_stable a
 partition with a pending offset of an open transaction gets UNSTABLE_OFFSET_COMMIT instead.

@@ -1,4 +1,4 @@
-"""Handles OffsetForLeaderEpoch, which returns the end offset of a leader epoch.
+"""Handle OffsetForLeaderEpoch, which returns the end offset of a leader epoch.
 
 A consumer whose leader has changed asks for it, as it may have read what is no longer in the log.
 

@@ -1,4 +1,4 @@
-"""Handles Produce, which appends one batch to each partition of the request.
+"""Handle Produce, which appends one batch to each partition of the request.
 
 Behaviour: each partition has a result of its own. A batch is checked (`log/batch_validation`), then
 its producer (`log/producers`); the first batch of a transaction on a partition needs the partition

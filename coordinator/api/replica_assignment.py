@@ -1,4 +1,4 @@
-"""Checks replica assignments, of which one broker can grant one kind: itself alone."""
+"""Check replica assignments, of which one broker can grant one kind: itself alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts the requests of each API: how long they took and where, and the error codes in answers.
+"""Count the requests of each API: how long they took and where, and the error codes in answers.
 
     queue   from a request's arrival until the broker turns to it, as others of its connection come
             first

@@ -1,4 +1,4 @@
-"""Converts requests to commit offsets to commands, and their codes to responses."""
+"""Convert requests to commit offsets to commands, and their codes to responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes frames to the API files that handle them, and encodes their responses as frames.
+"""Route frames to the API files that handle them, and encode their responses as frames.
 
 The broker serves the API of each file of this package that has an `API_KEY`, and those that
 `absent_features` answers; ApiVersions advertises exactly them. A `Refused` that an API file raises

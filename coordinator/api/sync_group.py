@@ -1,4 +1,4 @@
-"""Handles SyncGroup, with which the leader sends assignments and members get theirs.
+"""Handle SyncGroup, with which the leader sends assignments and members get theirs.
 
 Behaviour: the leader sends the assignments, and every member gets its own once they are persisted.
 In a consumer group (KIP-848) the broker assigns, and the leader's assignments are ignored.

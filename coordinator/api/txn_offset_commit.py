@@ -1,4 +1,4 @@
-"""Handles TxnOffsetCommit, which adds a group's offsets to a producer's transaction.
+"""Handle TxnOffsetCommit, which adds a group's offsets to a producer's transaction.
 
 Behaviour: the offsets are pending until the producer's transaction commits. The producer must have
 registered the group (AddOffsetsToTxn) and the member must be one of the group's generation. A

@@ -1,4 +1,4 @@
-"""Handles UpdateFeatures, which finalises other levels of features (KIP-584).
+"""Handle UpdateFeatures, which finalises other levels of features (KIP-584).
 
 Behaviour: all updates of a request are done or none: the first that can't be done is reported at
 the top, with INVALID_UPDATE_VERSION. A lower level must be requested as a downgrade. The new levels

@@ -1,4 +1,4 @@
-"""Handles WriteTxnMarkers, which ends transactions of any producer id in partitions.
+"""Handle WriteTxnMarkers, which ends transactions of any producer id in partitions.
 
 Behaviour: writes markers for any producer id, with which an admin ends a transaction that its
 coordinator no longer knows. Our own coordinator doesn't use it: it writes its markers directly.

@@ -1,4 +1,4 @@
-"""Decides what a Fetch reads and which results are sent, by the fetch session that it names.
+"""Decide what a Fetch reads and which results are sent, by the fetch session that it names.
 
     session id   epoch   the request
     any          0       whole; ends that session, and begins a new one if there is a slot

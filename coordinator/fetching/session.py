@@ -1,4 +1,4 @@
-"""Keeps one fetch session: the partitions that a client reads, and the last answer about each.
+"""Keep one fetch session: the partitions that a client reads, and the last answer about each.
 
 A client names its partitions once, and from then on only changes; the answers have only partitions
 that changed. Partitions are kept in the order in which they are read: one that had records goes to

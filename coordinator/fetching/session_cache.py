@@ -1,4 +1,4 @@
-"""Caches a broker's fetch sessions in a number of slots, and decides which one gives way.
+"""Cache a broker's fetch sessions in a number of slots, and decide which one gives way.
 
 A client that disconnects doesn't end its session, so a session lives until its slot is needed. The
 slot is taken from the session that was used least recently, if that is longer ago than EVICTION_MS;

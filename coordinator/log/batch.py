@@ -1,4 +1,4 @@
-"""Parses and checks record batches of Kafka's v2 format.
+"""Parse and check record batches of Kafka's v2 format.
 
 A batch is the unit that is produced, stored and fetched. The log treats it as a header of 61 bytes
 and an opaque rest. A produced batch is checked (`batch_validation`), its offset is written over the

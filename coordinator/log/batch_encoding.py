@@ -1,4 +1,4 @@
-"""Encodes the batches that the broker writes itself: records of coordinators, and markers.
+"""Encode the batches that the broker writes itself: records of coordinators, and markers.
 
 Their layout is in `batch`. All records of a batch have its one timestamp, and no headers.
 """

@@ -1,4 +1,4 @@
-"""Validates a produced batch: it has to be whole, of format 2, and consistent in itself.
+"""Validate a produced batch: it has to be whole, of format 2, and consistent in itself.
 
     the bytes of a partition in a request                     code
     no whole batch                                            INVALID_RECORD

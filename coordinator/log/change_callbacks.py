@@ -1,4 +1,4 @@
-"""Calls back after changes of a partition, for such as a Fetch that has found too little."""
+"""Call back after changes of a partition, for such as a Fetch that has found too little."""
 
 from __future__ import annotations
 

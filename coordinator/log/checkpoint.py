@@ -1,4 +1,4 @@
-"""Writes and reads the checkpoint of a partition: up to where its log is whole and on the disk.
+"""Write and read the checkpoint of a partition: up to where its log is whole and on the disk.
 
 Below the recovery point everything is flushed: the batches, the index files and a snapshot of the
 producers. So a start reads the log from there on only, whether the broker was stopped, killed, or

@@ -1,4 +1,4 @@
-"""Saves the checkpoints of one log while it is in use (see `checkpoint`).
+"""Save the checkpoints of one log while it is in use (see `checkpoint`).
 
 A checkpoint is due after SAVE_BYTES or SAVE_BATCHES, at a roll and when the log is closed. The
 state of the log is copied at one moment; the files are written on another thread, except when the

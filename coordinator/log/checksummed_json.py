@@ -1,4 +1,4 @@
-"""Encodes small files of one topic as JSON with a checksum, so that a damaged one is noticed.
+"""Encode small files of one topic as JSON with a checksum, so that a damaged one is noticed.
 
 the checksum in hexadecimal, a line feed, the JSON
 """

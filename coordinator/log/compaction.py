@@ -1,4 +1,4 @@
-"""Replaces the closed segments of one log by cleaned ones, for the cleaner.
+"""Replace the closed segments of one log by cleaned ones, for the cleaner.
 
 The cleaner chooses a run of segments, fills a new one with what is left of them, and has it put in
 the place of the run, whole or not at all (see `segment_replacement`). Until a checkpoint has the

@@ -1,4 +1,4 @@
-"""Compresses and decompresses the records of a batch by the codec in its attributes.
+"""Compress and decompress the records of a batch by the codec in its attributes.
 
 Kafka compresses the bytes behind a batch's header as one stream: gzip, snappy in the frames of
 snappy-java ("xerial") or bare, an lz4 frame, zstd. Produce and Fetch never look inside; a look-up

@@ -1,4 +1,4 @@
-"""Defines the configuration of a topic: Kafka's names, defaults and limits.
+"""Define the configuration of a topic: Kafka's names, defaults and limits.
 
 A topic keeps only what was set for it. `api/config_description` lays that over the broker's
 settings and Kafka's defaults; `build_log_settings` selects the part of it that the log needs. Names

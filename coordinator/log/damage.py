@@ -1,4 +1,4 @@
-"""Finds the damaged bytes of a log, so that a person can repair it.
+"""Find the damaged bytes of a log, so that a person can repair it.
 
 A repair takes the bytes of the damaged batch out of its file (see `coordinator.repair`): from where
 it begins to where the next whole batch does. The length in a damaged batch may be wrong, too, so

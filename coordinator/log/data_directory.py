@@ -1,4 +1,4 @@
-"""Manages the data directory: its lock, the broker's identity, and the list of topics.
+"""Manage the data directory: its lock, the broker's identity, and the list of topics.
 
     .lock              held while a broker runs, so that two never share a directory
     meta.properties    cluster id and node id, Kafka's format; made once

@@ -1,4 +1,4 @@
-"""Defines the disk that the broker is given: every call that it makes of files and directories.
+"""Define the disk that the broker is given: every call that it makes of files and directories.
 
 Kafka's promise on a single machine is the page cache's: a write that has returned survives `kill
 -9` of the broker. So an append is one plain write. To survive a loss of power, a file's bytes have

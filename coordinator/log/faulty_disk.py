@@ -1,4 +1,4 @@
-"""Injects faults into the calls of another disk (see `faults`), and measures its flushes.
+"""Inject faults into the calls of another disk (see `faults`), and measure its flushes.
 
 While no rule is set for the disk, the calls of an open file that can fail are replaced by the other
 disk's own: an append then costs what it costs without this file.

@@ -1,4 +1,4 @@
-"""Measures a partition's log for the metrics, and counts what fetches were answered with."""
+"""Measure a partition's log for the metrics, and count what fetches were answered with."""
 
 from __future__ import annotations
 

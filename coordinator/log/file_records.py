@@ -1,4 +1,4 @@
-"""Represents bytes of a log that are read when they are sent, not when they are found.
+"""Represent bytes of a log that are read when they are sent, not when they are found.
 
 A Fetch may answer with 50 MB, and a client may take its time to read them. The answer only refers
 to a place in a file; `wire/send_buffer` reads a piece when the last one has gone out. Batches never

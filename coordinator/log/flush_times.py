@@ -1,4 +1,4 @@
-"""Measures how long flushes of files take, on the broker's own thread and on others."""
+"""Measure how long flushes of files take, on the broker's own thread and on others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flushes appended batches to disk, and handles a flush that fails.
+"""Flush appended batches to disk, and handle a flush that fails.
 
 By its configuration a topic is flushed every `flush.messages`, and `flush.ms` after the first
 unflushed batch; by default neither, for a checkpoint flushes too (see `segments`).

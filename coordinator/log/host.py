@@ -1,4 +1,4 @@
-"""Bundles what logs need of the machine: disk, time, waiting, and a thread for long calls."""
+"""Bundle what logs need of the machine: disk, time, waiting, and a thread for long calls."""
 
 from __future__ import annotations
 

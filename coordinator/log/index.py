@@ -1,4 +1,4 @@
-"""Keeps the sparse indexes of a segment, which tell where to look for an offset or a time.
+"""Keep the sparse indexes of a segment, which tell where to look for an offset or a time.
 
 One entry is made for about every `index_interval_bytes`: the last offset of a batch and where the
 batch starts (`.index`: relative offset int32, position int32), and the largest timestamp so far

@@ -1,4 +1,4 @@
-"""Finds how far the batches in a piece of a segment are intact."""
+"""Find how far the batches in a piece of a segment are intact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maintains the logs from time to time: removes expired segments and saves checkpoints.
+"""Maintain the logs from time to time: remove expired segments and save checkpoints.
 
 Each round goes through all partitions in slices of about SLICE_MS, and lets other work run in
 between. Long calls (flushing, unlinking) are done in the background by the partitions.

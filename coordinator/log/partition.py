@@ -1,4 +1,4 @@
-"""Implements the log of one partition: append-only batches with consecutive offsets.
+"""Implement the log of one partition: append-only batches with consecutive offsets.
 
 Every append follows one order: check (reads only), write to the segment, then apply it to the state
 here (end offset, producers, aborted transactions, callbacks). A write that fails changes nothing.

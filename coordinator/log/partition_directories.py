@@ -1,4 +1,4 @@
-"""Keeps the directories of partitions: opens the logs in them, and removes those of deleted topics.
+"""Keep the directories of partitions: open the logs in them, and remove those of deleted topics.
 
 The directory of a deleted topic is renamed at once to `<topic>-<index>.<topic id>-delete`, and
 removed on another thread. The list of topics has that name until then, so that a start after a kill

@@ -1,4 +1,4 @@
-"""Encodes the producers of a partition as a file, `<offset>.snapshot`, in Kafka's format.
+"""Encode the producers of a partition as a file, `<offset>.snapshot`, in Kafka's format.
 
     version int16 1 | crc32c uint32 of the rest | producers, int32 first: their number
     producer id int64 | epoch int16 | of the last batch: last sequence int32, last offset int64,

@@ -1,4 +1,4 @@
-"""Tracks the producers of a partition: epoch, last batches, and an open transaction.
+"""Track the producers of a partition: epoch, last batches, and an open transaction.
 
 `check_batch` is the decision (refuse, recognise a retry, or accept) and reads only; `apply_batch`
 and `apply_marker` apply a batch or marker that is in the log, live and when the log is scanned at

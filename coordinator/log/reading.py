@@ -1,4 +1,4 @@
-"""Finds what a reader may see in the segments of a log: whole batches and aborted transactions.
+"""Find what a reader may see in the segments of a log: whole batches and aborted transactions.
 
 A place in the log is the index of a segment in `segments.all`, and a position in its file.
 `upper_offset` is the offset that the reader may not reach. Nothing here copies a batch: a

@@ -1,4 +1,4 @@
-"""Opens the segments of a partition from its checkpoint on, or if need be from the beginning.
+"""Open the segments of a partition from its checkpoint on, or if need be from the beginning.
 
 A broker that was killed in the middle of a write leaves a piece of a batch at the end of the last
 segment. It was never acknowledged, so it is cut off. Anything else that isn't a valid batch means

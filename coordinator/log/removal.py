@@ -1,4 +1,4 @@
-"""Removes the files of segments that no checkpoint has any more, or whose topic is deleted.
+"""Remove the files of segments that no checkpoint has any more, or whose topic is deleted.
 
 The files of a segment are renamed to `.deleted` at once, so that no start takes them for the log's,
 and unlinked after `file.delete.delay.ms`. An answer that is being sent from a removed file is sent

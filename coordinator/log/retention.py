@@ -1,4 +1,4 @@
-"""Decides which of the oldest segments of a partition have expired, from what is in memory.
+"""Decide which of the oldest segments of a partition have expired, from what is in memory.
 
 Kafka's three rules, one after the other, each from the oldest segment on until one stays: all of it
 is below the start offset; the log without it would still have `retention.bytes`; its newest record

@@ -1,4 +1,4 @@
-"""Describes a segment as a checkpoint has it, and reads its index files as they were saved.
+"""Describe a segment as a checkpoint has it, and read its index files as they were saved.
 
 A checkpoint says how many bytes of each file are good, and has a checksum of the index files: one
 that isn't as it was written is not used.

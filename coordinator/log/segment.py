@@ -1,4 +1,4 @@
-"""Implements one segment of a partition's log: a `.log` file of whole batches, and its indexes.
+"""Implement one segment of a partition's log: a `.log` file of whole batches, and its indexes.
 
 The files are Kafka's own: `<first offset, 20 digits>.log` holds the batches as they are sent,
 `.index` and `.timeindex` are sparse (see `index`), `.txnindex` has the aborted transactions whose

@@ -1,4 +1,4 @@
-"""Replaces a run of segments by one compacted segment, whole or not at all.
+"""Replace a run of segments by one compacted segment, whole or not at all.
 
 The new one is written beside the log as `<base>.log.cleaned`, where <base> is that of the first
 segment of the run. Then, each step after the one before is on the disk:

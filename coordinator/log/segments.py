@@ -1,4 +1,4 @@
-"""Manages the segments of a partition: appending, rolling, replacing and removing.
+"""Manage the segments of a partition: appending, rolling, replacing and removing.
 
 rolled     a full segment is followed by an empty one that begins at the end of the log
 flushed    when the topic's configuration says so (see `flushing`), and when saved

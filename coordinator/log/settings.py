@@ -1,4 +1,4 @@
-"""Defines the settings that a log takes from its topic's configuration."""
+"""Define the settings that a log takes from its topic's configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refuses appends and reads of one log that its files made fail, and logs why.
+"""Refuse appends and reads of one log that its files made fail, and log why.
 
 Kafka: `LogDirFailureChannel`, which takes a whole log directory offline at the first such error.
 """

@@ -1,4 +1,4 @@
-"""Finds records by their timestamp, as ListOffsets asks for them.
+"""Find records by their timestamp, as ListOffsets requests them.
 
 The indexes lead to a batch, whose header says whether it has a record of that time; only that one
 batch is opened.

@@ -1,4 +1,4 @@
-"""Checks the timestamps of a produced batch against the limits of its topic.
+"""Check the timestamps of a produced batch against the limits of its topic.
 
     topic           batch                                                outcome
     LogAppendTime   says that its times are a log's                      INVALID_TIMESTAMP

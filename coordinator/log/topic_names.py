@@ -1,4 +1,4 @@
-"""Checks the names of topics by Kafka's rules.
+"""Check the names of topics by Kafka's rules.
 
 Source: org.apache.kafka.common.internals.Topic.
 """

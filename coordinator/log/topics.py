@@ -1,4 +1,4 @@
-"""Keeps the topics of the broker: creates, finds, alters, deletes and loads them.
+"""Keep the topics of the broker: create, find, alter, delete and load them.
 
 `topics.json` is written first and believed always (see `data_directory`), so a topic is whole or
 absent. A hidden topic is the broker's alone: look-ups by name or id and the list don't show it, as

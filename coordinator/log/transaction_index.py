@@ -1,4 +1,4 @@
-"""Indexes the aborted transactions of a segment, those whose abort marker is in it.
+"""Index the aborted transactions of a segment, those whose abort marker is in it.
 
 A read_committed consumer gets the entries that touch what it fetched, and drops the batches of
 those producers from the first offset on until it meets the abort marker.

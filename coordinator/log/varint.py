@@ -1,4 +1,4 @@
-"""Encodes and decodes signed varints, as the records in a batch use them.
+"""Encode and decode signed varints, as the records in a batch use them.
 
 The form is zigzag, seven bits a byte, low bits first. Batches of the broker's internal topics are
 opened to their records, and one that a client produced if a client asks for an offset by time: its

@@ -1,4 +1,4 @@
-"""Answers Prometheus: which figures of the broker there are, how they are collected and served.
+"""Answer Prometheus: which figures of the broker there are, how they are collected and served.
 
 The modules named `..._definitions` say of each figure what it is called, what it means and what
 Kafka calls it; `definitions` lists them, and a collector can emit no other. The modules named

@@ -1,4 +1,4 @@
-"""Collects all figures of a broker: those of requests and the event loop here, and the others."""
+"""Collect all figures of a broker: those of requests and the event loop here, and the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collects the figures of both coordinators; those of groups and offsets by `group_figures`.
+"""Collect the figures of the transaction coordinator and the group coordinator.
 
 It reads on the endpoint's own thread: collections are copied before they are iterated.
 """

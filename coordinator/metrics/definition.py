@@ -1,4 +1,4 @@
-"""Defines what is said of a figure once, for its collector, its help text and the documentation."""
+"""Define a figure's name and text once, for its collector, its help and the documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists the figures of the broker; a collector can emit no other."""
+"""List the figures of the broker; a collector can emit no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds prometheus_client's families from samples; of a figure that isn't defined there are none.
+"""Build prometheus_client's families from samples, of defined figures only.
 
 Only the endpoint imports this module, so that a broker without one never loads prometheus_client.
 """

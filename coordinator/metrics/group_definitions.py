@@ -1,4 +1,4 @@
-"""Defines the figures of the shards of both coordinators, of groups and of their offsets."""
+"""Define the figures of the shards of both coordinators, of groups and of their offsets."""
 
 from __future__ import annotations
 

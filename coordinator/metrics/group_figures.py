@@ -1,4 +1,4 @@
-"""Collects the figures of groups and of their offsets.
+"""Collect the figures of groups and of their offsets.
 
 What there is for each shard is by shard, as it has been; what came later is of all shards together,
 so that a scrape doesn't grow with their number.

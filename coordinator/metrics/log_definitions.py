@@ -1,4 +1,4 @@
-"""Defines the figures of logs and of the cleaner."""
+"""Define the figures of logs and of the cleaner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collects the figures of topics, their logs and the cleaner.
+"""Collect the figures of topics, their logs and the cleaner.
 
 Of a topic with more than PARTITIONS_MAX partitions there is one sample for all of them, so that a
 scrape stays small.

@@ -1,4 +1,4 @@
-"""Measures how much later than planned the event loop calls a timer, while somebody scrapes."""
+"""Measure how much later than planned the event loop calls a timer, while somebody scrapes."""
 
 from __future__ import annotations
 

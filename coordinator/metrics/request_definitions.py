@@ -1,4 +1,4 @@
-"""Defines the figures of requests, connections, topics, the event loop and the process."""
+"""Define the figures of requests, connections, topics, the event loop and the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serves the figures to Prometheus by an HTTP server of its own."""
+"""Serve the figures to Prometheus by an HTTP server of its own."""
 
 from __future__ import annotations
 

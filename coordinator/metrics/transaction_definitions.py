@@ -1,4 +1,4 @@
-"""Defines the figures of the transaction coordinator."""
+"""Define the figures of the transaction coordinator."""
 
 from __future__ import annotations
 

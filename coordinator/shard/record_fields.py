@@ -108,7 +108,7 @@ class FieldWriter:
 
 
 class UnknownRecordVersion(Exception):
-    """Raised for a value of a version that only a newer broker knows; it is not damage."""
+    """Signals a value of a version that only a newer broker knows; it is not damage."""
 
     def __init__(self, version: int) -> None:
         super().__init__(f"value version {version}")

@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class UnreadableRecord(Exception):
-    """Raised when a record of the log can't be decoded or applied while the log is replayed."""
+    """Signals that a record can't be decoded or applied while the log is replayed."""
 
 
 class LogReplay(Generic[R]):

@@ -55,7 +55,7 @@ _ACTIVE = CoordinatorState.ACTIVE  # every request compares with it, and an enum
 
 
 class BrokenInvariant(Exception):
-    """Raised when state and log disagree: no answer for a client, the broker has to stop."""
+    """Signals that state and log disagree, so that the broker has to stop and answer nobody."""
 
 
 class Shard(Generic[R]):

@@ -1,4 +1,4 @@
-"""Decides AddPartitionsToTxn, and AddOffsetsToTxn for the partition that has a group's offsets.
+"""Decide AddPartitionsToTxn, and AddOffsetsToTxn for the partition that has a group's offsets.
 
 The transaction is opened by the first partition. Only partitions that are registered here get a
 marker, so nothing may be written to any other.

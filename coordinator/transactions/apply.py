@@ -1,4 +1,4 @@
-"""Applies records of `__transaction_state`: the one place that changes a TransactionShardState.
+"""Apply records of `__transaction_state`: the one place that changes a TransactionShardState.
 
 A live record follows the one before it, so its step is checked against the table. A log that is
 being loaded may have been compacted (only the last record of each id is left), and then a step may

@@ -1,4 +1,4 @@
-"""Defines the settings of the transaction coordinator."""
+"""Define the settings of the transaction coordinator."""
 
 from __future__ import annotations
 

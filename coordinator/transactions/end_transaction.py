@@ -1,4 +1,4 @@
-"""Decides the end of transactions: EndTxn, aborts by time-out and by fencing, and completion.
+"""Decide the end of transactions: EndTxn, aborts by time-out and by fencing, and completion.
 
 `find_transaction_to_end` says whether there is anything to end. `prepare_end` writes PrepareCommit
 or PrepareAbort: from then on the outcome stands. `complete_end` writes Complete* once every marker

@@ -1,4 +1,4 @@
-"""Expires transactional ids that nobody uses, by a timer.
+"""Expire transactional ids that nobody uses, by a timer.
 
 All shards are looked through every `transaction.remove.expired.transaction.cleanup.interval.ms`, in
 slices: so many ids at a time, then other work, then the next. Which ids have expired is decided

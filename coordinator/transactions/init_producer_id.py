@@ -1,4 +1,4 @@
-"""Decides InitProducerId for a transactional id: a new owner, or a higher epoch for the same one.
+"""Decide InitProducerId for a transactional id: a new owner, or a higher epoch for the same one.
 
 Pure decisions (KIP-360). `find_prerequisite` says what has to come first, if anything: the
 transaction of the previous owner may have to be aborted, or a producer id fetched.

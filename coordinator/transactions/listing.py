@@ -1,4 +1,4 @@
-"""Selects the transactions that ListTransactions returns, by state, producer, age and id."""
+"""Select the transactions that ListTransactions returns, by state, producer, age and id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sends the markers of decided transactions to the brokers that lead their partitions.
+"""Send the markers of decided transactions to the brokers that lead their partitions.
 
 Theory of operation. Each destination has a queue, and at most one request at a time: markers that
 are queued meanwhile go out together in the next. A destination answers each marker with a code:

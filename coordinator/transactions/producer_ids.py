@@ -1,4 +1,4 @@
-"""Allocates producer ids in blocks of 1000, each logged before its first id is handed out.
+"""Allocate producer ids in blocks of 1000, each logged before its first id is handed out.
 
 After a crash the rest of the block is skipped, so no id is ever handed out twice. The record is
 Kafka's own ProducerIdsRecord, in `__cluster_metadata`, where Kafka keeps it too.

@@ -1,4 +1,4 @@
-"""Encodes and decodes records of `__transaction_state` as Kafka writes them.
+"""Encode and decode records of `__transaction_state` as Kafka writes them.
 
 TransactionLogKey, and TransactionLogValue in the version that `transaction.version` calls for: 0 at
 level 0, else 1, which is flexible and has in tagged fields what only transactions v2 needs. Both

@@ -1,4 +1,4 @@
-"""Implements the broker's transaction coordinator: joins decisions with their shards and timers.
+"""Implement the broker's transaction coordinator: join decisions with their shards and timers.
 
 How a transaction ends: Prepare* is persisted, and the outcome stands; EndTxn is answered; the
 marker channel brings a marker to every partition; Complete* is persisted. That is Kafka's order.

@@ -1,4 +1,4 @@
-"""Holds the shards of `__transaction_state`, and counts what is done with their transactions."""
+"""Hold the shards of `__transaction_state`, and count what is done with their transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines the status of a transaction and the state of a shard of `__transaction_state`.
+"""Define the status of a transaction and the state of a shard of `__transaction_state`.
 
 Theory of operation. A transactional id always has at most one transaction. AddPartitions opens it;
 EndTxn, a time-out or the next owner of the id decides it: PrepareCommit or PrepareAbort in the log

@@ -1,4 +1,4 @@
-"""Checks, before kio reads a request, that its arrays can be as long as they say.
+"""Check, before kio reads a request, that its arrays can be as long as they say.
 
 kio allocates a whole array before it reads the first element. Malformed bytes may announce 2
 billion elements, and a process that can't have so much memory ends there and then, without an

@@ -1,4 +1,4 @@
-"""Decodes requests from bytes to kio's entities and encodes responses from plain fields to bytes.
+"""Decode requests from bytes to kio's entities and encode responses from plain fields to bytes.
 
 kio has one dataclass for each version of each message. API files don't depend on them: they give
 `build_entity` the fields of the newest version, as plain ints, strings, dicts and lists, and get

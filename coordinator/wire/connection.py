@@ -1,4 +1,4 @@
-"""Serves one client's connection: reads frames, writes answers in the order of the requests.
+"""Serve one client's connection: read frames, and write answers in the order of the requests.
 
 A request is answered before the next one is handled, as in Kafka. If the handler returns the answer
 itself, it is written at once and no task is created; if the answer comes later (a long poll, a

@@ -1,4 +1,4 @@
-"""Keeps the number of open connections within limits, in all and from one address.
+"""Keep the number of open connections within limits, in all and from one address.
 
 A connection above a limit is closed at once. (Kafka does so for max.connections.per.ip; with
 max.connections it leaves the client waiting until another connection is closed.)

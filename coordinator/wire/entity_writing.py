@@ -1,4 +1,4 @@
-"""Writes kio's entities as bytes, several times faster than kio does.
+"""Write kio's entities as bytes, several times faster than kio does.
 
 kio writes the fields of an entity one by one and checks each value; for a small Produce that was
 more than half of the broker's work. Here the steps are worked out once for each entity type, and

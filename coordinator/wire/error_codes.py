@@ -1,4 +1,4 @@
-"""Finds the error codes in kio's responses, at their top or in any struct within, for the figures.
+"""Find the error codes in kio's responses, at their top or in any struct within, for the figures.
 
 Where they are is worked out once for each type of entity. Arrays of structs without a code, such as
 a fetch's aborted transactions, are not walked.

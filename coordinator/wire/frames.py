@@ -1,4 +1,4 @@
-"""Splits a connection's bytes into frames: an int32 length and that many bytes.
+"""Split a connection's bytes into frames: an int32 length and that many bytes.
 
 It does no I/O: bytes go in, whole frames come out. A length that no correct client sends raises
 MalformedFrame, and the connection can't be read any further.

@@ -1,4 +1,4 @@
-"""Limits the memory that the requests of all clients take together.
+"""Limit the memory that the requests of all clients take together.
 
 A request may have 100 MB, and it is in memory until it is answered. While all requests are within
 the limit, every client is read from. Above it only one client is, the one that began first, so that

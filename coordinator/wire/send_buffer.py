@@ -1,4 +1,4 @@
-"""Buffers answers that are being sent: bytes, and ranges of files that are read piece by piece.
+"""Buffer answers that are being sent: bytes, and ranges of files that are read piece by piece.
 
 However long an answer is, only the piece that is sent next is in memory: the following one is read
 when the transport has room again. Between a file and the socket the bytes are copied once.

@@ -1,4 +1,4 @@
-"""Listens for Kafka clients; `metrics` opens another socket for Prometheus if it is asked to."""
+"""Listen for Kafka clients, and accept their connections within limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skips the tagged fields that end every struct of a flexible version, and removes unknown ones.
+"""Skip the tagged fields that end every struct of a flexible version, and remove unknown ones.
 
 A newer client may send a field that our version of a request does not have: Kafka skips it
 (KIP-482), kio refuses the whole request. So the walk before kio (see `array_limits`) checks the

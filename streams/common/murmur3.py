@@ -1,4 +1,4 @@
-"""Murmur3 of 128 bits (x64), by which a foreign-key join tells whether a row is still current.
+"""Hash bytes by Murmur3 (128 bits, x64), by which a foreign-key join knows a current row.
 
 A subscription carries the hash of its row; a response counts only if the row's hash is still the
 same. The seed and the byte order are Kafka Streams' (`Murmur3.hash128`), since the hash goes

@@ -1,4 +1,4 @@
-"""Cogrouped: fold several groups into one table, each by a function of its own.
+"""Define Cogrouped, which folds several groups into one table, each by a function of its own.
 
 Each group's step writes the store that they share, and a last step brings their updates together.
 All groups have the same keys, and the topics that they are read from have as many partitions

@@ -1,4 +1,4 @@
-"""GlobalTable: a topic that every worker replicates as a whole, for look-ups by any key.
+"""Define GlobalTable, a topic that every worker replicates as a whole, for look-ups by any key.
 
 Streams join with it without being partitioned like it; processors read its store. It has no other
 operations: every worker would do the work of all again.

@@ -1,4 +1,4 @@
-"""Grouped: aggregate records by key.
+"""Define Grouped, which aggregates records by key.
 
 If the key was changed since the records were read, they first go through a repartition topic, so
 that all records of a key are in one partition, and so in one task.

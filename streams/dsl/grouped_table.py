@@ -1,4 +1,4 @@
-"""GroupedTable: aggregate a table's rows by another key.
+"""Define GroupedTable, which aggregates a table's rows by another key.
 
 Rows always go through a repartition topic: one that leaves a group is subtracted from it, and one
 that comes is added, each where the group is. The topic's records carry the old and the new value.

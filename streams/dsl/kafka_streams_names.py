@@ -99,7 +99,7 @@ ALTERNATIVES: dict[str, dict[str, str]] = {
 
 
 class DslBase:
-    """Base of streams, tables and groups: checks their serdes and explains missing methods.
+    """Checks the serdes of streams, tables and groups, and explains methods that they lack.
 
     Kafka Streams' own spelling (`mapValues`) is understood, and that of Quix Streams and Faust.
     """

@@ -1,4 +1,4 @@
-"""Stream: an unbounded sequence of records, and the steps that make other streams or tables of it.
+"""Define Stream, an unbounded sequence of records, and the steps that turn it into others.
 
 Functions take `(key, value)` where the key may change or matters, the value alone in `*_values`. A
 step that keeps the key keeps its serde, `map` and `flat_map` keep neither serde, and `key=`,

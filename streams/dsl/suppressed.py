@@ -1,4 +1,4 @@
-"""Suppressed: describe how long `table.suppress(until_...)` holds a table's updates back."""
+"""Define Suppressed, which says how long `table.suppress` holds a table's updates back."""
 
 from __future__ import annotations
 

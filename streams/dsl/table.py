@@ -1,4 +1,4 @@
-"""Table: the latest value of each key, and the steps that make another table or a stream of it.
+"""Define Table, the latest value of each key, and the steps that turn it into others.
 
 A step without `store=` materializes nothing: what it forwards is computed on the way. Where a later
 step needs a table's values, or the old value beside the new one, the source at its root gets a

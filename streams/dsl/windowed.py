@@ -1,4 +1,4 @@
-"""WindowedGroup: aggregate records by key and window.
+"""Define WindowedGroup, which aggregates records by key and window.
 
 The result is a table whose keys are `Windowed`. With `emit="on_update"` each record emits the new
 value of its windows (with caching the latest of each at the commit), with `emit="on_close"` each

@@ -1,4 +1,4 @@
-"""The nodes of a topology: describe what each step is, before anything runs.
+"""Define the nodes of a topology, which describe each step before anything runs.
 
 A node knows its name, the nodes before it, the names of its stores, and how to bind itself into a
 task: given its `Binding` there, it returns the function that a record goes through.

@@ -1,4 +1,4 @@
-"""The traits of a step: what the rest of the product may know of it without knowing its kind.
+"""Define a step's traits, which tell the rest of the product all it may know of a step's kind.
 
 The DSL sets them where it makes the step. Who checks, optimizes, runs or recomputes a topology asks
 for a trait and never for a kind's name, so that a new operator says all about itself in one place.

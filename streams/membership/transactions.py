@@ -40,7 +40,7 @@ _PROBE_ID = "~any-transactional-id"
 """An id that nobody has, and that no ACL for the ids of one application covers."""
 _TIMEOUT = timedelta(seconds=10)
 _ABORTED = (ErrorCode.none, ErrorCode.concurrent_transactions)
-"""CONCURRENT_TRANSACTIONS: the coordinator is aborting the open transaction."""
+"""Signals CONCURRENT_TRANSACTIONS: the coordinator is aborting the open transaction."""
 _MOVED = (
     ErrorCode.not_leader_or_follower,
     ErrorCode.leader_not_available,

@@ -24,7 +24,7 @@ class WriterComparisons:
     def __init__(
         self, client: Any, schemas: WriterSchemas, descriptor: Any, former_names: Collection[str]
     ) -> None:
-        """`descriptor` is that of the reader's class, which may have had `former_names`."""
+        """Take the `descriptor` of the reader's class, which may have had `former_names`."""
         self._client, self._schemas, self._descriptor = client, schemas, descriptor
         self._former_names = frozenset(former_names)
         self._comparisons: dict[Any, Compare | None] = {}

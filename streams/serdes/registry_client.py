@@ -28,7 +28,7 @@ class RegistryConnection:
     """Provides the client of a schema registry, and keeps its secrets out of messages."""
 
     def __init__(self, settings: str | Mapping[str, Any], setting: str = "registry=") -> None:
-        """`setting` is how errors call the settings."""
+        """Take the settings of a registry, and in `setting` the name that errors give to them."""
         given = {"url": settings} if isinstance(settings, str) else dict(settings)
         self._setting = setting
         if not isinstance(given.get("url"), str):

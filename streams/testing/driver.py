@@ -1,4 +1,4 @@
-"""TopologyTestDriver: run an application in one process, without a broker, at once.
+"""Define TopologyTestDriver, which runs an application in one process, without a broker.
 
 Each record that is piped in is processed to the end, internal topics included, and committed: by
 the product's own tasks, stores, commit and restore. Only the broker, the clock and the process are

@@ -21,7 +21,7 @@ from streams.errors import TopologyError
 
 
 class UnequalPartitionCounts(TopologyError):
-    """Raised for topics that meet by key, with their `counts`, which differ."""
+    """Signals topics that meet by key, with their `counts`, which differ."""
 
     def __init__(self, counts: Mapping[str, int]) -> None:
         self.counts = counts

@@ -32,6 +32,12 @@ LEANS_ON_NEIGHBOUR = re.compile(
     r"|^Return (?:at once\b|that\b|what .* (?:makes? of|says? of|became of)\b)"
 )
 """Parts of first docstring lines that can only be understood with another function before one."""
+THIRD_PERSON = re.compile(r"[A-Z][a-z]+(?<![su])s\b")
+NO_VERB = re.compile(
+    r"(?:The|An?|It|Its|This|That|These|They|Them|Their|One|Each|Every|All|Both|Nothing|Base)\b"
+    r"|[a-z`'\"*(]|\w+:"
+)
+"""A pronoun, an article, the name of a parameter, or the name of what is described."""
 METAPHORS = re.compile(
     r"\bthe books\b|\w+_books\b|\bbooks_\w+|\bcould[-_ ]lie\b|\b(?:let|lets|letting)[_ ]go\b"
     r"|\bput[_ ]out\b|\bunder[_ ]fire\b|\bstrayed\b",
@@ -86,6 +92,19 @@ def find_leaning_lines(sources: Iterable[Source]) -> Iterator[str]:
     for source, node, text in _docstrings(sources):
         line = text.split("\n", 1)[0]
         if not isinstance(node, ast.Module) and LEANS_ON_NEIGHBOUR.search(line):
+            yield f"{source.path}:{getattr(node, 'lineno', 1)}: {line}"
+
+
+def find_wrong_moods(sources: Iterable[Source]) -> Iterator[str]:
+    """Yield the first docstring lines with a verb in the wrong mood, or that begin with no verb.
+
+    A function or a module is told what to do ("Return the size."), a class does something ("Holds
+    the size.").
+    """
+    for source, node, text in _docstrings(sources):
+        line = text.split("\n", 1)[0]
+        is_class = isinstance(node, ast.ClassDef)
+        if is_class != bool(THIRD_PERSON.match(line)) or NO_VERB.match(line):
             yield f"{source.path}:{getattr(node, 'lineno', 1)}: {line}"
 
 
@@ -160,6 +179,10 @@ def test_first_docstring_lines_lean_on_no_neighbour(product: list[Source]) -> No
     assert not list(find_leaning_lines(product))
 
 
+def test_functions_are_told_what_to_do_and_classes_do_it(product: list[Source]) -> None:
+    assert not list(find_wrong_moods([*product, *read_sources("ops")]))
+
+
 def test_nothing_is_called_by_a_private_metaphor() -> None:
     roots = (*PRODUCT, "examples", "benchmarks", "tests")
     code = [file for root in roots for file in (ROOT / root).rglob("*.py")]
@@ -221,6 +244,30 @@ def test_a_sentence_is_none(text: str) -> None:
 def test_a_line_that_leans_on_a_neighbour_is_found(line: str) -> None:
     assert list(find_leaning_lines([_written(f'def f():\n    """{line}"""')]))
     assert not list(find_leaning_lines([_written('def f():\n    """Return the size in bytes."""')]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""Checks the size."""',
+        '"""Size: the bytes of a file."""',
+        'def f(): """Applies a record."""',
+        'def f(): """`size` is in bytes."""',
+        'def f(): """It reads the size."""',
+        'class A: """Hold the size."""',
+        'class A: """The size of a file."""',
+    ],
+)
+def test_a_verb_in_the_wrong_mood_is_found(text: str) -> None:
+    assert list(find_wrong_moods([_written(text)]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"""Check the size."""', 'def f(): """Pass the size on."""', 'class A: """Holds the size."""'],
+)
+def test_a_verb_in_the_right_mood_is_not_found(text: str) -> None:
+    assert not list(find_wrong_moods([_written(text)]))
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ class Units:
         lesser_loads: Mapping[int, int] = MappingProxyType({}),
         preferred: Collection[int] = (),
     ) -> None:
-        """`loads` counts what the units have besides the replicas that are placed here.
+        """Take in `loads` what the units have besides the replicas that are placed here.
 
         `lesser_loads` counts what decides among units that have equally many. Of these, replicas
         move to `preferred` ones first: so they go where they were to go a round before.
@@ -41,7 +41,7 @@ class Units:
 
     @property
     def loads(self) -> Mapping[int, int]:
-        """The number of replicas of each unit, with what it had before."""
+        """Return the number of replicas of each unit, with what it had before."""
         return self._loads
 
     def place_replica(self, replica: Replica, unit: int) -> None:

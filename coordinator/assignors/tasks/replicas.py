@@ -13,12 +13,12 @@ class Replica(NamedTuple):
 
     @property
     def subtopology(self) -> str:
-        """The number of the sub-topology, as in the task's name."""
+        """Return the number of the sub-topology, as in the task's name."""
         return self.task.partition("_")[0]
 
     @property
     def sort_key(self) -> tuple[int, int, int]:
-        """A key that sorts by partition, then by sub-topology.
+        """Return a key that sorts replicas by partition, then by sub-topology.
 
         So any part of a sorted list has tasks of every sub-topology.
         """

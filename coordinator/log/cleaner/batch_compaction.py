@@ -1,4 +1,4 @@
-"""Decides which batches replace a batch when its log is compacted.
+"""Decide which batches replace a batch when its log is compacted.
 
     the batch is                              what is left
     of an aborted transaction                 nothing

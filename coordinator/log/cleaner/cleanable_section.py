@@ -1,4 +1,4 @@
-"""Decides which part of a log can be cleaned, and whether it is worth it, from what is in memory.
+"""Decide which part of a log can be cleaned, and whether it is worth it, from what is in memory.
 
     clean                dirty                          not to be cleaned yet
     |--------------------|------------------------------|------------------------->

@@ -1,4 +1,4 @@
-"""Tracks the transactions whose batches and markers the cleaner meets.
+"""Track the transactions whose batches and markers the cleaner meets.
 
 It meets the batches of a log in their order. A batch of an aborted transaction is dropped. A marker
 may go when nothing of its transaction was met: then there is no record left whose outcome it tells.

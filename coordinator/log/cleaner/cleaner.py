@@ -1,4 +1,4 @@
-"""Runs the log cleaner: finds the dirtiest log, cleans it, and looks again, on the broker's loop.
+"""Run the log cleaner: find the dirtiest log, clean it, and look again, on the broker's loop.
 
     waiting    log.cleaner.backoff.ms after a look that found nothing to do
     looking    at all partitions: which of those worth it has the largest dirty share of its bytes

@@ -1,4 +1,4 @@
-"""Cleans one log, from its first reading to the last segment put in place, in steps.
+"""Clean one log, from its first reading to the last segment put in place, in steps.
 
     1. the dirty part is read, and the last offset of each key noted     (offset_map_builder)
     2. run by run, the surviving records are copied to a new segment     (batch_compaction)

@@ -1,4 +1,4 @@
-"""Counts what the cleaner has done, for the metrics."""
+"""Count cleanings, failures, busy time and removed bytes of the log cleaner, for the metrics."""
 
 from __future__ import annotations
 

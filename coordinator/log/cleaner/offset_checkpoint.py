@@ -1,4 +1,4 @@
-"""Writes up to which offset each log is clean, for other tools: `cleaner-offset-checkpoint`.
+"""Write up to which offset each log is clean, for other tools: `cleaner-offset-checkpoint`.
 
 Kafka's file in Kafka's format: a version, 0; how many lines follow; for each partition its topic,
 its number and the first offset that is dirty. The broker itself never uses it. A line carries no

@@ -1,4 +1,4 @@
-"""Maps each key in the dirty section of a log to its last offset, in bounded memory.
+"""Map each key in the dirty section of a log to its last offset, in bounded memory.
 
 Kafka keeps 24 bytes a key, a hash and an offset. Here it is a dictionary of the keys themselves:
 never a mistaken key, and as fast as Python gets, for about six times the memory. The memory of an

@@ -1,4 +1,4 @@
-"""Adds the keys of the dirty section to an offset map: the first of a cleaning's two readings.
+"""Add the keys of the dirty section to an offset map: the first of a cleaning's two readings.
 
 Every batch from the first dirty offset on is read, and its transactions as the second reading will
 meet them: the key of an aborted record replaces nothing.

@@ -1,4 +1,4 @@
-"""Encodes a batch again that has lost some of its records, or all.
+"""Encode a batch again that has lost some of its records, or all.
 
 It keeps its base and its last offset, and so its sequences; its producer, its codec, the records
 that stay with their offsets and timestamps. A delete horizon that it is given takes the place of

@@ -1,4 +1,4 @@
-"""Finds the records of a batch as spans of bytes, with the few facts that the cleaner needs.
+"""Find the records of a batch as spans of bytes, with the few facts that the cleaner needs.
 
 Most records that are cleaned stay, byte for byte. So a record is not decoded: its key is looked at,
 and whether it has a value. The loop is the cleaner's hottest; varints of one byte are read in

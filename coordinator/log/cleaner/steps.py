@@ -1,4 +1,4 @@
-"""Defines work in small steps: a generator that never holds the loop for long.
+"""Define work in small steps: a generator that never holds the loop for long.
 
 The generator yields None where it may be paused, after about half a millisecond of work at most.
 Where it has to wait it yields what it waits for, `AsyncOperation` or `BackgroundCall`: it goes on

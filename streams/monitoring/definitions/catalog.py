@@ -1,4 +1,4 @@
-"""Lists the figures of a worker; its collector can emit no other."""
+"""List the figures of a worker; its collector can emit no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StreamThread: run a stream loop on one of a worker's threads, and handle the error that ends it.
+"""Run a stream loop on one of a worker's threads, and handle the error that ends it.
 
 If the uncaught exception handler says so, another loop replaces one that failed: on this thread,
 after a wait, with the same place in the group and so the same tasks.
