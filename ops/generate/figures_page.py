@@ -35,7 +35,7 @@ _KAFKA_STREAMS_TEXT = """\
 Averages, maxima, rates and ratios are of the last 30 to 60 seconds, and latencies in milliseconds,
 as Kafka Streams has them. The latency of `process` is that of a slice of records. `punctuate`
 counts the calls of all timers that were due after a slice as one; a timer by stream time that a
-record makes due is part of `process`. Windows and sessions have the label `rocksdb_state_id`, too.
+record makes due is part of `process`. A store's label tells its kind, as `rocksdb_window_state_id`.
 Kafka Streams' levels `debug` and `trace` are not recorded, and there are no figures of the Java
 clients.
 """
@@ -86,7 +86,9 @@ def _render_table(definitions: Iterable[_Definition]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for each in definitions:
         kafka_name = f"`{each.kafka_name}`" if each.kafka_name else "none"
-        cells = (f"`{each.name}`", each.kind, each.unit, ", ".join(each.labels), kafka_name)
+        one_of = getattr(each, "one_of", ())
+        labels = [*each.labels, *([" or ".join(one_of)] if one_of else [])]
+        cells = (f"`{each.name}`", each.kind, each.unit, ", ".join(labels), kafka_name)
         yield f"| {' | '.join(cells)} | {each.help.removesuffix('.')}. |"
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from ops.generate.dashboards import Dashboard, Panel
+from streams.monitoring.definitions.rocksdb import ROCKSDB_LABELS
 
 _APP = 'application=~"$application"'
 _WORKER = f'{_APP},instance=~"$instance"'
 _VARIABLES = {"application": "millrace_worker_live"}
+_STORE = "".join(f"{{{{{each}}}}}" for each in ROCKSDB_LABELS)
+"""The name of a store: it is the value of one of these labels, and the others are empty."""
 _WORKER_VARIABLES = _VARIABLES | {"instance": "millrace_worker_live"}
 
 
@@ -177,7 +180,7 @@ WORKER = Dashboard(
 def _by_store(metric: str) -> str:
     """Return the query of a property of RocksDB, by store."""
     name = f"kafka_streams_stream_state_metrics_{metric}"
-    return f"sum by (rocksdb_state_id) ({name}{{{_WORKER}}})"
+    return f"sum by ({', '.join(ROCKSDB_LABELS)}) ({name}{{{_WORKER}}})"
 
 
 STORES = Dashboard(
@@ -200,26 +203,26 @@ STORES = Dashboard(
             title="Memory of memtables by store",
             unit="bytes",
             needs="where stores are on disk",
-            queries={"{{rocksdb_state_id}}": _by_store("size_all_mem_tables")},
+            queries={_STORE: _by_store("size_all_mem_tables")},
         ),
         Panel(
             title="Block cache by store",
             unit="bytes",
             needs="where stores are on disk",
             description="Stores of a worker share one cache: its use counts for each.",
-            queries={"{{rocksdb_state_id}}": _by_store("block_cache_usage")},
+            queries={_STORE: _by_store("block_cache_usage")},
         ),
         Panel(
             title="Compactions that are pending, bytes",
             unit="bytes",
             needs="where stores are on disk",
-            queries={"{{rocksdb_state_id}}": _by_store("estimate_pending_compaction_bytes")},
+            queries={_STORE: _by_store("estimate_pending_compaction_bytes")},
         ),
         Panel(
             title="Errors in RocksDB's background",
             needs="where stores are on disk",
             description="Normal: 0. A full disk or a failing one is the usual cause.",
-            queries={"{{rocksdb_state_id}}": _by_store("background_errors")},
+            queries={_STORE: _by_store("background_errors")},
         ),
         Panel(
             title="Records left to restore",

@@ -31,6 +31,20 @@ def build_family(name: str, values: Iterable[tuple[tuple[str, ...], float]]) -> 
     return family
 
 
+def build_store_family(
+    name: str, values: Iterable[tuple[tuple[str, str], tuple[str, str], float]]
+) -> Metric:
+    """Return the family of a gauge of stores.
+
+    Each value comes after thread and task, and after the label that the kind of the store has and
+    the store's name. Raises KeyError as `build_family`.
+    """
+    family = build_family(name, ())
+    for (thread, task), (label, store), value in values:
+        family.add_sample(name, {"thread_id": thread, "task_id": task, label: store}, value)
+    return family
+
+
 def build_histogram(name: str, histograms: Mapping[str, LatencyHistogram]) -> Metric:
     """Return the family of a histogram by its only label. Raises KeyError as `build_family`."""
     from prometheus_client.core import HistogramMetricFamily

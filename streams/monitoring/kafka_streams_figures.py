@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from streams.monitoring.definitions.kafka_streams import (
-    ROCKSDB_PROPERTIES,
-    STATE_GROUP,
-    TASK_GROUP,
-    THREAD_GROUP,
-    TIMED_CALLS,
-    to_scraped_name,
-)
-from streams.monitoring.families import build_family
+from streams.monitoring.definitions.kafka_names import to_scraped_name
+from streams.monitoring.definitions.kafka_streams import TASK_GROUP, THREAD_GROUP, TIMED_CALLS
+from streams.monitoring.definitions.rocksdb import STATE_GROUP
+from streams.monitoring.families import build_family, build_store_family
 from streams.monitoring.store_sizes import StoreProperties
 from streams.runtime.threads.measurements import ThreadMeasurements
 from streams.runtime.threads.timings import ThreadTimings, Timing
@@ -37,14 +32,20 @@ def describe_kafka_streams_figures(
         name = to_scraped_name(TASK_GROUP, "process-total")
         for task, count in list(measured.records_by_task.items()):
             samples.setdefault(name, []).append(((thread, task), count))
-    for store in properties:
-        labels = (store.thread, store.task, store.store)
-        for metric in ROCKSDB_PROPERTIES:
-            if metric in store.values:
-                name = to_scraped_name(STATE_GROUP, metric)
-                samples.setdefault(name, []).append((labels, store.values[metric]))
     for name, values in samples.items():
         yield build_family(name, values)
+    yield from _describe_stores(properties)
+
+
+def _describe_stores(properties: Iterable[StoreProperties]) -> Iterator[Metric]:
+    """Yield the families of RocksDB's properties."""
+    values: dict[str, list[tuple[tuple[str, str], tuple[str, str], float]]] = {}
+    for store in properties:
+        labels = (store.thread, store.task), (store.label, store.store)
+        for metric, value in store.values.items():
+            values.setdefault(metric, []).append((*labels, value))
+    for metric, found in values.items():
+        yield build_store_family(to_scraped_name(STATE_GROUP, metric), found)
 
 
 def _list_thread_figures(measured: ThreadMeasurements) -> dict[str, float]:

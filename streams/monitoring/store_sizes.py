@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from state.errors import StateError
-from streams.monitoring.definitions.kafka_streams import DATABASE_PROPERTIES
+from streams.monitoring.definitions.rocksdb import DATABASE_PROPERTIES, name_state_label
 from streams.runtime.tasks.task import Task
 
 
@@ -25,11 +25,15 @@ class StoreSize:
 
 @dataclass(frozen=True, slots=True)
 class StoreProperties:
-    """Reports properties of RocksDB of one store, by Kafka Streams' names for them."""
+    """Reports properties of RocksDB of one store, by Kafka Streams' names for them.
+
+    `label` is the label that names a store of its kind.
+    """
 
     thread: str
     task: str
     store: str
+    label: str
     values: Mapping[str, int]
 
 
@@ -39,6 +43,7 @@ def read_store_properties(
     """Yield the properties of each store on disk; one that is being closed is left out."""
     for thread, tasks in tasks_by_thread.items():
         for task in tasks:
+            specs = task.store_specs
             for name, logged in list(task.stores.logged.items()):
                 disk = logged.disk
                 if disk is None:
@@ -52,7 +57,8 @@ def read_store_properties(
                     }
                     if values:  # what waits in memory to be written counts, too
                         values["estimate-num-keys"] = disk.approximate_count()
-                    yield StoreProperties(thread, task.name, name, values)
+                    label = name_state_label(specs[name].kind, persistent=True)
+                    yield StoreProperties(thread, task.name, name, label, values)
 
 
 def measure_stores(

@@ -15,6 +15,7 @@ class FigureDefinition:
     `name` is the family's name as it is scraped: a counter's ends in `_total`; the samples of a
     histogram have `_bucket`, `_count` and `_sum` appended. `unit` is "" for plain numbers.
     `kafka_name` is what Kafka Streams 4.4 calls the same figure in its `group`, "" if it has none.
+    Of the labels `one_of` a sample has one, beside `labels`: the kind of its store says which.
     `answers` are names in older documents, or the questions, that this figure answers.
     """
 
@@ -24,6 +25,7 @@ class FigureDefinition:
     group: str
     unit: str = ""
     labels: tuple[str, ...] = ()
+    one_of: tuple[str, ...] = ()
     level: str = "info"
     kafka_name: str = ""
     answers: str = ""

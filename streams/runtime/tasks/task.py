@@ -23,7 +23,7 @@ from state.replica import TopicReplica
 from state.ttl_store import TtlStore
 from streams.common.host import Clocks
 from streams.common.topic_partitions import NO_TIME, OffsetAndMetadata, Partition
-from streams.graph.nodes import StepStreamTime, TaskObserver
+from streams.graph.nodes import StepStreamTime, StoreSpec, TaskObserver
 from streams.runtime.changelogs.window_expiry import ExpiredRecords
 from streams.runtime.clients.interfaces import FlowControl, ProducerClient
 from streams.runtime.clients.refused_writes import RefusedWrites
@@ -141,6 +141,11 @@ class Task:
     def timed_steps(self) -> tuple[str, ...]:
         """Return the names of the steps that have a stream time of their own."""
         return self._subtopology.stream_time_names
+
+    @property
+    def store_specs(self) -> Mapping[str, StoreSpec]:
+        """Return the declarations of its stores, by name."""
+        return {each.name: each for each in self._subtopology.stores}
 
     @property
     def record_origin(self) -> str:

@@ -153,6 +153,21 @@ public class ListMetrics {
         read.groupByKey()
                 .windowedBy(SessionWindows.ofInactivityGapWithNoGrace(Duration.ofSeconds(5)))
                 .count(Materialized.as("sessions"));
+        read.groupByKey()
+                .windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofSeconds(10)))
+                .count(
+                        Materialized.<String, Long>as(
+                                Stores.inMemoryWindowStore(
+                                        "windows-in-memory",
+                                        Duration.ofMinutes(1),
+                                        Duration.ofSeconds(10),
+                                        false)));
+        read.groupByKey()
+                .windowedBy(SessionWindows.ofInactivityGapWithNoGrace(Duration.ofSeconds(5)))
+                .count(
+                        Materialized.<String, Long>as(
+                                Stores.inMemorySessionStore(
+                                        "sessions-in-memory", Duration.ofMinutes(1))));
         return builder;
     }
 }

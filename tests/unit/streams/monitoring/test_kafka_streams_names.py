@@ -8,8 +8,10 @@ from __future__ import annotations
 import pytest
 
 from ops.generate.kafka_streams_gaps import GAPS, Gap, find_gap
+from streams.graph.nodes import StoreKind
 from streams.monitoring.definitions.catalog import all_definitions
-from streams.monitoring.definitions.kafka_streams import to_scraped_name
+from streams.monitoring.definitions.kafka_names import to_scraped_name
+from streams.monitoring.definitions.rocksdb import name_state_label
 from tests.kafka.versions import YARDSTICK
 from tests.peers.metrics.listed import ListedMetric, read_listed_metrics, read_version
 
@@ -58,7 +60,21 @@ def test_a_figure_with_kafkas_name_has_the_labels_that_kafka_streams_gives_it() 
         tags.setdefault(to_scraped_name(each.group, each.name), set()).add(labels)
     for name, definition in DEFINED.items():
         if name.startswith("kafka_"):
-            assert frozenset(definition.labels) in tags[name], name
+            labels = frozenset(definition.labels)
+            variants = {labels | {each} for each in definition.one_of} or {labels}
+            assert variants <= tags[name], name
+
+
+def test_a_store_is_named_by_the_label_that_kafka_streams_has_for_its_kind() -> None:
+    state_labels = {
+        tag.replace("-", "_") for each in LISTED for tag in each.tags if tag.endswith("state-id")
+    }
+    ours = {
+        name_state_label(kind, persistent=persistent)
+        for kind in StoreKind
+        for persistent in (True, False)
+    }
+    assert ours == state_labels
 
 
 @pytest.mark.parametrize("gap", GAPS, ids=lambda gap: f"{gap.group.pattern} {gap.name.pattern}")

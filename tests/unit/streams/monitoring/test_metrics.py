@@ -11,8 +11,9 @@ import pytest
 
 from streams import App, Store, serdes
 from streams.common.topic_partitions import Partition
+from streams.graph.nodes import StoreKind
 from streams.monitoring.definitions.catalog import all_definitions
-from streams.monitoring.definitions.kafka_streams import ROCKSDB_PROPERTIES
+from streams.monitoring.definitions.rocksdb import ROCKSDB_PROPERTIES, name_state_label
 from streams.monitoring.definitions.worker import COUNTER_HELP
 from streams.monitoring.health import Health, RestoringStore, ThreadHealth
 from streams.monitoring.metrics import WorkerCollector, render_prometheus_text
@@ -73,7 +74,11 @@ def lines() -> list[str]:
         get_measurements=lambda: {"thread 0": measured},
         measure_stores=lambda: [StoreSize("0_0", "counts", 5, 4_096)],
         read_properties=lambda: [
-            StoreProperties("thread 0", "0_0", "counts", dict.fromkeys(ROCKSDB_PROPERTIES, 3))
+            StoreProperties(
+                *("thread 0", "0_0", kind, name_state_label(kind, persistent=True)),
+                dict.fromkeys(ROCKSDB_PROPERTIES, 3),
+            )
+            for kind in StoreKind
         ],
         source_steps={"orders": "read-orders"},
     )
@@ -145,8 +150,9 @@ def test_what_the_public_dashboard_for_rocksdb_queries_has_its_labels(lines: lis
         "size_all_mem_tables",
         "total_sst_files_size",
     ):
-        labels = 'rocksdb_state_id="counts",task_id="0_0",thread_id="thread 0"'
-        assert f"kafka_streams_stream_state_metrics_{metric}{{{labels}}} 3.0" in lines
+        for label in ('state_id="key-value"', 'window_state_id="window"'):
+            labels = f'rocksdb_{label},task_id="0_0",thread_id="thread 0"'
+            assert f"kafka_streams_stream_state_metrics_{metric}{{{labels}}} 3.0" in lines
 
 
 def test_the_page_lists_each_metric_and_no_other(lines: list[str]) -> None:
