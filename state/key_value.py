@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from state.entry import StoreEntry, ValueAndTimestamp, value_and_timestamp
 from state.errors import store_serde_error
-from state.keys import end_of_prefix
+from state.keys import find_end_of_prefix
 from state.transaction import TransactionalStore
 
 K = TypeVar("K")
@@ -89,7 +89,7 @@ class KeyValueStore(TransactionalStore[K, V]):
             first = serialize(prefix)
         else:
             first = prefix if isinstance(prefix, bytes) else self._serialize_key(prefix)
-        return self._iterate_items(first, end_of_prefix(first), reverse=False)
+        return self._iterate_items(first, find_end_of_prefix(first), reverse=False)
 
     def all(self) -> Iterator[tuple[K, V]]:
         """Yield every key and value as this transaction sees them, in the order of the keys' bytes.

@@ -49,18 +49,18 @@ def choose_segment_ms(retention_ms: int) -> int:
     return max(retention_ms // 2, _SEGMENT_MS_MIN)
 
 
-def end_of_prefix(prefix: bytes) -> bytes | None:
+def find_end_of_prefix(prefix: bytes) -> bytes | None:
     """Return the first bytes after all that begin with `prefix`, or None if there are none."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes((stem[-1] + 1,)) if stem else None
 
 
-def next_segment(segment: bytes) -> bytes:
+def encode_next_segment(segment: bytes) -> bytes:
     """Return the key bytes of the segment after `segment`, where a range over all of it ends."""
     return pack_time(unpack_time(segment)[0] + 1)
 
 
-def largest_suffixed_key(key: bytes, largest_suffix: bytes) -> bytes:
+def find_largest_suffixed_key(key: bytes, largest_suffix: bytes) -> bytes:
     """Return an upper bound of key and suffix for every key up to and including `key`.
 
     A key that is a prefix of `key` sorts before it, but with a large suffix after it.

@@ -10,8 +10,8 @@ from state.keys import (
     SEGMENT_BYTES,
     SESSION_SUFFIX_BYTES,
     TIME_MAX,
-    largest_suffixed_key,
-    next_segment,
+    encode_next_segment,
+    find_largest_suffixed_key,
     pack_session,
     unpack_session,
 )
@@ -63,9 +63,9 @@ class SessionLayout(SegmentedStore[V]):
         last = None if key_to is None else self._serialize_key(key_to)
         earliest = max(earliest_end_ms, self._live_from_ms)
         for segment in self._live_segments(earliest, latest_end_ms, reverse=reverse):
-            upper = next_segment(segment)
+            upper = encode_next_segment(segment)
             if last is not None:
-                upper = segment + largest_suffixed_key(last, _SUFFIX_MAX) + b"\0"
+                upper = segment + find_largest_suffixed_key(last, _SUFFIX_MAX) + b"\0"
             for disk_key, entry, stored in self._scan_range(
                 segment + first, upper, reverse=reverse
             ):

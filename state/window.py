@@ -16,8 +16,8 @@ from state.keys import (
     TIME_BYTES,
     TIME_MAX,
     WINDOW_SUFFIX_BYTES,
-    largest_suffixed_key,
-    next_segment,
+    encode_next_segment,
+    find_largest_suffixed_key,
     pack_time,
     pack_window,
     unpack_time,
@@ -172,7 +172,7 @@ class WindowStore(SegmentedStore[V]):
         to_ms = min(to_ms, self._stream_time_ms)
         if from_ms > to_ms:
             return
-        last = next_segment(self._segment_of(to_ms))
+        last = encode_next_segment(self._segment_of(to_ms))
         for disk_key, entry, stored in self._scan_range(
             self._segment_of(from_ms), last, reverse=False
         ):
@@ -297,5 +297,7 @@ class WindowStore(SegmentedStore[V]):
 def _end_in_segment(segment: bytes, last_key: bytes | None) -> bytes:
     """Return the end of a range of keys in a segment; `last_key` is included, None is no bound."""
     if last_key is None:
-        return next_segment(segment)
-    return segment + largest_suffixed_key(last_key, pack_window(TIME_MAX, SEQUENCE_MAX)) + b"\0"
+        return encode_next_segment(segment)
+    return (
+        segment + find_largest_suffixed_key(last_key, pack_window(TIME_MAX, SEQUENCE_MAX)) + b"\0"
+    )
