@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from streams import serdes
-from streams.commands.output import WindowStart
+from streams.commands.output import WindowWithUnknownEnd
 from streams.common.user_module import import_user_module
 from streams.errors import ConfigError
 from streams.serdes import Field, Serde
@@ -110,9 +110,9 @@ def _wrap_windowed(inner: NamedSerde, size: str | None) -> NamedSerde:
         return _read_only(serdes.windowed(key, int(size)), f"windowed({inner.name}, {size})")
     serde = serdes.windowed(key)
 
-    def show_start(data: bytes) -> WindowStart:
+    def show_start(data: bytes) -> WindowWithUnknownEnd:
         found = serde.deserialize(data)
-        return WindowStart(found.key, found.start_ms)
+        return WindowWithUnknownEnd(found.key, found.start_ms)
 
     return replace(_read_only(serde, f"windowed({inner.name})"), show=show_start)
 

@@ -25,7 +25,7 @@ Row = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class WindowStart:
+class WindowWithUnknownEnd:
     """Represents a key in a window of which the end is not known."""
 
     key: Any
@@ -126,19 +126,19 @@ def format_cell(value: Any) -> str:
         return ", ".join(map(format_cell, value))
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={format_cell(each)}" for name, each in value.items())
-    return show_value(value)
+    return format_value(value)
 
 
-def show_value(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return the text of a key or a value: strings as they are, other structures as JSON."""
     if value is None:
         return "null"
     if isinstance(value, str):
         return value.encode(errors="backslashreplace").decode()  # of what UTF-8 doesn't have
     if isinstance(value, bytes):
-        return show_bytes(value)
-    if isinstance(value, Windowed | WindowStart):
-        return show_window(value.key, value.start_ms, value.end_ms)
+        return format_raw_bytes(value)
+    if isinstance(value, Windowed | WindowWithUnknownEnd):
+        return format_window(value.key, value.start_ms, value.end_ms)
     if isinstance(value, dict | list | tuple | bool) or dataclasses.is_dataclass(value):
         return _dump_json(value)
     return str(value)
@@ -177,7 +177,7 @@ def _to_printable(value: Any, above: tuple[int, ...] = ()) -> Any:
     above = (*above, id(value))
     if isinstance(value, dict):
         return {
-            key if isinstance(key, str) else show_value(key): _to_printable(each, above)
+            key if isinstance(key, str) else format_value(key): _to_printable(each, above)
             for key, each in value.items()
         }
     if isinstance(value, list | tuple):
@@ -194,20 +194,20 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
-def show_window(key: Any, start_ms: int, end_ms: int | None) -> str:
+def format_window(key: Any, start_ms: int, end_ms: int | None) -> str:
     """Return the text of a key in a window, as Kafka Streams' Windowed; ? for an unknown end."""
-    return f"[{show_value(key)}@{start_ms}/{'?' if end_ms is None else end_ms}]"
+    return f"[{format_value(key)}@{start_ms}/{'?' if end_ms is None else end_ms}]"
 
 
-def show_bytes(data: bytes) -> str:
+def format_raw_bytes(data: bytes) -> str:
     """Return bytes in one line: as text where they are UTF-8, and else as 0x and hexadecimal.
 
     Line ends and tabs of a text are written as in Python, as \\n, \\r and \\t.
     """
-    return decode_bytes(data).translate(_ESCAPES)
+    return to_text_or_hex(data).translate(_ESCAPES)
 
 
-def decode_bytes(data: bytes) -> str:
+def to_text_or_hex(data: bytes) -> str:
     """Return bytes as text where they are printable UTF-8, and else as 0x and hexadecimal.
 
     Line ends and tabs count as printable, since JSON escapes them. A text that begins with 0x is
@@ -224,7 +224,7 @@ def decode_bytes(data: bytes) -> str:
 def to_json_value(value: Any) -> Any:
     """Return the substitute that `--json` prints for a value that JSON does not have."""
     if isinstance(value, bytes):
-        return decode_bytes(value)
+        return to_text_or_hex(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
     if isinstance(value, set | frozenset):

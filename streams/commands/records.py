@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from streams.commands.named_serdes import NamedSerde
-from streams.commands.output import print_json_line, show_bytes, show_value
+from streams.commands.output import format_raw_bytes, format_value, print_json_line
 from streams.errors import SerdeError
 
 
@@ -46,10 +46,11 @@ class RecordPrinter:
                 }
             )
             return
-        line = f"{show_value(key)}{self.separator}{show_value(value)}"
+        line = f"{format_value(key)}{self.separator}{format_value(value)}"
         if self.with_metadata:
             pairs = ",".join(
-                f"{name}={'null' if each is None else show_bytes(each)}" for name, each in headers
+                f"{name}={'null' if each is None else format_raw_bytes(each)}"
+                for name, each in headers
             )
             place = f"{message.partition()}@{message.offset()}"
             line = f"{place}{self.separator}{format_time(time_ms)}{self.separator}{line}"
@@ -85,6 +86,6 @@ def _decode(serde: NamedSerde, message: Any, field: str, data: bytes | None) -> 
     except Exception as error:
         raise SerdeError(
             f"the {field} of {message.topic()}[{message.partition()}] at offset "
-            f"{message.offset()} is no {serde.name} ({error}): it is {show_bytes(data[:50])}; give "
-            f"another serde with --{field}-serde, such as bytes"
+            f"{message.offset()} is no {serde.name} ({error}): it is "
+            f"{format_raw_bytes(data[:50])}; give another serde with --{field}-serde, such as bytes"
         ) from error

@@ -11,7 +11,7 @@ import typer
 from state.stored_entries import StoredEntry
 from streams.app import App
 from streams.commands.named_serdes import NamedSerde, find_serde, from_serde, split_windowed
-from streams.commands.output import print_json_line, show_bytes, show_value, show_window
+from streams.commands.output import format_raw_bytes, format_value, format_window, print_json_line
 from streams.commands.records import format_time
 from streams.errors import ConfigError, SerdeError
 from streams.graph.nodes import StoreSpec
@@ -54,10 +54,10 @@ class EntryPrinter:
             print_json_line({**place, "key": key, **window, **times, "value": value})
             return
         if entry.start_ms is None:
-            shown = show_value(key)
+            shown = format_value(key)
         else:
-            shown = show_window(key, entry.start_ms, end_ms)
-        line = f"{shown}\t{show_value(value)}"
+            shown = format_window(key, entry.start_ms, end_ms)
+        line = f"{shown}\t{format_value(value)}"
         if self.with_metadata:
             at = "-" if entry.timestamp_ms is None else format_time(entry.timestamp_ms)
             line = "\t".join([*map(str, place.values()), at, line])
@@ -73,7 +73,8 @@ class EntryPrinter:
             where = ", ".join(f"{name} {each}" for name, each in place.items())
             raise SerdeError(
                 f"the {part} of an entry ({where}) is no {serde.name} ({error}): it is "
-                f"{show_bytes(data[:50])}; give another serde with --{part}-serde, such as bytes"
+                f"{format_raw_bytes(data[:50])}; give another serde with --{part}-serde, such as "
+                "bytes"
             ) from error
 
 

@@ -14,7 +14,7 @@ from streams import serdes
 from streams.commands.internal_topics import find_internal_topics
 from streams.commands.named_serdes import find_serde
 from streams.commands.offset_positions import parse_position, skip_until_time
-from streams.commands.output import format_cell, print_rows, show_value, to_json_value
+from streams.commands.output import format_cell, format_value, print_rows, to_json_value
 from streams.commands.records import format_time
 from streams.errors import ConfigError
 
@@ -86,7 +86,7 @@ def test_a_serde_by_its_name(name: str, typed: str, data: bytes, shown: Any) -> 
     serde = find_serde(name, "--value-serde", "topic", "value")
     assert serde.parse(typed) == data
     found = serde.show(data)
-    assert (show_value(found) if name == "bytes" else found) == shown
+    assert (format_value(found) if name == "bytes" else found) == shown
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,9 @@ def test_a_serde_by_its_name(name: str, typed: str, data: bytes, shown: Any) -> 
     ],
 )
 def test_bytes_of_several_lines_are_text(data: bytes, in_text: str, in_json: str) -> None:
-    assert show_value(find_serde("bytes", "--value-serde", "topic", "value").show(data)) == in_text
+    assert (
+        format_value(find_serde("bytes", "--value-serde", "topic", "value").show(data)) == in_text
+    )
     assert to_json_value(data) == in_json
 
 
@@ -121,7 +123,7 @@ def test_windowed_keys_are_read_and_not_typed() -> None:
 def test_the_end_of_a_window_is_told_by_its_size(name: str, text: str, end_ms: int | None) -> None:
     data = serdes.windowed(serdes.string).serialize(Windowed("k", 1, 2))
     shown = find_serde(name, "--key-serde", "topic", "key").show(data)
-    assert show_value(shown) == text
+    assert format_value(shown) == text
     assert to_json_value(shown) == {"key": "k", "start_ms": 1, "end_ms": end_ms}
 
 
@@ -131,7 +133,7 @@ def test_a_window_of_no_size_is_refused() -> None:
 
 
 def test_keys_in_windows_are_shown_as_those_of_stores() -> None:
-    assert show_value(Windowed({"id": 7}, 1, 2)) == '[{"id": 7}@1/2]'
+    assert format_value(Windowed({"id": 7}, 1, 2)) == '[{"id": 7}@1/2]'
 
 
 def test_a_serde_of_a_module_is_imported_and_anything_else_refused(
@@ -179,7 +181,7 @@ class Order:
     ],
 )
 def test_a_value_is_shown(value: Any, text: str) -> None:
-    assert show_value(value) == text
+    assert format_value(value) == text
 
 
 def test_rows_are_a_table_or_lines_of_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from streams.commands.named_serdes import parse_bytes
-from streams.commands.output import decode_bytes, print_json_line, show_value
+from streams.commands.output import format_value, print_json_line, to_text_or_hex
 from streams.commands.root import cli
 from streams.testing.cluster import InMemoryCluster
 from tests import edge_values as edges
@@ -119,7 +119,7 @@ def test_what_only_python_takes_for_a_whole_number_is_not_produced(
 
 @pytest.mark.parametrize("data", [b"0x41", b"0x", b"0X41", b"A", b"", b"\xff", b"\0", b"a\r\n"])
 def test_bytes_are_printed_so_that_they_can_be_typed(data: bytes) -> None:
-    assert parse_bytes(decode_bytes(data)) == data
+    assert parse_bytes(to_text_or_hex(data)) == data
 
 
 @dataclass
@@ -146,7 +146,7 @@ CIRCLE.append(CIRCLE)
 def test_what_cannot_be_printed_as_it_is_ends_no_command(
     value: Any, shown: str, as_json: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert show_value(value) == shown
+    assert format_value(value) == shown
     print_json_line({"value": value})
     printed = capsys.readouterr().out
     strict = json.loads(printed.replace(r"\u", r"\\u"), parse_constant=pytest.fail)

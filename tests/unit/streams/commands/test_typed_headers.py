@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.commands.output import decode_bytes
+from streams.commands.output import to_text_or_hex
 from streams.commands.typed_headers import parse_header_options
 from streams.errors import ConfigError
 
@@ -37,7 +37,7 @@ values = st.none() | st.binary() | st.sampled_from([b"0x41", b"0x", b"0X41"])
 def test_headers_as_they_are_printed_as_json_are_written_again(
     headers: list[tuple[str, bytes | None]],
 ) -> None:
-    printed = [(name, None if each is None else decode_bytes(each)) for name, each in headers]
+    printed = [(name, None if each is None else to_text_or_hex(each)) for name, each in headers]
     assert parse_header_options(None, json.dumps(printed)) == headers
 
 
