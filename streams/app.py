@@ -23,7 +23,7 @@ from streams.graph.nodes import SourceNode
 from streams.graph.step_traits import StepTraits
 from streams.processes.error_exit import exit_with_error
 from streams.processes.foreground import run_application
-from streams.processes.launch import Launch, start_worker_threads
+from streams.processes.launch import ApplicationLaunch, start_worker_threads
 from streams.processes.logging_setup import configure_logging
 from streams.processes.own_broker import OwnBroker
 from streams.processes.running import RunningApp
@@ -287,9 +287,9 @@ class App:
         except UserError as error:
             exit_with_error(error)
 
-    def _create_launch(self) -> Launch:
+    def _create_launch(self) -> ApplicationLaunch:
         """Create what workers are started with. Raises what `topology` raises."""
-        return Launch(
+        return ApplicationLaunch(
             app=self,
             topology=self.topology(),
             config=self.config,

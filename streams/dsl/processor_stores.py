@@ -12,7 +12,7 @@ from streams.graph.materialized import Store
 from streams.processor.processor import Processor
 
 
-def declare_processor_stores(
+def connect_processor_stores(
     builder: InternalStreamsBuilder,
     step: str,
     factory: Callable[[], Any],

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from streams.dsl.processor_stores import declare_processor_stores
+from streams.dsl.processor_stores import connect_processor_stores
 from streams.graph.materialized import Store
 from streams.graph.nodes import Node, Operator
 from streams.graph.step_traits import StepTraits
@@ -93,7 +93,7 @@ def _add_processor(
     """Add a step behind `stream` that runs a user's processor, with its stores."""
     builder = stream._builder
     step = builder.graph.choose_step_name("KSTREAM-PROCESSOR", name)
-    used = declare_processor_stores(builder, step, factory, stores)
+    used = connect_processor_stores(builder, step, factory, stores)
     node: Node = builder.add_step(
         "KSTREAM-PROCESSOR",
         stream._node,

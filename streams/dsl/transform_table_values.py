@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from streams.dsl.processor_stores import declare_processor_stores
+from streams.dsl.processor_stores import connect_processor_stores
 from streams.dsl.table import TABLE_STORE_KINDS, Table
 from streams.graph.materialized import Store
 from streams.operators.transform_values import (
@@ -33,7 +33,7 @@ def transform_table_values(
     """
     builder = table._builder
     step = builder.graph.choose_step_name("KTABLE-TRANSFORMVALUES", name)
-    used = declare_processor_stores(builder, step, factory, stores, kind=ValueTransformer)
+    used = connect_processor_stores(builder, step, factory, stores, kind=ValueTransformer)
     value = value or table._value
     spec = None
     if store is not None:

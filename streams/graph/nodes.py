@@ -66,7 +66,7 @@ class InternalProcessorContext(Protocol):
     def partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has, as first fetched. Raises UnknownTopic."""
 
-    def repartition_count(self, topic: str) -> int | None:
+    def get_read_partition_count(self, topic: str) -> int | None:
         """Return how many partitions of a repartition topic are read; None: all, always."""
         ...
 

@@ -16,13 +16,13 @@ from streams.graph.views import TableView
 from streams.operators.copies import create_copier_into, create_downstream_copier
 from streams.operators.uncommitted_results import emit_at_commit
 
-WriteValue = Callable[[Any, Any, int], None]
+WriteToStore = Callable[[Any, Any, int], None]
 """Writes the new value of a key, or None to delete it, with a timestamp in ms."""
 
 
-def create_value_writer(
+def create_value_materializer(
     binding: Binding, view: TableView, *, skips_empty: bool = False
-) -> WriteValue:
+) -> WriteToStore:
     """Return a function that writes a value to the store of `view` and forwards the update.
 
     The old value that is forwarded is the one that the store had. With `skips_empty` a key that had
@@ -32,7 +32,7 @@ def create_value_writer(
     assert spec is not None
     store = binding.context.get_store(spec.name)
     if spec.kind is StoreKind.VERSIONED:
-        return _create_version_writer(binding, store, view, skips_empty=skips_empty)
+        return _create_version_materializer(binding, store, view, skips_empty=skips_empty)
     downstream, sends_old = binding.downstream, view.sends_old_values
     context, failed = binding.context, binding.handle_failure
     copy_value = create_downstream_copier(binding, spec.value)
@@ -66,9 +66,9 @@ def create_value_writer(
     return write_value
 
 
-def _create_version_writer(
+def _create_version_materializer(
     binding: Binding, store: Any, view: TableView, *, skips_empty: bool
-) -> WriteValue:
+) -> WriteToStore:
     downstream, sends_old = binding.downstream, view.sends_old_values
     put, get, failed = store.put, store.get, binding.handle_failure
     skips = sends_old and skips_empty
@@ -89,7 +89,7 @@ def _create_version_writer(
     return write_version
 
 
-def create_update_writer(binding: Binding, view: TableView) -> ForwardUpdate:
+def create_update_materializer(binding: Binding, view: TableView) -> ForwardUpdate:
     """Return a function that writes an update's new value to the store of `view` and forwards it.
 
     The old value that is forwarded is the update's own, and not the store's, unless results are
@@ -99,7 +99,7 @@ def create_update_writer(binding: Binding, view: TableView) -> ForwardUpdate:
     assert spec is not None
     store = binding.context.get_store(spec.name)
     if spec.kind is not StoreKind.VERSIONED and spec.caching:
-        return _create_cached_update_writer(binding, store, view)
+        return _create_cached_update_materializer(binding, store, view)
     downstream, put, failed = binding.downstream, store.put, binding.handle_failure
     versioned = spec.kind is StoreKind.VERSIONED
     copy_value = create_copier_into(spec)
@@ -121,7 +121,9 @@ def create_update_writer(binding: Binding, view: TableView) -> ForwardUpdate:
     return write_update
 
 
-def _create_cached_update_writer(binding: Binding, store: Any, view: TableView) -> ForwardUpdate:
+def _create_cached_update_materializer(
+    binding: Binding, store: Any, view: TableView
+) -> ForwardUpdate:
     assert view.spec is not None
     context, update, failed = binding.context, store.entry_for_update, binding.handle_failure
     check_value = store.check_value

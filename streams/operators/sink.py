@@ -76,7 +76,7 @@ def _create_partition_counter(
         return context.partition_count
 
     def count_read_partitions(topic: str) -> int:
-        return context.repartition_count(topic) or context.partition_count(topic)
+        return context.get_read_partition_count(topic) or context.partition_count(topic)
 
     return count_read_partitions
 
@@ -144,13 +144,14 @@ def _create_read_partition_chooser(
 ) -> Callable[[bytes | None], int] | None:
     """Return a function that chooses a partition by a key's bytes; None if the producer does it.
 
-    A repartition topic may be given more partitions than its readers have (`RepartitionCounts`).
+    A repartition topic may be given more partitions than its readers have
+    (`RepartitionCountCache`).
     """
     if not node.internal:
         return None
 
     def choose_read_partition(key: bytes | None) -> int:
-        partitions = context.repartition_count(topic)
+        partitions = context.get_read_partition_count(topic)
         return _BY_KEY if partitions is None or key is None else partition_for_key(key, partitions)
 
     return choose_read_partition

@@ -17,7 +17,7 @@ from typing import Any
 from streams.graph.joined_view import JoinedView, ValueJoiner
 from streams.graph.nodes import Binding, ForwardUpdate, Operator
 from streams.graph.views import TableView
-from streams.operators.materialize import create_update_writer
+from streams.operators.materialize import create_update_materializer
 
 
 def join_updates(
@@ -71,7 +71,9 @@ def merge_join_results(view: JoinedView) -> Operator:
     """Return the operator that writes both sides' results to the store, if one was named."""
 
     def bind_operator(binding: Binding) -> ForwardUpdate:
-        return binding.downstream if view.spec is None else create_update_writer(binding, view)
+        return (
+            binding.downstream if view.spec is None else create_update_materializer(binding, view)
+        )
 
     return bind_operator
 

@@ -11,7 +11,7 @@ from typing import Any
 from streams.graph.nodes import Binding, ForwardRecord, Operator
 from streams.graph.views import TableView
 from streams.operators.copies import create_copier_into
-from streams.operators.materialize import create_value_writer
+from streams.operators.materialize import create_value_materializer
 
 
 def read_table_updates(view: TableView) -> Operator:
@@ -21,7 +21,7 @@ def read_table_updates(view: TableView) -> Operator:
         context, failed = binding.context, binding.handle_failure
         if view.spec is None:
             return _forward_without_store(binding)
-        write_value = create_value_writer(binding, view)
+        write_value = create_value_materializer(binding, view)
         copy_value = create_copier_into(view.spec)
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:

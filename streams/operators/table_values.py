@@ -13,7 +13,7 @@ from typing import Any
 from streams.graph.nodes import Binding, ForwardUpdate, Operator
 from streams.graph.views import DerivedView, TableView
 from streams.operators.copies import create_copier_into
-from streams.operators.materialize import create_value_writer
+from streams.operators.materialize import create_value_materializer
 from streams.operators.unfinished_calls import refuse_unfinished_call, with_first_result_checked
 
 ComputeValue = Callable[[Any, Any], Any]
@@ -68,7 +68,7 @@ def compute_table_values(view: DerivedView, parent: TableView, *, is_filter: boo
         if view.spec is None:
             return _compute_unstored(binding, view, skips_empty=skips_empty)
         compute_value, failed = view.compute_value, binding.handle_failure
-        write_value = create_value_writer(binding, view, skips_empty=skips_empty)
+        write_value = create_value_materializer(binding, view, skips_empty=skips_empty)
         copy_value = create_copier_into(view.spec)
 
         def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:

@@ -15,7 +15,7 @@ from state.entry import ValueAndTimestamp
 from streams.graph.nodes import Binding, ForwardUpdate, Operator, StoreSpec
 from streams.graph.views import ComputedView, OptionalRow, TableView
 from streams.operators.copies import create_copier_into
-from streams.operators.materialize import create_value_writer
+from streams.operators.materialize import create_value_materializer
 from streams.operators.process import register_init_and_close
 from streams.processor.transformer import TransformerContext, ValueTransformer
 
@@ -109,7 +109,7 @@ def _transform_into_store(
 ) -> ForwardUpdate:
     assert view.spec is not None
     failed = binding.handle_failure
-    write_value = create_value_writer(binding, view)
+    write_value = create_value_materializer(binding, view)
     copy_value = create_copier_into(view.spec)
 
     def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:

@@ -15,7 +15,7 @@ from streams.errors import NotClosed, UserError
 from streams.processes import signals
 from streams.processes.broker_wait import StartGivenUp
 from streams.processes.error_exit import exit_with_error, report_error
-from streams.processes.launch import Launch, start_worker_threads
+from streams.processes.launch import ApplicationLaunch, start_worker_threads
 from streams.processes.own_broker import OwnBroker
 from streams.processes.workers import SharedErrors, run_workers, watcher_is_gone
 from streams.settings.config import check_ports
@@ -25,7 +25,7 @@ _STOP_CHECK_S = 0.2
 """
 
 
-def run_application(launch: Launch, worker_count: int) -> None:
+def run_application(launch: ApplicationLaunch, worker_count: int) -> None:
     """Run the workers of an application until SIGTERM, SIGINT or an error.
 
     Ends the process where the status is not 0. Raises ConfigError and other UserErrors.
@@ -40,7 +40,7 @@ def run_application(launch: Launch, worker_count: int) -> None:
         sys.exit(status)
 
 
-def _run_workers(launch: Launch, broker: OwnBroker, count: int) -> int:
+def _run_workers(launch: ApplicationLaunch, broker: OwnBroker, count: int) -> int:
     """Run `count` processes of workers, and return the exit status of the application."""
     check_ports(launch.config, count)
     watcher, errors = os.getpid(), SharedErrors()
@@ -53,7 +53,12 @@ def _run_workers(launch: Launch, broker: OwnBroker, count: int) -> int:
 
 
 def _run_worker(
-    launch: Launch, broker: OwnBroker, number: int, count: int, watcher: int, errors: SharedErrors
+    launch: ApplicationLaunch,
+    broker: OwnBroker,
+    number: int,
+    count: int,
+    watcher: int,
+    errors: SharedErrors,
 ) -> None:
     """Run worker `number` in this process, which ends when its watcher process is gone."""
     try:
@@ -65,7 +70,7 @@ def _run_worker(
 
 
 def _run_in_process(
-    launch: Launch,
+    launch: ApplicationLaunch,
     broker: OwnBroker,
     number: int = 0,
     count: int = 1,

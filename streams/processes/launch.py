@@ -16,7 +16,7 @@ from streams.topology.build import Topology
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class ApplicationLaunch:
     """Holds what workers of an App are started with: its topology and its settings."""
 
     app: object
@@ -29,7 +29,7 @@ class Launch:
 
 
 def start_worker_threads(
-    launch: Launch,
+    launch: ApplicationLaunch,
     *,
     number: int = 0,
     worker_count: int = 1,

@@ -36,7 +36,7 @@ _NAMES: dict[str, Any] = {
 _SIZES = {"float": 4, "double": 8}
 
 
-def create_check(schema: AvroType) -> Callable[[bytes], None]:
+def create_message_check(schema: AvroType) -> Callable[[bytes], None]:
     """Return the function that raises AvroMismatch for bytes that are no message of a schema.
 
     Texts that are no UTF-8 are left to fastavro, which reads them.

@@ -202,8 +202,8 @@ class TaskContext:
         self.fatal_error = ValueRefused(self.task_name, str(error))
         raise self.fatal_error from error
 
-    def repartition_count(self, topic: str) -> int | None:
-        return self._failures.find_repartition_count(topic, self._fetch_partition_count)
+    def get_read_partition_count(self, topic: str) -> int | None:
+        return self._failures.get_read_partition_count(topic, self._fetch_partition_count)
 
     def partition_count(self, topic: str) -> int:
         count = self._partition_counts.get(topic)

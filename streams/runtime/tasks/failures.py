@@ -27,7 +27,7 @@ from streams.runtime.counters import ThreadCounters
 from streams.runtime.tasks.chosen_topics import ChosenTopics
 from streams.runtime.tasks.dead_letters import create_dead_letter
 from streams.runtime.tasks.recovery_errors import RECOVERY_ERRORS
-from streams.runtime.tasks.repartition_counts import RepartitionCounts
+from streams.runtime.tasks.repartition_counts import RepartitionCountCache
 from streams.settings.exception_handlers import (
     DeadLetter,
     ErrorContext,
@@ -81,7 +81,7 @@ class FailureHandler:
         monotonic_s: Callable[[], float],
         list_topics: Callable[[], Collection[str]],
         chosen_topics: ChosenTopics | None = None,
-        repartition_counts: RepartitionCounts | None = None,
+        repartition_counts: RepartitionCountCache | None = None,
         read_topics: Collection[str] = (),
         logs_skipped: bool = True,
     ) -> None:
@@ -113,12 +113,12 @@ class FailureHandler:
         if self._chosen_topics is not None:
             self._chosen_topics.require_topic(topic, fetch_partition_count)
 
-    def find_repartition_count(
+    def get_read_partition_count(
         self, topic: str, fetch_partition_count: Callable[[str], int]
     ) -> int | None:
         """Return how many partitions of a repartition topic are read; None: all, always."""
         counts = self._repartition_counts
-        return None if counts is None else counts.find_count(topic, fetch_partition_count)
+        return None if counts is None else counts.get_or_fetch_count(topic, fetch_partition_count)
 
     def refuse_topic(self, topic: str, reason: str) -> None:
         """Let `require_topic` refuse a topic from now on, for a while."""

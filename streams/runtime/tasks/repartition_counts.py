@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-class RepartitionCounts:
+class RepartitionCountCache:
     """Remembers how many partitions of each repartition topic are read, for one thread."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
-    def find_count(self, topic: str, fetch_partition_count: Callable[[str], int]) -> int:
+    def get_or_fetch_count(self, topic: str, fetch_partition_count: Callable[[str], int]) -> int:
         """Return the count that was fetched first. Raises what `fetch_partition_count` raises."""
         count = self._counts.get(topic)
         if count is None:

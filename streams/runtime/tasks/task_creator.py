@@ -60,7 +60,7 @@ _LOCK_LOG_DELAY_S = 1.0
 
 
 class TaskCreator:
-    """Creates the tasks of one application for one thread.
+    """Creates tasks for one thread, and starts to restore them from their committed offsets.
 
     `memory` bounds what RocksDB takes for the stores of the process; without one each store has its
     own. The thread's stores share `cache`. `on_part_written` is called in a store's write.

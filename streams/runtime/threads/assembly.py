@@ -38,7 +38,7 @@ from streams.runtime.restoring.restorer import Restorer
 from streams.runtime.tasks.chosen_topics import ChosenTopics
 from streams.runtime.tasks.failures import FailureHandler
 from streams.runtime.tasks.partition_group import RecordOrderSettings
-from streams.runtime.tasks.repartition_counts import RepartitionCounts
+from streams.runtime.tasks.repartition_counts import RepartitionCountCache
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_creator import TaskCreator
 from streams.runtime.threads.changelog_purge import ChangelogPurger, PurgeTiming
@@ -205,7 +205,7 @@ def _create_task_creator(
             monotonic_s=worker.host.monotonic_s,
             list_topics=lambda: admin.fetch_partition_counts().keys(),
             chosen_topics=ChosenTopics(config.metadata_max_age_ms, worker.host, worker.stop.wait),
-            repartition_counts=RepartitionCounts(),
+            repartition_counts=RepartitionCountCache(),
             read_topics=worker.topology.read_topics,
         ),
     )

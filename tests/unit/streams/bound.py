@@ -102,7 +102,7 @@ class BoundTask:
     def partition_count(self, topic: str) -> int:
         return self.partitions[topic]
 
-    def repartition_count(self, topic: str) -> int | None:
+    def get_read_partition_count(self, topic: str) -> int | None:
         return self.read_partitions.get(topic)
 
     def refuse_topic(self, topic: str, reason: str) -> None:

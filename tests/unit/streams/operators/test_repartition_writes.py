@@ -6,7 +6,7 @@ from typing import Any
 
 from streams import App, Store, serdes, windows
 from streams.common.partitioning import partition_for_key
-from streams.runtime.tasks.repartition_counts import RepartitionCounts
+from streams.runtime.tasks.repartition_counts import RepartitionCountCache
 from tests.unit.streams.bound import BoundTask
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
@@ -55,7 +55,7 @@ def test_windows_of_a_key_go_where_they_are_read() -> None:
 
 
 def test_a_count_stays_what_it_was_at_the_first_write() -> None:
-    counts, existing = RepartitionCounts(), {"r": 2}
-    assert counts.find_count("r", existing.__getitem__) == 2
+    counts, existing = RepartitionCountCache(), {"r": 2}
+    assert counts.get_or_fetch_count("r", existing.__getitem__) == 2
     existing["r"] = 6
-    assert counts.find_count("r", existing.__getitem__) == 2
+    assert counts.get_or_fetch_count("r", existing.__getitem__) == 2
