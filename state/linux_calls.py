@@ -8,18 +8,23 @@ asks the system when it is called: so a test hides what Linux has, and runs an a
     open_memory_file            memfd_create                a temporary file without a name
     PrivateFile                 /dev/fd/N of such a file    a file that its owner alone can read
     find_memory_file_system     /dev/shm                    none: what asks takes TMPDIR
+    read_memory_limit           the limits of its cgroups   none
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from weakref import finalize
 
 MEMORY_FILE_SYSTEM = Path("/dev/shm")  # nosec B108 # tempfile makes the names in it
 """The directory of a file system in memory, on Linux."""
+_CGROUPS = Path("/sys/fs/cgroup")
+_UNLIMITED_BYTES = 1 << 60
+"""About what version 1 of cgroups shows where there is no limit."""
 
 
 def open_memory_file(name: str) -> int:
@@ -82,3 +87,27 @@ def find_memory_file_system() -> Path | None:
     """Return the directory of a file system in memory that this process can write to, if any."""
     can_write = os.access(MEMORY_FILE_SYSTEM, os.W_OK | os.X_OK)
     return MEMORY_FILE_SYSTEM if can_write else None
+
+
+def read_memory_limit() -> tuple[int, Path] | None:
+    """Return the least memory limit of this process's cgroups in bytes, with the file that has it.
+
+    None where there is no limit, and on systems without cgroups.
+    """
+    limits = []
+    for file in _list_limit_files():
+        with suppress(OSError, ValueError):  # "max" is no limit
+            limits.append((int(file.read_text()), file))
+    found = min(limits, default=None)
+    return None if found is None or found[0] >= _UNLIMITED_BYTES else found
+
+
+def _list_limit_files() -> Iterator[Path]:
+    """Yield the files with memory limits of this process: of its cgroup and those above."""
+    yield from (_CGROUPS / "memory.max", _CGROUPS / "memory" / "memory.limit_in_bytes")
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            number, _, path = line.split(":", 2)
+            if number == "0":
+                group = _CGROUPS / path.lstrip("/")
+                yield from (each / "memory.max" for each in (group, *group.parents))

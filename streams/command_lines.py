@@ -53,18 +53,27 @@ OFFERED_COMMANDS: dict[str, tuple[str, ...]] = {
     "consume": _CLUSTER,
     "create-topics": _CLUSTER,
     "export": (),  # with --verify, which asks no broker
+    "group describe": _CLUSTER,
     "group list": _CLUSTER,
     "group reset": _CLUSTER,
     "group restore-offsets": _CLUSTER,
     "plan": _CLUSTER,
     "topics delete": _CLUSTER,
     "topics describe": _CLUSTER,
+    "txn abort": _CLUSTER,
     "txn list": _CLUSTER,
 }
 """The commands that messages offer, each with those of the options above that it has."""
-_OF_APP = {"acls", "changelog dump", "group reset", "group restore-offsets", "plan"}
+_OF_APP = {
+    "acls",
+    "changelog dump",
+    "group describe",
+    "group reset",
+    "group restore-offsets",
+    "plan",
+}
 """Those whose first argument is an App."""
-_OF_ID = {"changelog dump", "group reset"}
+_OF_ID = {"changelog dump", "group describe", "group reset"}
 """Those that take an application id in place of the App."""
 
 

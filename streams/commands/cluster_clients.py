@@ -20,6 +20,7 @@ from streams.command_lines import format_command, note_invocation
 from streams.command_options import exit_on_user_error
 from streams.common.names import explain_illegal_name
 from streams.common.topic_partitions import Partition
+from streams.connection.security import ConnectionSecurity
 from streams.errors import ConfigError, UserError
 from streams.membership.connection import (
     BrokerConnection,
@@ -57,6 +58,15 @@ class ClusterClients:
     def admin(self) -> Admin:
         """Return the client that looks up topics and offsets."""
         return self._supplier.create_admin(retry_s=BROKER_WAIT_S)
+
+    def create_admin(self, timeout_s: float) -> Admin:
+        """Create another client for topics and offsets, which waits for an answer so long."""
+        return self._supplier.create_admin(timeout_s, retry_s=timeout_s)
+
+    @property
+    def security(self) -> ConnectionSecurity:
+        """Return how connections to the brokers are secured."""
+        return self._cluster.security.value
 
     @cached_property
     def cluster_admin(self) -> ClusterAdmin:

@@ -293,6 +293,26 @@ class PlanOutput:
     internal_topics: list[PlannedTopicOutput]
 
 
+@dataclass(frozen=True)
+class DoctorFindingOutput:
+    """Shows what was found at a point; `application` is empty for the machine and the cluster."""
+
+    point: str
+    verdict: Literal["error", "warning", "not looked at", "fine"]
+    what: str
+    consequence: str
+    remedy: str
+    application: str
+
+
+@dataclass(frozen=True)
+class DoctorOutput:
+    """Shows all findings, the worst first, and the exit status."""
+
+    status: int
+    findings: list[DoctorFindingOutput]
+
+
 OUTPUTS: dict[str, Any] = {
     "acls": NeededAclsOutput,
     "broker status": BrokerStatusOutput,
@@ -300,6 +320,7 @@ OUTPUTS: dict[str, Any] = {
     "changelog dump": ChangelogEntryOutput,
     "consume": ConsumedRecordOutput,
     "create-topics": CreatedTopicOutput,
+    "doctor": DoctorOutput,
     "group describe": GroupReport,
     "group list": ListedGroupOutput,
     "group preview": AssignmentPreview,
@@ -325,6 +346,7 @@ ONE_OBJECT = frozenset(
         "acls",
         "broker status",
         "broker stop",
+        "doctor",
         "group describe",
         "group preview",
         "plan",

@@ -76,6 +76,10 @@ COMMANDS = {
         "streams.commands.metrics_command:metrics",
         "Show the figures of an application that matter, each with its normal range.",
     ),
+    "doctor": LazyCommand(
+        "streams.doctor.doctor_command:doctor",
+        "Say what is wrong with an application, its machine and its cluster, and what mends it.",
+    ),
     "plan": LazyCommand(
         "streams.commands.plan_command:plan",
         "Tell what a new version of an application means for the state that the old one has left.",

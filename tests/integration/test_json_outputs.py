@@ -84,6 +84,8 @@ def test_every_command_prints_what_its_schema_says(shown: Shown, tmp_path: Path)
         (figures,) = shown.check("metrics", program, "--interval", "0.1")
         assert (figures["states"], figures["unanswered"]) == ({"RUNNING": 1}, [])
         shown.check("state inspect", program)
+        (healthy,) = shown.check("doctor", program)
+        assert {each["verdict"] for each in healthy["findings"]} <= {"fine", "not looked at"}
     saved = str(tmp_path / "saved.json")
     (first,) = shown.check("plan", program, "--save", saved, "--bootstrap-servers", "embedded")
     assert (first["loses_state"], bool(first["internal_topics"])) == (None, True)

@@ -17,11 +17,13 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
+from streams.runtime.clients.admin_requests import require_brokers
 from streams.runtime.clients.errors import (
     RETRIABLE_ERRORS,
     NotReady,
     check_authorized,
     create_client,
+    translate_client_error,
 )
 from streams.runtime.clients.retrying import call_with_retries
 
@@ -33,6 +35,16 @@ class PartitionDescription(NamedTuple):
     leader: int | None
     replicas: list[int]
     in_sync: list[int]
+
+
+class ClusterDescription(NamedTuple):
+    """Holds the brokers of a cluster by their numbers, and the partitions of each topic.
+
+    Topics that this user may not describe are left out, and those that can't be used.
+    """
+
+    brokers: Mapping[int, tuple[str, int]]
+    topics: Mapping[str, Sequence[PartitionDescription]]
 
 
 class TopicSetting(NamedTuple):
@@ -60,6 +72,42 @@ class ClusterAdmin:
     def __init__(self, settings: Mapping[str, Any], timeout_s: float) -> None:
         self._admin = create_client("admin", AdminClient, settings)
         self._timeout_s = timeout_s
+
+    def describe_cluster(self) -> ClusterDescription:
+        """Return all brokers and topics, those of Kafka itself included."""
+
+        def list_topics(_: float) -> Any:
+            try:
+                return require_brokers(self._admin.list_topics(timeout=self._timeout_s))
+            except KafkaException as error:
+                raise translate_client_error(error, "list topics") from error
+
+        found = call_with_retries(list_topics, self._timeout_s, NotReady)
+        return ClusterDescription(
+            {each.id: (each.host, each.port) for each in found.brokers.values()},
+            {
+                topic.topic: [
+                    PartitionDescription(
+                        each.id,
+                        each.leader if each.leader >= 0 else None,
+                        list(each.replicas),
+                        list(each.isrs),
+                    )
+                    for each in sorted(topic.partitions.values(), key=lambda each: each.id)
+                ]
+                for topic in found.topics.values()
+                if topic.error is None
+            },
+        )
+
+    def fetch_broker_settings(self, broker: int) -> dict[str, str]:
+        """Return the settings in force of a broker by name; secret ones are left out."""
+        resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
+        entries = self._ask(
+            lambda: self._admin.describe_configs([resource])[resource],
+            *(f"settings of broker {broker}", "DescribeConfigs", "kafka-cluster"),
+        )
+        return {name: entry.value for name, entry in entries.items() if entry.value is not None}
 
     def describe_topic(self, topic: str) -> list[PartitionDescription]:
         """Return the partitions of a topic that exists."""

@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "commands.md").read_text()
 SECTION = re.compile(
     r"^##+ `(millrace [a-z -]+?)(?: [A-Z\[][^`\n]*)?`\n(.*?)(?=^## |^### |\Z)", re.M | re.S
 )
-ELSEWHERE = ("run", "broker", "plan", "acls", "export", "reconcile")
+ELSEWHERE = ("run", "broker", "doctor", "plan", "acls", "export", "reconcile")
 CLUSTER_OPTIONS = {"--bootstrap-servers", "--state-dir", "--config", "--connection"}
 OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 

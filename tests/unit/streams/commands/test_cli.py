@@ -30,7 +30,8 @@ def test_each_command_that_reaches_a_broker_takes_its_connection_from_a_file() -
     # `acls` asks no broker: the address is for the commands that it prints.
     reaching = list_commands_with("--bootstrap-servers") - {"acls"}
     assert reaching == {
-        *("run", "plan", "create-topics", "export", "reconcile", "produce", "consume"),
+        *("run", "doctor", "plan", "create-topics", "export", "reconcile", "produce"),
+        "consume",
         *(f"topics {name}" for name in ("list", "describe", "create", "delete", "tail")),
         *(f"group {name}" for name in ("list", "describe", "preview", "reset", "restore-offsets")),
         *("changelog dump", "txn list", "txn abort"),

@@ -1,0 +1,133 @@
+"""Fetch what the doctor looks at on a cluster: brokers, settings, topics, transactions, groups.
+
+Each fact is fetched when a point first needs it, and each request ends after `REQUEST_WAIT_S`.
+Where no broker answers, everything that follows fails at once with the reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from typing import NamedTuple
+
+from streams.commands.cluster_clients import ClusterClients, connect_clients
+from streams.common.topic_partitions import Partition
+from streams.doctor.broker_probe import BrokerProbe, probe_brokers
+from streams.doctor.fetched_once import fetched_once
+from streams.membership import transactions
+from streams.membership.connection import BrokerConnection
+from streams.membership.transactions import DescribedTransactionState, OpenProducer
+from streams.runtime.clients import Admin
+from streams.runtime.clients.cluster_admin import (
+    ClusterAdmin,
+    ClusterDescription,
+    GroupListing,
+)
+from streams.settings.config import StreamsConfig
+
+REQUEST_WAIT_S = 5.0
+OFFSETS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
+
+
+class TransactionFacts(NamedTuple):
+    """Holds the open transactions that coordinators know; `gap` says why some may be missing."""
+
+    open: Sequence[DescribedTransactionState]
+    undescribed: Sequence[str]
+    gap: str | None
+
+
+class ClusterFacts:
+    """Fetches the facts of one cluster, each once."""
+
+    def __init__(self, config: StreamsConfig) -> None:
+        self.config = config
+        self._topic_settings: dict[str, dict[str, str]] = {}
+
+    @fetched_once
+    def clients(self) -> ClusterClients:
+        """Connect to the cluster. Raises UserError where that fails."""
+        clients = connect_clients(self.config)
+        _ = clients.partition_counts
+        return clients
+
+    @fetched_once
+    def admin(self) -> Admin:
+        """Return a client for topics and offsets, whose answers are waited for shortly."""
+        return self.clients().create_admin(REQUEST_WAIT_S)
+
+    @fetched_once
+    def cluster_admin(self) -> ClusterAdmin:
+        return self.clients().cluster_admin
+
+    @fetched_once
+    def description(self) -> ClusterDescription:
+        """Fetch the brokers, and the partitions of all topics."""
+        return self.cluster_admin().describe_cluster()
+
+    @fetched_once
+    def probes(self) -> Sequence[BrokerProbe]:
+        """Connect to each broker, and measure how soon it answers."""
+        clients = self.clients()
+        return probe_brokers(
+            sorted(self.description().brokers.values()), clients.security, REQUEST_WAIT_S
+        )
+
+    @fetched_once
+    def broker_settings(self) -> Mapping[int, Mapping[str, str]]:
+        """Fetch the settings in force of each broker that answers. Raises if none does."""
+        found: dict[int, Mapping[str, str]] = {}
+        failure: Exception | None = None
+        for broker in sorted(self.description().brokers):
+            try:
+                found[broker] = self.cluster_admin().fetch_broker_settings(broker)
+            except Exception as error:
+                failure = failure or error
+        if not found and failure is not None:
+            raise failure
+        return found
+
+    @fetched_once
+    def groups(self) -> Sequence[GroupListing]:
+        """List all groups that this user may describe."""
+        return self.cluster_admin().list_groups()
+
+    @fetched_once
+    def transactions(self) -> TransactionFacts:
+        """Describe the open transactions of all coordinators."""
+        clients = self.clients()
+        found: list[DescribedTransactionState] = []
+        undescribed: list[str] = []
+        for address in clients.ask_brokers(transactions.list_brokers):
+            with closing(clients.open_connection(address)) as broker:
+                listed = _list_open_ids(clients, broker)
+                if listed:
+                    found += transactions.describe_transactions(
+                        broker, listed, lambda each, error: undescribed.append(f"{each} ({error})")
+                    )
+        gap = clients.ask_brokers(transactions.find_listing_gap)
+        return TransactionFacts(found, undescribed, gap)
+
+    def list_open_producers(self, partitions: Sequence[Partition]) -> Sequence[OpenProducer]:
+        """Return the producers with an open transaction in these partitions, by their logs."""
+        return self.clients().ask_brokers(
+            lambda open_connection: transactions.list_open_producers(open_connection, partitions)
+        )
+
+    def topic_settings(self, topics: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        """Return the settings in force of topics that exist, each fetched once."""
+        if missing := sorted(set(topics) - self._topic_settings.keys()):
+            self._topic_settings |= self.admin().fetch_topic_settings(missing)
+        return {topic: self._topic_settings[topic] for topic in topics}
+
+    @property
+    def now_ms(self) -> int:
+        return int(time.time() * 1_000)
+
+
+def _list_open_ids(clients: ClusterClients, broker: BrokerConnection) -> list[str]:
+    """Return the ids of the open transactions that a broker coordinates, once it has loaded."""
+    return clients.ask_brokers(
+        lambda _: list(transactions.list_transactional_ids(broker, transactions.OPEN_STATES))
+    )

@@ -1,0 +1,149 @@
+"""List the points of a cluster: its brokers, the coordinators' topics, and their transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from streams.command_lines import format_broker_command, format_command
+from streams.common.topic_partitions import Partition
+from streams.doctor import brokers, configuration, topics, transactions
+from streams.doctor.broker_probe import measure_clock_skew
+from streams.doctor.cluster_facts import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterFacts
+from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_unknown
+from streams.doctor.transactions import OpenTransactions
+from streams.errors import UserError
+from streams.membership.connection import ConnectionLost
+
+Look = Callable[[ClusterFacts], Iterable[DoctorFinding]]
+CONNECTION = "connection"
+_COORDINATORS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+
+
+def list_points(*, is_alone: bool) -> list[tuple[str, Look]]:
+    """Return the points of a cluster; where it `is_alone`, of all of its topics."""
+    found: list[tuple[str, Look]] = [
+        (CONNECTION, _check_connection),
+        (brokers.BROKERS, lambda facts: brokers.check_reachable(facts.probes())),
+        (brokers.LATENCY, lambda facts: brokers.check_latency(facts.probes())),
+        (
+            brokers.RELEASE,
+            lambda facts: brokers.check_release(
+                facts.probes(), exactly_once=facts.config.exactly_once
+            ),
+        ),
+        (brokers.CLOCK, _check_clock),
+        (
+            configuration.OFFSET_RETENTION,
+            lambda facts: configuration.check_retention(facts.broker_settings()),
+        ),
+        ("coordinators' topics", _check_coordinator_topics),
+    ]
+    if is_alone:
+        found += [
+            (topics.LEADERS, lambda facts: _check_leaders(facts, facts.description().topics)),
+            (topics.REPLICAS, lambda facts: _check_replicas(facts, facts.description().topics)),
+            (
+                transactions.TRANSACTIONS,
+                lambda facts: check_transactions(facts, list(facts.description().topics)),
+            ),
+        ]
+    return found
+
+
+def check_transactions(facts: ClusterFacts, names: Sequence[str]) -> Iterator[DoctorFinding]:
+    """Check the transactions that are open in topics."""
+    found = fetch_open_transactions(facts, names)
+    yield from transactions.check_hanging(found)
+    yield from transactions.check_open_long(found, names)
+
+
+def fetch_open_transactions(facts: ClusterFacts, names: Sequence[str]) -> OpenTransactions:
+    """Ask the logs of those partitions in which something is open, and all coordinators.
+
+    The logs are asked before the coordinators and after them: a transaction that ends in between is
+    no longer in the logs then.
+    """
+    known_topics = facts.description().topics
+    partitions = [
+        Partition(name, each.number)
+        for name in names
+        if not name.startswith("__")
+        for each in known_topics.get(name, ())
+        if each.leader is not None
+    ]
+    stable = facts.admin().fetch_last_stable_offsets(partitions) if partitions else {}
+    ends = facts.admin().fetch_latest_offsets(partitions) if partitions else {}
+    blocked = {each: ends[each] - stable[each] for each in partitions if ends[each] > stable[each]}
+    before = facts.list_open_producers(list(blocked)) if blocked else ()
+    known = facts.transactions()
+    owned = {each.producer_id for each in known.open}
+    ownerless = [each for each in before if each.producer_id not in owned]
+    if ownerless:
+        places = sorted({each.partition for each in ownerless})
+        after = {
+            (each.partition, each.producer_id, each.start_offset)
+            for each in facts.list_open_producers(places)
+        }
+        ownerless = [
+            each
+            for each in ownerless
+            if (each.partition, each.producer_id, each.start_offset) in after
+        ]
+    return OpenTransactions(ownerless, known, blocked, facts.now_ms)
+
+
+def _check_connection(facts: ClusterFacts) -> Iterator[DoctorFinding]:
+    """Connect to the cluster, or say why that fails."""
+    try:
+        clients = facts.clients()
+    except (UserError, ConnectionLost) as error:
+        servers = facts.config.bootstrap_servers
+        remedy = f"correct what the message says, and look again: {format_command('group list')}"
+        if servers == "embedded":
+            remedy = "start a worker, which starts the embedded broker; or name the brokers with "
+            remedy += "--bootstrap-servers"
+        elif servers.startswith(("127.0.0.1", "localhost")):
+            remedy += f"; a broker of Millrace is started with {format_broker_command(servers)}"
+        yield find_error(
+            CONNECTION, str(error), "no worker on this machine could work either", remedy
+        )
+        return
+    yield find_fine(CONNECTION, f"to {clients.servers}")
+
+
+def _check_clock(facts: ClusterFacts) -> Iterator[DoctorFinding]:
+    skew = measure_clock_skew(facts.clients().open_connection)
+    if skew is None:
+        yield find_unknown(brokers.CLOCK, "the brokers don't tell theirs (KRaft does, from 3.3 on)")
+        return
+    yield from brokers.check_clock(skew)
+
+
+def _check_coordinator_topics(facts: ClusterFacts) -> Iterator[DoctorFinding]:
+    """Check the coordinators' topics, as far as this user may see them."""
+    description = facts.description()
+    visible = [name for name in _COORDINATORS if name in description.topics]
+    if not visible:
+        yield find_unknown(
+            "coordinators' topics",
+            "they are not there yet, or this user may not describe them (Describe on both)",
+        )
+        return
+    yield from _check_leaders(facts, visible)
+    yield from _check_replicas(facts, visible)
+    yield from topics.check_durability(description, visible, facts.topic_settings(visible))
+
+
+def _check_leaders(facts: ClusterFacts, names: Iterable[str]) -> Iterator[DoctorFinding]:
+    return topics.check_leaders(facts.description(), list(names))
+
+
+def _check_replicas(facts: ClusterFacts, names: Iterable[str]) -> Iterator[DoctorFinding]:
+    """Check replicas; settings are asked only of topics that have one behind."""
+    description = facts.description()
+    behind = [
+        name
+        for name in names
+        if any(len(each.in_sync) < len(each.replicas) for each in description.topics.get(name, ()))
+    ]
+    return topics.check_replicas(description, list(names), facts.topic_settings(behind))

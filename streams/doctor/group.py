@@ -1,0 +1,122 @@
+"""Check the group of an application: its members, who they are, and what nobody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from streams.command_lines import format_command
+from streams.common.counted import format_count
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.topics import name_partitions
+from streams.monitoring.group_report import STABLE, GroupReport, MemberReport
+from streams.runtime.offsets.offset_metadata import has_metadata_of_streams
+
+MEMBERS, UNREAD, IDENTITY, OFFSETS = "members", "unread partitions", "identities", "offsets"
+
+
+def check_members(report: GroupReport) -> Iterator[DoctorFinding]:
+    """Find a group without members, in a rebalance, or with a member that is to end."""
+    if not report.members:
+        yield find_warning(
+            MEMBERS,
+            "no worker runs",
+            "nothing is processed, and inputs may lose records by their retention meanwhile",
+            "start workers; how the last one ended is at the end of its log",
+        )
+        return
+    problems = [each for each in report.members if each.problem]
+    for each in problems:
+        yield find_error(
+            MEMBERS,
+            f"member {_name(each)} is to end: {each.problem}",
+            "its tasks are processed by the others, or by nobody",
+            "correct what the message says, and start it again",
+        )
+    if report.state != STABLE:
+        yield find_warning(
+            MEMBERS,
+            f"{format_count(len(report.members), 'member')}, and the group is {report.state}",
+            "in a rebalance tasks may stand still, and brokers don't tell who has them",
+            f"look again in a moment; if it goes on, {format_command('group describe')}",
+        )
+    elif not problems:
+        standby = sum(len(each.standby) for each in report.members)
+        active = sum(len(each.active) for each in report.members)
+        yield find_fine(
+            MEMBERS,
+            f"{format_count(len(report.members), 'member')}, {active} active and {standby} standby "
+            "tasks",
+        )
+
+
+def check_unread(report: GroupReport) -> Iterator[DoctorFinding]:
+    """Find partitions of inputs that no member reads, in a stable group."""
+    if not report.members or report.state != STABLE:
+        return
+    if report.unassigned:
+        names = [f"{each.topic}[{each.partition}]" for each in report.unassigned]
+        yield find_warning(
+            UNREAD,
+            f"no member reads {name_partitions(names)}",
+            "their records wait; for a moment that is so while a task moves",
+            f"look again: {format_command('group describe')}",
+        )
+    else:
+        yield find_fine(UNREAD, "none")
+
+
+def check_versions(report: GroupReport) -> Iterator[DoctorFinding]:
+    """Find members of different versions of the topology."""
+    versions = {each.topology for each in report.members if each.topology}
+    if len(versions) > 1:
+        yield find_warning(
+            "topology",
+            f"members run {len(versions)} versions of the topology",
+            "that is so in a rolling upgrade; else somebody runs another application by this id",
+            "end the upgrade, or the members of the other version: "
+            + format_command("group describe"),
+        )
+
+
+def check_identities(report: GroupReport) -> Iterator[DoctorFinding]:
+    """Find one state directory's id at two hosts, as after a copy of a machine's disk."""
+    hosts: dict[str, set[str]] = {}
+    for each in report.members:
+        if each.directory:
+            hosts.setdefault(each.directory, set()).add(each.host)
+    doubled = {name: found for name, found in hosts.items() if len(found) > 1}
+    for name, found in doubled.items():
+        yield find_error(
+            IDENTITY,
+            f"the id {name} of a state directory is used at {', '.join(sorted(found))}",
+            "the workers have one identity: they fence each other and take each other's tasks",
+            "end the workers at one of them, and remove directory-id and process-*/id in the copy",
+        )
+    if not doubled and report.members:
+        yield find_fine(IDENTITY, f"{format_count(len(hosts), 'state directory', 'directories')}")
+
+
+def check_committed_offsets(
+    committed: Mapping[Partition, OffsetAndMetadata],
+) -> Iterator[DoctorFinding]:
+    """Find offsets that another program has committed for the group."""
+    foreign = [
+        str(partition)
+        for partition, held in sorted(committed.items())
+        if not has_metadata_of_streams(held.metadata)
+    ]
+    if foreign:
+        yield find_error(
+            OFFSETS,
+            f"offsets of {name_partitions(foreign)} were committed by another program",
+            "a consumer or a tool uses this group's id: records are skipped or processed again",
+            "give that program another group.id; then "
+            + format_command("group restore-offsets", "--dry-run"),
+        )
+    elif committed:
+        yield find_fine(OFFSETS, f"{format_count(len(committed), 'partition')}, all by Millrace")
+
+
+def _name(member: MemberReport) -> str:
+    return member.instance_id or member.member_id

@@ -1,0 +1,183 @@
+"""Check where partitions are: that each has a leader and its replicas, and how these are set.
+
+The thresholds are those of `streams.runtime.assigning.internal_topic_settings`, which a worker
+checks for internal topics; here they hold for inputs, outputs and the coordinators' topics too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from streams.command_lines import format_command, format_kafka_command
+from streams.common.counted import format_count
+from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.runtime.clients.cluster_admin import ClusterDescription, PartitionDescription
+
+LEADERS, REPLICAS, DURABILITY = "partition leaders", "replicas in sync", "durability"
+_SHOWN_MAX = 5
+_REPLICAS_WISE = 3
+_IN_SYNC, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+
+
+def name_partitions(partitions: Sequence[str]) -> str:
+    """Return the first few of these names, and how many more there are."""
+    shown = ", ".join(partitions[:_SHOWN_MAX])
+    rest = len(partitions) - _SHOWN_MAX
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def check_leaders(cluster: ClusterDescription, topics: Collection[str]) -> Iterator[DoctorFinding]:
+    """Find partitions of these topics that no broker leads, and topics that are not there."""
+    found = _list_partitions(cluster, topics)
+    leaderless = [name for name, each in found if each.leader is None]
+    if leaderless:
+        yield find_error(
+            LEADERS,
+            f"{format_count(len(leaderless), 'partition')} without a leader: "
+            f"{name_partitions(leaderless)}",
+            "nobody can read or write them: what needs them waits",
+            "start the brokers that have their replicas: "
+            + format_kafka_command("kafka-topics.sh", "--describe", "--unavailable-partitions"),
+        )
+    else:
+        yield find_fine(LEADERS, f"all {format_count(len(found), 'partition')} have one")
+
+
+def check_replicas(
+    cluster: ClusterDescription,
+    topics: Collection[str],
+    settings: Mapping[str, Mapping[str, str]],
+) -> Iterator[DoctorFinding]:
+    """Find partitions of which a replica is behind, or too many to write to them.
+
+    `settings` may lack topics, whose `min.insync.replicas` is not known then.
+    """
+    behind: list[str] = []
+    unwritable: list[str] = []
+    partitions = _list_partitions(cluster, topics)
+    for name, each in partitions:
+        if len(each.in_sync) >= len(each.replicas):
+            continue
+        topic = name.rpartition("[")[0]
+        needed = int(settings.get(topic, {}).get(_IN_SYNC, 1))
+        (unwritable if len(each.in_sync) < needed else behind).append(name)
+    if unwritable:
+        yield find_error(
+            REPLICAS,
+            f"{format_count(len(unwritable), 'partition')} with fewer replicas in sync than "
+            f"{_IN_SYNC}: {name_partitions(unwritable)}",
+            "writes to them are refused (NOT_ENOUGH_REPLICAS), so that nothing commits",
+            "start the brokers that are away: "
+            + format_kafka_command("kafka-topics.sh", "--describe", "--under-min-isr-partitions"),
+        )
+    if behind:
+        yield find_warning(
+            REPLICAS,
+            f"{format_count(len(behind), 'partition')} with replicas that are behind: "
+            f"{name_partitions(behind)}",
+            "the next broker that is lost may stop the writes, or take records with it",
+            "look which broker is away or slow: "
+            + format_kafka_command(
+                "kafka-topics.sh", "--describe", "--under-replicated-partitions"
+            ),
+        )
+    if not behind and not unwritable:
+        yield find_fine(REPLICAS, f"all of {format_count(len(partitions), 'partition')}")
+
+
+def check_durability(
+    cluster: ClusterDescription,
+    topics: Collection[str],
+    settings: Mapping[str, Mapping[str, str]],
+) -> Iterator[DoctorFinding]:
+    """Find topics of which the loss of one broker loses records."""
+    brokers = len(cluster.brokers)
+    if brokers == 1:
+        yield find_fine(DURABILITY, "one broker: there can be no replicas")
+        return
+    wise = min(_REPLICAS_WISE, brokers)
+    faults = list(_list_durability_faults(cluster, topics, settings, wise))
+    yield from faults
+    if not faults:
+        yield find_fine(
+            DURABILITY, f"{format_count(len(topics), 'topic')} with {wise} replicas or more"
+        )
+
+
+def _list_durability_faults(
+    cluster: ClusterDescription,
+    topics: Collection[str],
+    settings: Mapping[str, Mapping[str, str]],
+    wise: int,
+) -> Iterator[DoctorFinding]:
+    few, lone, unclean = [], [], []
+    for topic in sorted(topics):
+        partitions = cluster.topics.get(topic)
+        if not partitions:
+            continue
+        replicas = min(len(each.replicas) for each in partitions)
+        found = settings.get(topic, {})
+        if replicas < wise:
+            few.append(f"{topic} ({replicas})")
+        if replicas >= _REPLICAS_WISE and found.get(_IN_SYNC) == "1":
+            lone.append(topic)
+        if replicas > 1 and found.get(_UNCLEAN) == "true":
+            unclean.append(topic)
+    if few:
+        yield find_warning(
+            DURABILITY,
+            f"fewer than {wise} replicas: {name_partitions(few)}",
+            "committed records, offsets or the knowledge of transactions are lost with a disk",
+            "add replicas with "
+            + format_kafka_command("kafka-reassign-partitions.sh", "--execute"),
+        )
+    for names, setting, value, wrong in (
+        (lone, _IN_SYNC, "2", "a record that one broker alone has counts as written"),
+        (unclean, _UNCLEAN, "false", "a broker that lacks committed records may become leader"),
+    ):
+        if names:
+            shown = "1" if setting == _IN_SYNC else "true"
+            yield find_warning(
+                DURABILITY,
+                f"{setting}={shown}: {name_partitions(names)}",
+                wrong,
+                format_kafka_command(
+                    *("kafka-configs.sh", "--alter", "--entity-type", "topics"),
+                    *("--entity-name", names[0], "--add-config", f"{setting}={value}"),
+                )
+                + (", and so for the others" if len(names) > 1 else ""),
+            )
+
+
+def check_topics_exist(
+    cluster: ClusterDescription, needed: Collection[str], internal: Collection[str]
+) -> Iterator[DoctorFinding]:
+    """Find topics that an application reads or writes and that are not there.
+
+    `internal` are those that it makes itself; that they are missing is a fault only where it has
+    run, and is told with the stores.
+    """
+    missing = sorted(set(needed) - set(internal) - cluster.topics.keys())
+    point = "topics"
+    if missing:
+        yield find_error(
+            point,
+            f"there is no topic {name_partitions(missing)}",
+            "a start is refused, and a worker that runs waits or ends",
+            format_command("create-topics", *missing),
+        )
+    else:
+        yield find_fine(
+            point, f"all {len(set(needed) - set(internal))} that it does not make exist"
+        )
+
+
+def _list_partitions(
+    cluster: ClusterDescription, topics: Collection[str]
+) -> list[tuple[str, PartitionDescription]]:
+    """Return the partitions of topics that are there, with their names."""
+    return [
+        (f"{topic}[{each.number}]", each)
+        for topic in sorted(topics)
+        for each in cluster.topics.get(topic, ())
+    ]

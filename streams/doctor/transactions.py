@@ -1,0 +1,111 @@
+"""Check transactions: those that hang, those that are open for long, and whom they block.
+
+A reader of committed records stops at the last stable offset, before the first open transaction. A
+transaction **hangs** if a partition has it open and no coordinator knows it (KIP-664): nothing ends
+it but an administrator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from streams.command_lines import format_command
+from streams.common.counted import format_count
+from streams.common.topic_partitions import Partition
+from streams.doctor.cluster_facts import TransactionFacts
+from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_unknown, find_warning
+from streams.doctor.topics import name_partitions
+from streams.membership.transactions import DescribedTransactionState, OpenProducer
+
+TRANSACTIONS = "transactions"
+_OPEN_LONG_MS = 60_000
+_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransactions:
+    """Holds what is open in partitions, and what coordinators know.
+
+    `producers` were open in the logs before the coordinators were asked and after it. `blocked` has
+    how many offsets are written behind the last stable offset of each partition.
+    """
+
+    producers: Sequence[OpenProducer]
+    known: TransactionFacts
+    blocked: Mapping[Partition, int]
+    now_ms: int
+
+
+def check_hanging(found: OpenTransactions) -> Iterator[DoctorFinding]:
+    """Find transactions that no coordinator knows."""
+    owned = {each.producer_id for each in found.known.open}
+    without = [each for each in found.producers if each.producer_id not in owned]
+    if without and (found.known.gap or found.known.undescribed):
+        why = found.known.gap or f"can't describe {', '.join(found.known.undescribed)}"
+        yield find_unknown(
+            TRANSACTIONS, f"whether {len(without)} of them hang: their owner is not known: {why}"
+        )
+        return
+    for each in without:
+        place = each.partition
+        yield find_error(
+            TRANSACTIONS,
+            f"the transaction of producer {each.producer_id} at offset {each.start_offset} of "
+            f"{place} hangs, {_format_age(found.now_ms - each.last_timestamp_ms)} after its last "
+            "write: no coordinator knows it",
+            f"readers of committed records wait there for ever: {_describe_blocked(found, place)}",
+            format_command(
+                *("txn abort", "--topic", place.topic, "--partition", str(place.number)),
+                *("--start-offset", str(each.start_offset)),
+            ),
+        )
+
+
+def check_open_long(found: OpenTransactions, topics: Collection[str]) -> Iterator[DoctorFinding]:
+    """Find transactions that are open for long and have written to one of these topics."""
+    wrong = False
+    for each in found.known.open:
+        if not any(p.topic in topics for p in each.partitions) or each.started_ms < 0:
+            continue
+        age_ms = found.now_ms - each.started_ms
+        if age_ms < _OPEN_LONG_MS and age_ms <= each.timeout_ms * 2:
+            continue
+        wrong = True
+        yield _describe_open(each, age_ms, found)
+    if not wrong:
+        count = len(found.known.open)
+        yield find_fine(TRANSACTIONS, f"{format_count(count, 'transaction')} open, none for long")
+
+
+def _describe_open(
+    each: DescribedTransactionState, age_ms: int, found: OpenTransactions
+) -> DoctorFinding:
+    """Return the finding of a transaction that is open for long."""
+    names = name_partitions([str(p) for p in each.partitions])
+    what = (
+        f"the transaction of {each.transactional_id!r} is open for {_format_age(age_ms)} "
+        f"({each.state}, time-out {_format_age(each.timeout_ms)}), in {names}"
+    )
+    remedy = f"end the program that has it, or {format_command('txn abort', each.transactional_id)}"
+    blocked = [_describe_blocked(found, p) for p in each.partitions if found.blocked.get(p)]
+    consequence = "readers of committed records wait for its end"
+    consequence += f": {'; '.join(blocked[:3])}" if blocked else ""
+    if age_ms > each.timeout_ms * 2:
+        return find_error(
+            TRANSACTIONS, f"{what}: its coordinator has not aborted it", consequence, remedy
+        )
+    return find_warning(TRANSACTIONS, what, consequence, remedy)
+
+
+def _describe_blocked(found: OpenTransactions, partition: Partition) -> str:
+    count = found.blocked.get(partition, 0)
+    return f"{format_count(count, 'offset')} of {partition} can't be read"
+
+
+def _format_age(age_ms: int) -> str:
+    """Return a duration in the largest unit of which there are two or more."""
+    for unit, ms in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
+        if age_ms >= 2 * ms:
+            return f"{age_ms // ms} {unit}"
+    return f"{max(age_ms, 0) / _MS:.0f} s"

@@ -1,0 +1,73 @@
+"""Test that what can't be looked at hides no other point, and what the status is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from streams.doctor.doctor_command import merge_unknown
+from streams.doctor.findings import (
+    DoctorFinding,
+    Verdict,
+    choose_status,
+    find_error,
+    find_fine,
+    find_unknown,
+    find_warning,
+    sort_findings,
+)
+from streams.doctor.points import RIGHTS, Point, look_at_points
+from streams.errors import AuthorizationError, OutcomeUnknown
+
+FINE = find_fine("a", "1")
+WARNING = find_warning("b", "2", "leads", "do")
+ERROR = find_error("c", "3", "leads", "do")
+UNKNOWN = find_unknown("d", "4")
+
+
+def fail_with(error: Exception) -> Point:
+    def look() -> Iterator[DoctorFinding]:
+        yield FINE
+        raise error
+
+    return Point("failing", look)
+
+
+@pytest.mark.parametrize(
+    ("findings", "status"),
+    [([], 0), ([FINE, UNKNOWN], 0), ([FINE, WARNING, UNKNOWN], 1), ([WARNING, ERROR], 2)],
+)
+def test_the_status_is_that_of_the_worst_verdict(
+    findings: list[DoctorFinding], status: int
+) -> None:
+    assert choose_status(findings) == status
+
+
+def test_the_worst_is_first() -> None:
+    listed = sort_findings([FINE, UNKNOWN, WARNING, ERROR, FINE])
+    assert [each.point for each in listed] == ["c", "b", "d", "a", "a"]
+
+
+@pytest.mark.parametrize(
+    "error", [OutcomeUnknown("no answer"), OSError("disk"), KeyError("a fault of ours")]
+)
+def test_a_point_that_fails_hides_no_other(error: Exception) -> None:
+    found = list(look_at_points([fail_with(error), Point("next", lambda: [ERROR])]))
+    assert [each.verdict for each in found] == [Verdict.FINE, Verdict.NOT_LOOKED_AT, Verdict.ERROR]
+    assert found[1].point == "failing"
+    assert str(error) in found[1].what
+
+
+def test_a_missing_right_is_a_point_of_its_own_once() -> None:
+    missing = fail_with(AuthorizationError("DescribeConfigs", "topic", "lines"))
+    found = list(look_at_points([missing, missing]))
+    rights = [each for each in found if each.point == RIGHTS]
+    assert len(rights) == 1
+    assert "DescribeConfigs topic lines" in rights[0].what
+    assert [each.verdict for each in found].count(Verdict.NOT_LOOKED_AT) == 2
+
+
+def test_points_without_an_answer_for_one_reason_are_one_line() -> None:
+    apart = [find_unknown("e", "4"), UNKNOWN, find_unknown("f", "5"), ERROR]
+    assert [each.point for each in merge_unknown(apart)] == ["e, d", "f", "c"]
