@@ -9,13 +9,38 @@ import pytest
 
 from tests.brokers import skip_if_missing
 from tests.cluster.application import ClusterApplication
+from tests.cluster.network import NamespacesRefused, NodeNetwork
 from tests.cluster.nodes import NODES, KafkaCluster
 
 
 @pytest.fixture(scope="session")
-def running_cluster() -> Iterator[KafkaCluster]:
+def found_network() -> Iterator[NodeNetwork | NamespacesRefused]:
+    """Provide the network in which the nodes are, or the reason why it can't be had."""
     skip_if_missing("kafka")
-    made = KafkaCluster()
+    try:
+        made = NodeNetwork(NODES)
+    except NamespacesRefused as error:
+        yield error
+        return
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def network(found_network: NodeNetwork | NamespacesRefused) -> NodeNetwork:
+    """Provide the network of the nodes; without it the test is skipped."""
+    if isinstance(found_network, NamespacesRefused):
+        pytest.skip(f"no node can be cut off on this machine: {found_network}")
+    return found_network
+
+
+@pytest.fixture(scope="session")
+def running_cluster(
+    found_network: NodeNetwork | NamespacesRefused,
+) -> Iterator[KafkaCluster]:
+    made = KafkaCluster(None if isinstance(found_network, NamespacesRefused) else found_network)
     try:
         made.start()
         yield made

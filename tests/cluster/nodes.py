@@ -1,7 +1,8 @@
 """Run three nodes of Apache Kafka as one cluster: KRaft, combined roles, replication factor 3.
 
-A node can be killed, paused, stopped, started again on its data, and given another port for its
-clients. Its listeners for clients, for other brokers and for controllers are three.
+A node can be killed, paused, stopped, started again on its data, given another port for its
+clients, and cut off from the others where each has a network namespace (`network.py`). Its
+listeners for clients, for other brokers and for controllers are three.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from tests.brokers import SETTINGS
+from tests.cluster.network import NodeNetwork
 from tests.kafka.server import CLUSTER_ID, JVM_FLAGS, PROPERTIES, class_path, java
 from tests.processes import HOST, ServerProcess, answers, free_ports, wait_until
 
@@ -50,9 +52,11 @@ _REQUEST_S = 30.0
 class Node(ServerProcess):
     """Represents one node of a cluster."""
 
-    def __init__(self, number: int, ports: Sequence[int]) -> None:
+    def __init__(self, number: int, ports: Sequence[int], network: NodeNetwork | None) -> None:
         super().__init__(f"kafka-{number}")
         self.number = number
+        self.host = HOST if network is None else network.address_of(number)
+        self._enter = () if network is None else network.enter(number)
         self.data_dir = self.directory / "data"
         self.properties_path = self.directory / "server.properties"
         self.port, self.internal_port, self.controller_port = ports
@@ -61,20 +65,20 @@ class Node(ServerProcess):
     @property
     def address(self) -> str:
         """Return the address for clients."""
-        return f"{HOST}:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def voter(self) -> str:
         """Return the node as a voter of the quorum of controllers."""
-        return f"{self.number}@{HOST}:{self.controller_port}"
+        return f"{self.number}@{self.host}:{self.controller_port}"
 
     def write_properties(self, quorum: str) -> None:
         """Write the properties of a node whose controllers' quorum is this one."""
         self._quorum = quorum
         own = {
             "node.id": str(self.number),
-            "listeners": f"PLAINTEXT://{HOST}:{self.port},INTERNAL://{HOST}:"
-            f"{self.internal_port},CONTROLLER://{HOST}:{self.controller_port}",
+            "listeners": f"PLAINTEXT://{self.host}:{self.port},INTERNAL://{self.host}:"
+            f"{self.internal_port},CONTROLLER://{self.host}:{self.controller_port}",
             "controller.quorum.voters": quorum,
             "log.dirs": str(self.data_dir),
         }
@@ -102,14 +106,14 @@ class Node(ServerProcess):
         flags = [flag for flag in JVM_FLAGS if not flag.startswith(("-Xmx", "-Xms"))]
         self.spawn(
             [
-                *("java", *_HEAP_FLAGS, *flags, "-cp", class_path()),
+                *(*self._enter, "java", *_HEAP_FLAGS, *flags, "-cp", class_path()),
                 *("kafka.Kafka", str(self.properties_path)),
             ]
         )
 
     def wait_until_answering(self) -> None:
         """Wait until the node answers its clients. Raises StartFailed."""
-        self.wait_until_ready(lambda: answers(self.port))
+        self.wait_until_ready(lambda: answers(self.port, self.host))
 
     def change_port(self, port: int) -> None:
         """Let the node listen on another port for its clients from its next start on."""
@@ -131,14 +135,16 @@ class Node(ServerProcess):
 
 
 class KafkaCluster:
-    """Represents a cluster of three nodes."""
+    """Represents a cluster of three nodes, on this machine's own network or in namespaces."""
 
     kind = "cluster"
 
-    def __init__(self) -> None:
+    def __init__(self, network: NodeNetwork | None = None) -> None:
+        """Create the nodes, each in its namespace of the network if there is one."""
         ports = free_ports(3 * len(NODES))  # at once, so that no two are the same
         self.nodes = {
-            number: Node(number, ports[3 * at : 3 * at + 3]) for at, number in enumerate(NODES)
+            number: Node(number, ports[3 * at : 3 * at + 3], network)
+            for at, number in enumerate(NODES)
         }
 
     @property
@@ -181,6 +187,12 @@ class KafkaCluster:
             )
 
         wait_until(are_in_sync, what=lambda: f"nodes {numbers} are not in sync\n{self.log_tail()}")
+
+    def others_miss(self, number: int) -> bool:
+        """Return whether the other nodes have taken a node out of the cluster's metadata."""
+        addresses = [node.address for node in self.nodes.values() if node.number != number]
+        admin = AdminClient({"bootstrap.servers": ",".join(addresses)})
+        return number not in admin.list_topics(timeout=_REQUEST_S).brokers
 
     def restart(self, number: int) -> None:
         """Start a node again on its data, after `kill` or `stop`; one that runs is stopped."""

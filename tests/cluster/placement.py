@@ -43,6 +43,13 @@ class Placement:
             for topic in topics
             for partition, each in self._describe(topic).items()
         }
+        self._lead(wanted)
+
+    def lead_all(self, node: int, *topics: str) -> None:
+        """Let a node lead all partitions of topics, and wait until it does."""
+        self._lead({partition: node for topic in topics for partition in self._describe(topic)})
+
+    def _lead(self, wanted: Mapping[tuple[str, int], int]) -> None:
         self.reassign(
             {
                 partition: (node, *(other for other in NODES if other != node))

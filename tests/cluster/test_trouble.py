@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.application import ClusterApplication
+from tests.cluster.network import NodeNetwork
 from tests.cluster.nodes import NODES, SESSION_MS, KafkaCluster
 from tests.cluster.placement import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Placement
 from tests.processes import HOST, free_ports
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.sampled(1, by="test")
 
 STEPS = ("PROCESSED", "PRODUCED", "OFFSETS_SENT", "COMMITTED", "STORING", "STORED")
 MINUTE_S = 60.0
+CUT_OFF_S = 30.0
 
 
 def test_each_node_is_killed_in_turn(application: ClusterApplication) -> None:
@@ -131,3 +133,40 @@ def test_all_nodes_change_their_ports(
     with application.records_flow():
         application.wait_for_progress()
     application.finish()
+
+
+def test_a_node_that_leads_everything_is_cut_off_from_all(
+    network: NodeNetwork, application: ClusterApplication
+) -> None:
+    let_node_lead_everything(application, 1)
+    with application.records_flow():
+        application.wait_for_progress()
+        with network.cut_off(1, from_clients=True):
+            time.sleep(CUT_OFF_S)
+            assert application.cluster.others_miss(1)
+            application.wait_for_progress()
+        application.wait_for_progress()
+    application.cluster.wait_for_nodes(NODES)
+    application.finish()
+
+
+def test_a_node_that_leads_everything_is_cut_off_from_the_other_nodes(
+    network: NodeNetwork, application: ClusterApplication
+) -> None:
+    """Cut off a node that goes on answering clients: that it leads, and has not written."""
+    let_node_lead_everything(application, 1)
+    with application.records_flow():
+        application.wait_for_progress()
+        with network.cut_off(1, from_clients=False):
+            time.sleep(CUT_OFF_S)
+            assert application.cluster.others_miss(1)
+            application.check_running()
+        application.wait_for_progress()
+    application.cluster.wait_for_nodes(NODES)
+    application.finish()
+
+
+def let_node_lead_everything(application: ClusterApplication, node: int) -> None:
+    trial = application.trial
+    topics = (trial.source, trial.changelog("totals"), OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+    Placement(application.cluster.bootstrap_servers).lead_all(node, *topics)

@@ -30,6 +30,8 @@ KEYS = 20
 _STEP_MS = 20
 _PAUSE_EVERY, _PAUSE_MS = 700, 10_000
 BATCH = 40
+_SOCKET_TIMEOUT_MS = 10_000
+"""For how long a node that is cut off holds up what is loaded and read."""
 
 Entry = tuple[bytes, bytes | None, int]
 """Key, value and timestamp of a record."""
@@ -86,7 +88,12 @@ class Trial:
             [TopicPartition(topic, each, 0) for topic in outputs for each in range(PARTITIONS)]
         )
         self._producer = Producer(
-            {"bootstrap.servers": self.servers, "enable.idempotence": True, "linger.ms": 5}
+            {
+                "bootstrap.servers": self.servers,
+                "socket.timeout.ms": _SOCKET_TIMEOUT_MS,
+                "enable.idempotence": True,
+                "linger.ms": 5,
+            }
         )
 
     def change_servers(self, servers: str) -> None:
@@ -220,6 +227,7 @@ class Trial:
         return Consumer(
             {
                 "bootstrap.servers": self.servers,
+                "socket.timeout.ms": _SOCKET_TIMEOUT_MS,
                 "group.id": f"{self.application}-reader",
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
