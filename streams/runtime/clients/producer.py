@@ -19,6 +19,7 @@ from streams.errors import (
     UnknownTopic,
     WriteRefused,
 )
+from streams.runtime.clients.bare_errors import call_method
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets, create_failure_report
 from streams.runtime.clients.errors import (
     RETRIABLE_ERRORS,
@@ -355,7 +356,7 @@ class StreamsProducer:
         method = getattr(self._producer, name)
         try:
             if require_usable is None:
-                return method(*arguments)
+                return call_method(method, arguments)
             return call_while_usable(method, arguments, require_usable, limit_s)
         except KafkaException as error:
             self._check_authorized(error.args[0], arguments)
