@@ -40,6 +40,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from streams.command_lines import format_command
+from streams.symptoms.lookup import find_symptom
 
 if TYPE_CHECKING:
     from state.early_serialization import ChangeLimit
@@ -56,6 +57,12 @@ _OFFERED_COMMAND = re.compile(r"\(`[^`]*` lists")
 
 class UserError(Exception):
     """Signals something that a person can correct; the message says what is wrong and how."""
+
+    @property
+    def code(self) -> str:
+        """Return the stable code of what went wrong, which `millrace explain-error` explains."""
+        symptom = find_symptom(self)
+        return "" if symptom is None else symptom.code
 
 
 class ConfigError(UserError):

@@ -88,6 +88,10 @@ COMMANDS = {
         "streams.commands.acls_command:acls",
         "Print the least rights that an application needs, as a table and as kafka-acls commands.",
     ),
+    "explain-error": LazyCommand(
+        "streams.commands.explain_error_command:explain_error",
+        "Explain an error code, MR-0xx, or a message: what it means, and what to do.",
+    ),
     "schema": LazyCommand(
         "streams.commands.schema_command:schema",
         "Print the JSON Schema of what a command prints with --json.",

@@ -12,6 +12,7 @@ from streams.errors import BrokerUnavailable, TopologyError, UserError
 from streams.processes import signals
 from streams.processes.logging_setup import logs_json
 from streams.processes.workers import OUTAGE_STATUS
+from streams.symptoms.lookup import find_symptom, format_address
 
 log = logging.getLogger(__name__)
 
@@ -21,14 +22,15 @@ _USER_ERROR_STATUS = 2
 def report_error(error: UserError) -> int:
     """Print an error as one line on standard error and return exit status 2.
 
-    It is a line of the log where that is for programs. The traceback is logged at level debug,
-    which `--verbose` shows.
+    It ends with the address of the page about it, if there is one, and is a line of the log where
+    that is for programs. The traceback is logged at level debug, which `--verbose` shows.
     """
     message = f"{error}{user_code_location(error)}"
+    symptom = find_symptom(error)
     if logs_json():
-        log.error(message)
+        log.error(message, extra={} if symptom is None else {"code": symptom.code})
     else:
-        sys.stderr.write(f"millrace: {message}\n")
+        sys.stderr.write(f"millrace: {message}{format_address(symptom)}\n")
     log.debug("the error with its traceback:", exc_info=error)
     return _USER_ERROR_STATUS
 

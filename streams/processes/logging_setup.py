@@ -18,6 +18,8 @@ import orjson
 
 from streams.runtime.clients.errors import librdkafka_log
 from streams.settings.config import LogFormat, LogLevel
+from streams.symptoms.lookup import find_by_class, find_by_code, find_by_message, format_address
+from streams.symptoms.symptom import Symptom
 
 OUR_LOGGERS = ("streams", "state")
 _TEXT_FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
@@ -39,8 +41,9 @@ def configure_logging(level: LogLevel, log_format: LogFormat) -> None:
         if root.handlers:
             return
         ours = _WorkerLogHandler()
+        ours.addFilter(SymptomFilter())
         root.addHandler(ours)
-    ours.setFormatter(JsonFormatter() if log_format == "json" else logging.Formatter(_TEXT_FORMAT))
+    ours.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter(_TEXT_FORMAT))
     threshold = logging.getLevelNamesMapping()[level.upper()]
     root.setLevel(max(threshold, logging.INFO))
     for name in OUR_LOGGERS:
@@ -56,6 +59,45 @@ def configure_logging(level: LogLevel, log_format: LogFormat) -> None:
 def logs_json() -> bool:
     """Return whether the log of this process is for programs, so that all lines of it are to be."""
     return any(isinstance(each.formatter, JsonFormatter) for each in logging.getLogger().handlers)
+
+
+class SymptomFilter(logging.Filter):
+    """Gives each line of ours from WARNING on the code of its symptom, as the attribute `code`.
+
+    Lines that name no fault have none. `error_class` is what a call gives as `extra` that logs the
+    text of an error and not the error.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Set the code of a line, and return that it is shown."""
+        if record.levelno >= logging.WARNING and not hasattr(record, "code"):
+            symptom = _find_symptom(record)
+            if symptom is not None:
+                record.code = symptom.code
+        vars(record).pop("error_class", None)
+        return True
+
+
+def _find_symptom(record: logging.LogRecord) -> Symptom | None:
+    """Return the symptom that a line names by its message, or by the error that it is about."""
+    by_message = find_by_message(record.getMessage())
+    if by_message is not None:
+        return by_message
+    values = record.args.values() if isinstance(record.args, dict) else record.args or ()
+    classes = [type(each) for each in values if isinstance(each, BaseException)]
+    given = getattr(record, "error_class", None)
+    raised = record.exc_info[0] if record.exc_info else None
+    found = (find_by_class(each) for each in (given, *classes, raised) if each is not None)
+    return next((each for each in found if each is not None), None)
+
+
+class TextFormatter(logging.Formatter):
+    """Formats a log line as text, which ends with the address of its page: `(see MR-012)`."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        code = getattr(record, "code", None)
+        address = "" if code is None else format_address(find_by_code(code))
+        return super().formatMessage(record) + address
 
 
 class JsonFormatter(logging.Formatter):

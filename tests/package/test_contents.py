@@ -19,8 +19,10 @@ def tracked_files() -> set[str]:
     names = subprocess.check_output(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", *PACKAGES], cwd=ROOT
     )
+    pages = (ROOT / "docs" / "troubleshooting").glob("*.md")
     return {
         *(n for n in names.decode().split("\n") if n and (ROOT / n).exists()),
+        *(f"streams/symptoms/troubleshooting/{page.name}" for page in pages),
         "pytest_millrace.py",
     }
 
@@ -65,4 +67,8 @@ def test_the_sdist_has_no_tests_and_says_what_it_is(built: Path) -> None:
         names = {name.partition("/")[2] for name in file.getnames()}
     assert {"LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "pyproject.toml"} <= names
     folders = {name.partition("/")[0] for name in names if "/" in name}
-    assert folders == set(PACKAGES)
+    assert folders == {*PACKAGES, "docs"}
+    assert {name for name in names if name.startswith("docs/")} == {
+        f"docs/troubleshooting/{page.name}"
+        for page in (ROOT / "docs" / "troubleshooting").glob("*.md")
+    }

@@ -27,10 +27,10 @@ class RecoveryLog:
         self._causes: dict[str, tuple[float, int]] = {}
         """When each kind of cause was logged last, and how many like it came since."""
 
-    def log_recovery(self, what: str, cause: str) -> None:
+    def log_recovery(self, what: str, cause: str, error: Exception | None = None) -> None:
         """Log that `what` starts over because of `cause`, unless one like it was logged just now.
 
-        `what` is empty for the whole thread.
+        `what` is empty for the whole thread. `error` tells the symptom where `cause` does not.
         """
         now_s = self._monotonic_s()
         if not self._count:
@@ -49,6 +49,7 @@ class RecoveryLog:
             f"{what} " if what else "",
             cause,
             more if unlogged_count else "",
+            extra={"error_class": None if error is None else type(error)},
         )
 
     def note_commit(self) -> None:

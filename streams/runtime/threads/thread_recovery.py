@@ -284,7 +284,7 @@ class ThreadRecovery:
         if not error.is_alone:
             self._recover_from(error)
         else:
-            self._recovery_log.log_recovery("one task", str(error))
+            self._recovery_log.log_recovery("one task", str(error), error)
             self._counters.count_recovery(error)
             self._check_rights_if_due()
             self._check_internal_topics()
@@ -345,7 +345,7 @@ class ThreadRecovery:
         reason = str(error)
         if is_away and self._outage is not None:
             reason = f"{self._outage.describe_cause()} ({error})"
-        self._recovery_log.log_recovery("", reason)
+        self._recovery_log.log_recovery("", reason, error)
         self._counters.count_recovery(error)
         self.last_failure = reason
         now_s = self._host.monotonic_s()

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from streams import App, serdes
-from streams.errors import ConfigError
+from streams.errors import ConfigError, OutcomeUnknown, StreamsError, TaskMigrated
 from streams.processes.error_exit import report_error
 from streams.processes.logging_setup import (
     OUR_LOGGERS,
@@ -126,6 +126,57 @@ def test_the_error_that_ends_a_command_is_in_the_format_of_the_log(
     [line] = capsys.readouterr().err.splitlines(keepends=True)
     assert told in line
     assert "no such topic" in line
+
+
+@pytest.mark.parametrize(
+    ("error", "shown", "code"),
+    [
+        (
+            TaskMigrated("poll: fenced (_FENCED)"),
+            "is told: poll: fenced (_FENCED) (see MR-010)",
+            "MR-010",
+        ),
+        (OutcomeUnknown("flush: timed out"), "is told: flush: timed out (see MR-013)", "MR-013"),
+        (StreamsError("no such store"), "is told: no such store", "MR-003"),
+        (ValueError("of a user"), "is told: of a user", None),
+    ],
+)
+def test_a_warning_that_names_a_fault_ends_with_the_address_of_its_page(
+    error: Exception,
+    shown: str,
+    code: str | None,
+    begin_process: BeginProcess,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    begin_process()
+    log = logging.getLogger("streams.planted")
+    configure_logging("info", "text")
+    log.warning("is told: %s", error)
+    log.info("is told: %s", error)
+    configure_logging("info", "json")
+    log.warning("is told: %s", error)
+    log.warning("is told by another: %s", "a text", extra={"error_class": type(error)})
+    warned, informed, *as_json = capsys.readouterr().err.splitlines()
+    assert warned.endswith(f"streams.planted: {shown}")
+    assert informed.endswith(f"streams.planted: is told: {error}")
+    line, by_class = map(orjson.loads, as_json)
+    assert line["message"] == f"is told: {error}"
+    assert line.get("code") == code
+    assert (by_class.get("code") is None) == (code is None)
+    assert "error_class" not in by_class
+
+
+def test_the_last_line_of_a_process_ends_with_the_address_too(
+    begin_process: BeginProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin_process()
+    configure_logging("info", "text")
+    report_error(StreamsError("thread 0: fenced (_FENCED)"))
+    configure_logging("info", "json")
+    report_error(StreamsError("thread 0: fenced (_FENCED)"))
+    text, as_json = capsys.readouterr().err.splitlines()
+    assert text == "millrace: thread 0: fenced (_FENCED) (see MR-010)"
+    assert orjson.loads(as_json)["code"] == "MR-010"
 
 
 def test_the_settings_of_the_application_come_after_those_of_the_import(

@@ -1,0 +1,61 @@
+"""Find the symptom that an error or a message is of."""
+
+from __future__ import annotations
+
+import difflib
+
+from streams.symptoms.symptom import Symptom
+from streams.symptoms.table import SYMPTOMS
+
+_BY_CODE = {each.code: each for each in SYMPTOMS}
+_BY_CLASS = {name: each for each in SYMPTOMS for name in each.classes}
+
+
+def find_by_message(message: str) -> Symptom | None:
+    """Return the first symptom of the table with a part of a message in it, None for no symptom."""
+    for symptom in SYMPTOMS:
+        for part in symptom.messages:
+            if part in message:
+                return symptom
+    return None
+
+
+def find_by_class(error_class: type[BaseException]) -> Symptom | None:
+    """Return the symptom of the nearest class in the order of inheritance that has one."""
+    found = (_BY_CLASS.get(each.__name__) for each in error_class.__mro__)
+    return next((symptom for symptom in found if symptom is not None), None)
+
+
+def find_symptom(error: BaseException) -> Symptom | None:
+    """Return the symptom of an error: that of its message, or else that of its class.
+
+    None for an error that is none of ours.
+    """
+    by_class = find_by_class(type(error))
+    return by_class and (find_by_message(str(error)) or by_class)
+
+
+def format_address(symptom: Symptom | None) -> str:
+    """Return what a message ends with, " (see MR-0xx)", or nothing where the page says no more."""
+    return "" if symptom is None or symptom.is_general else f" (see {symptom.code})"
+
+
+def normalise_code(written: str) -> str:
+    """Return a code as the table has it, of one as people write it: `mr12`, `12`, `MR-012`."""
+    digits = written.strip().upper().removeprefix("MR").lstrip("-_ ")
+    return f"MR-{int(digits):03d}" if digits.isdecimal() else written.strip().upper()
+
+
+def find_by_code(written: str) -> Symptom | None:
+    """Return the symptom with a code, None if there is none."""
+    return _BY_CODE.get(normalise_code(written))
+
+
+def find_nearest_code(written: str) -> str:
+    """Return the code that was probably meant: spelt most alike, or the nearest number."""
+    code = normalise_code(written)
+    number = code.removeprefix("MR-")
+    if number.isdecimal():
+        return min(_BY_CODE, key=lambda each: abs(int(each[3:]) - int(number)))
+    alike = difflib.get_close_matches(code, _BY_CODE, n=1, cutoff=0.0)
+    return alike[0]
