@@ -14,6 +14,10 @@ from streams.commands.internal_topics import find_internal_topics, name_after_id
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.doctor.cluster_facts import ClusterFacts
 from streams.doctor.fetched_once import fetched_once
+from streams.doctor.input_facts import fetch_progress
+from streams.doctor.inputs import InputProgress
+from streams.doctor.worker_facts import fetch_worker_facts
+from streams.doctor.workers import WorkerFacts
 from streams.ledger import ledger_topic
 from streams.membership.group_description import GroupDescription, fetch_group_description
 from streams.membership.group_offsets import fetch_group_offsets
@@ -120,6 +124,22 @@ class ApplicationFacts:
         offsets = TopicOffsets(counts, self.committed(), ends)
         state = "" if group is None else group.state
         return build_report(self.application_id, state, members, offsets)
+
+    @fetched_once
+    def workers(self) -> WorkerFacts:
+        """Ask the workers of this machine. Raises StreamsError where none tells its figures."""
+        return fetch_worker_facts(self.config.state_dir, self.application_id)
+
+    @fetched_once
+    def progress(self) -> Mapping[Partition, InputProgress]:
+        """Fetch how far each partition of the inputs is read."""
+        there = self.cluster.description().topics
+        read = {
+            p: held.offset
+            for p, held in self.committed().items()
+            if p.topic in self.topics().inputs and p.number < len(there.get(p.topic, ()))
+        }
+        return fetch_progress(self.cluster, read)
 
     @fetched_once
     def topics(self) -> KnownTopics:

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from streams.doctor import configuration, group, machine, topics, transactions
+from streams.doctor import (
+    configuration,
+    group,
+    inputs,
+    machine,
+    store_points,
+    stores,
+    topics,
+    transactions,
+    workers,
+)
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.cluster_points import check_transactions
 from streams.doctor.findings import DoctorFinding
+from streams.doctor.input_facts import find_unreadable, read_keys
 from streams.doctor.machine_facts import count_stores, read_disk_usage, read_process_limits
 
 Look = Callable[[ApplicationFacts], Iterable[DoctorFinding]]
@@ -15,6 +26,10 @@ Look = Callable[[ApplicationFacts], Iterable[DoctorFinding]]
 
 def list_points() -> list[tuple[str, Look]]:
     """Return the points of an application, in the order in which they are looked at."""
+    return [*_list_machine_points(), *_list_topic_points(), *_list_running_points()]
+
+
+def _list_machine_points() -> list[tuple[str, Look]]:
     return [
         (machine.DISK, lambda facts: machine.check_disk_space(read_disk_usage(facts.state_path))),
         (machine.INODES, lambda facts: machine.check_inodes(read_disk_usage(facts.state_path))),
@@ -22,15 +37,43 @@ def list_points() -> list[tuple[str, Look]]:
         (machine.MEMORY, _check_memory_limit),
         (configuration.GUARANTEE, _check_settings),
         (configuration.SESSION_TIMEOUT, _check_broker_limits),
+    ]
+
+
+def _list_topic_points() -> list[tuple[str, Look]]:
+    return [
         ("topics", _check_topics),
         (topics.LEADERS, _check_leaders),
         (topics.REPLICAS, _check_replicas),
         (topics.DURABILITY, _check_durability),
+        (stores.INTERNAL, store_points.check_internal_topics),
+        (stores.COUNTS, store_points.check_counts),
+        (stores.SETTINGS, store_points.check_settings),
+        (stores.CHANGELOGS, store_points.check_changelogs),
+        (stores.ON_DISK, store_points.check_disk_contents),
+        (stores.VERSION, store_points.check_version),
+        (inputs.RETENTION, lambda facts: inputs.check_retention(facts.progress())),
+        (inputs.COPARTITIONS, _check_copartitions),
+        (inputs.SKEW, _check_skew),
+        (inputs.NEXT_RECORDS, _check_next_records),
+    ]
+
+
+def _list_running_points() -> list[tuple[str, Look]]:
+    return [
         (group.MEMBERS, lambda facts: group.check_members(facts.report())),
         (group.UNREAD, lambda facts: group.check_unread(facts.report())),
         ("topology", lambda facts: group.check_versions(facts.report())),
         (group.IDENTITY, lambda facts: group.check_identities(facts.report())),
         (group.OFFSETS, lambda facts: group.check_committed_offsets(facts.committed())),
+        (workers.HEALTH, lambda facts: workers.check_health(facts.workers())),
+        (
+            workers.BUSY,
+            lambda facts: workers.check_processing(facts.workers(), facts.config),
+        ),
+        (workers.COMMITS, lambda facts: workers.check_commits(facts.workers())),
+        (workers.DROPPED, lambda facts: workers.check_dropped(facts.workers())),
+        (workers.RECOVERIES, lambda facts: workers.check_recoveries(facts.workers())),
         (transactions.TRANSACTIONS, _check_transactions),
     ]
 
@@ -86,3 +129,30 @@ def _check_durability(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
 
 def _check_transactions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     return check_transactions(facts.cluster, sorted(facts.topics().all))
+
+
+def _check_copartitions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    return inputs.check_copartitions(
+        [each - facts.topics().repartition for each in facts.topics().copartitioned],
+        facts.cluster.clients().partition_counts,
+    )
+
+
+def _check_skew(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Compare partitions; where one stands out, look at the keys of its newest records."""
+    progress = facts.progress()
+    sizes = {p: each.end_offset - each.first_offset for p, each in progress.items()}
+    yield from inputs.check_skew(sizes, {p: each.lag for p, each in progress.items()})
+    for topic in sorted({each.topic for each in sizes}):
+        largest = inputs.find_skewed({p: n for p, n in sizes.items() if p.topic == topic})
+        if largest is not None:
+            found = progress[largest]
+            keys = read_keys(facts.cluster, largest, found.first_offset, found.end_offset)
+            yield from inputs.check_keys(largest, keys)
+
+
+def _check_next_records(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Read the next record of each input, where the App has its serdes."""
+    if facts.topology is not None:
+        faults, count = find_unreadable(facts.cluster, facts.topology, facts.progress())
+        yield from inputs.check_next_records(faults, count)

@@ -1,0 +1,88 @@
+"""Fetch how far an application's inputs are read, and the records that a check looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streams.common.topic_partitions import Partition
+from streams.doctor.cluster_facts import ClusterFacts
+from streams.doctor.inputs import KEYS_SAMPLED, InputProgress, find_expiring_time_ms
+from streams.serdes.serde import Serde
+from streams.topology.build import Topology
+
+
+def fetch_progress(
+    cluster: ClusterFacts, read: Mapping[Partition, int]
+) -> Mapping[Partition, InputProgress]:
+    """Return the progress of partitions that exist; `read` are their committed offsets."""
+    if not read:
+        return {}
+    partitions = sorted(read)
+    firsts = cluster.admin().fetch_earliest_offsets(partitions)
+    ends = cluster.admin().fetch_latest_offsets(partitions)
+    settings = cluster.topic_settings({each.topic for each in partitions})
+    expiring: dict[Partition, int] = {}
+    for topic, found in settings.items():
+        time_ms = find_expiring_time_ms(found, cluster.now_ms)
+        lagging = [p for p in partitions if p.topic == topic and ends[p] > read[p]]
+        if time_ms is not None and lagging:
+            expiring |= cluster.admin().fetch_offsets_for_time(lagging, time_ms)
+    return {p: InputProgress(firsts[p], read[p], ends[p], expiring.get(p)) for p in partitions}
+
+
+def read_keys(
+    cluster: ClusterFacts, partition: Partition, first: int, end: int
+) -> list[bytes | None]:
+    """Return the keys of the newest records of a partition."""
+    start = max(first, end - KEYS_SAMPLED)
+    reader = cluster.clients().create_reader(committed_only=False)
+    try:
+        return [each.key() for each in reader.read_records({partition: start}, {partition: end})]
+    finally:
+        reader.close()
+
+
+def find_unreadable(
+    cluster: ClusterFacts, topology: Topology, progress: Mapping[Partition, InputProgress]
+) -> tuple[dict[tuple[Partition, int], str], int]:
+    """Read the next record of each input with the App's serdes.
+
+    Returns the faults by the record's place, and how many records were read. No function of the
+    user but the serdes is called.
+    """
+    serdes: dict[str, tuple[Serde[object], Serde[object]]] = {
+        topic: (source.key.for_topic(topic, "key"), source.value.for_topic(topic, "value"))
+        for sub in topology.subtopologies
+        for topic, source in sub.sources.items()
+    }
+    starts = {p: max(each.committed_offset, each.first_offset) for p, each in progress.items()}
+    stable = cluster.admin().fetch_last_stable_offsets(list(starts)) if starts else {}
+    faults: dict[tuple[Partition, int], str] = {}
+    count = 0
+    for partition, start in starts.items():
+        if start >= stable[partition] or partition.topic not in serdes:
+            continue
+        reader = cluster.clients().create_reader(committed_only=True)
+        try:
+            for message in reader.read_records({partition: start}, {partition: stable[partition]}):
+                count += 1
+                place = partition, int(message.offset())
+                key, value = serdes[partition.topic]
+                for serde, data in ((key, message.key()), (value, message.value())):
+                    if (fault := _find_fault(serde, partition.topic, data)) is not None:
+                        faults.setdefault(place, fault)
+                break
+        finally:
+            reader.close()
+    return faults, count
+
+
+def _find_fault(serde: Serde[object], topic: str, data: bytes | None) -> str | None:
+    """Return why a serde refuses bytes; None where it reads them."""
+    if data is None:
+        return None
+    try:
+        serde.deserialize(data)
+    except Exception as error:  # its text may show the value, which the log would not
+        return f"{serde.name} raises {type(error).__name__}"
+    return None

@@ -1,0 +1,193 @@
+"""Check what an application reads: whether records are about to be lost, and how they are spread.
+
+An input loses its oldest records by its retention, whether they have been processed or not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from streams.command_lines import format_command, format_kafka_command
+from streams.common.counted import format_count
+from streams.common.topic_partitions import Partition
+from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.topics import name_partitions
+
+RETENTION, COPARTITIONS, SKEW, KEYS = (
+    "retention of inputs", "partitions of joins", "skew of partitions", "skew of keys"
+)  # fmt: skip
+NEXT_RECORDS = "next records"
+_USED_PART = 0.8
+"""The part of an input's retention after which a record that waits is about to be lost."""
+_SKEW_FACTOR = 4
+_SKEW_RECORDS_MIN = 1_000
+_KEY_SHARE_MAX = 0.5
+KEYS_SAMPLED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class InputProgress:
+    """Holds how far a partition of an input is read: its offsets, and the one about to be lost.
+
+    `expiring_offset` is the first offset whose record has used less than `_USED_PART` of the
+    topic's retention by time; None where no record is lost by time.
+    """
+
+    first_offset: int
+    committed_offset: int
+    end_offset: int
+    expiring_offset: int | None = None
+
+    @property
+    def lag(self) -> int:
+        return max(self.end_offset - self.committed_offset, 0)
+
+
+def find_expiring_time_ms(settings: Mapping[str, str], now_ms: int) -> int | None:
+    """Return before which time records of a topic are about to be lost; None if none are."""
+    retention_ms = int(settings.get("retention.ms", -1))
+    if "delete" not in settings.get("cleanup.policy", "delete") or retention_ms < 0:
+        return None
+    return now_ms - int(_USED_PART * retention_ms)
+
+
+def check_retention(inputs: Mapping[Partition, InputProgress]) -> Iterator[DoctorFinding]:
+    """Find records that were lost before they were processed, and those that are about to be."""
+    lost = {p: each for p, each in inputs.items() if each.first_offset > each.committed_offset}
+    near = {
+        p: each
+        for p, each in inputs.items()
+        if p not in lost
+        and each.lag
+        and each.expiring_offset is not None
+        and each.committed_offset < each.expiring_offset
+    }
+    for partition, each in sorted(lost.items()):
+        yield find_error(
+            RETENTION,
+            f"{partition} begins at offset {each.first_offset}, and {each.committed_offset} is the "
+            "next to process",
+            f"up to {each.first_offset - each.committed_offset:,} records are lost; the thread "
+            "stops, unless offset_out_of_range says where to go on",
+            f"{format_command('topics describe', partition.topic)} shows which are there; set "
+            "offset_out_of_range=earliest to go on with them",
+        )
+    if near:
+        records = sum(
+            min(each.expiring_offset or 0, each.end_offset) - each.committed_offset
+            for each in near.values()
+        )
+        topic = min(near).topic
+        yield find_warning(
+            RETENTION,
+            f"{format_count(records, 'record')} of {name_partitions(sorted(map(str, near)))} "
+            f"wait for {_USED_PART:.0%} of the retention or longer",
+            "they are deleted before they are processed",
+            "catch up, and keep them for longer meanwhile: "
+            + format_kafka_command(
+                *("kafka-configs.sh", "--alter", "--entity-type", "topics", "--entity-name"),
+                *(topic, "--add-config", "retention.ms=-1"),
+            ),
+        )
+    if inputs and not lost and not near:
+        worst = max(each.lag for each in inputs.values())
+        yield find_fine(RETENTION, f"nothing is about to be lost; the largest lag is {worst:,}")
+
+
+def check_copartitions(
+    groups: Collection[frozenset[str]], counts: Mapping[str, int]
+) -> Iterator[DoctorFinding]:
+    """Find topics that meet by key and have other partition counts."""
+    unequal = False
+    for group in groups:
+        found = {topic: counts[topic] for topic in sorted(group) if topic in counts}
+        if len(set(found.values())) > 1:
+            unequal = True
+            shown = ", ".join(f"{topic} has {count}" for topic, count in found.items())
+            yield find_error(
+                COPARTITIONS,
+                f"topics that meet by key differ: {shown}",
+                "a start is refused: keys would not meet",
+                "make the counts equal, or send one through repartition(partitions=...)",
+            )
+    if groups and not unequal:
+        yield find_fine(COPARTITIONS, f"equal in {format_count(len(groups), 'join or store')}")
+
+
+def check_skew(
+    sizes: Mapping[Partition, int], lags: Mapping[Partition, int]
+) -> Iterator[DoctorFinding]:
+    """Find a partition that has many times as many records, or as much lag, as the others."""
+    skewed = False
+    for topic in sorted({each.topic for each in sizes}):
+        for what, values in (("records", sizes), ("lag", lags)):
+            of_topic = {p: count for p, count in values.items() if p.topic == topic}
+            largest = find_skewed(of_topic)
+            if largest is None:
+                continue
+            skewed = True
+            others = median(count for p, count in of_topic.items() if p != largest)
+            yield find_warning(
+                SKEW,
+                f"{largest} has {of_topic[largest]:,} {what}, and the median of the others is "
+                f"{others:,.0f}",
+                "one task does most of the work: more workers don't help it",
+                "look at the keys of its records: "
+                + format_command("consume", topic, "--partition", str(largest.number), "-n", "100")
+                + "; a hot key is spread with select_key, or aggregated in two steps",
+            )
+            break
+    if sizes and not skewed:
+        yield find_fine(SKEW, f"none over {format_count(len(sizes), 'partition')}")
+
+
+def find_skewed(counts: Mapping[Partition, int]) -> Partition | None:
+    """Return the partition that has several times as many as the median of the others."""
+    if len(counts) < 2:
+        return None
+    largest = max(counts, key=lambda each: counts[each])
+    others = median(count for each, count in counts.items() if each != largest)
+    is_skewed = counts[largest] >= max(_SKEW_RECORDS_MIN, _SKEW_FACTOR * others)
+    return largest if is_skewed else None
+
+
+def check_keys(partition: Partition, keys: Sequence[bytes | None]) -> Iterator[DoctorFinding]:
+    """Find one key that most of a partition's newest records have; the key itself is not shown."""
+    if not keys:
+        return
+    (key, count), *_ = Counter(keys).most_common(1)
+    what = f"of the newest {format_count(len(keys), 'record')} of {partition}"
+    if key is None and count > len(keys) * _KEY_SHARE_MAX:
+        yield find_fine(KEYS, f"{what} {count / len(keys):.0%} have no key")
+    elif count > len(keys) * _KEY_SHARE_MAX:
+        yield find_warning(
+            KEYS,
+            f"{what} {count / len(keys):.0%} have one key",
+            "all of its records are processed one after the other, by one task",
+            "divide the key, or aggregate in two steps: first by key and a part of the record",
+        )
+    else:
+        yield find_fine(KEYS, f"{what} no key has more than {count / len(keys):.0%}")
+
+
+def check_next_records(
+    faults: Mapping[tuple[Partition, int], str], looked_at: int
+) -> Iterator[DoctorFinding]:
+    """Find records that come next and that a serde of the App refuses: `faults`, by their place."""
+    for (partition, offset), fault in sorted(faults.items()):
+        shown = format_command(
+            *("consume", partition.topic, "--partition", str(partition.number)),
+            *("--from", str(offset), "-n", "1"),
+        )
+        yield find_error(
+            NEXT_RECORDS,
+            f"{partition}@{offset} is the next record to process, and can't be read: {fault}",
+            "with deserialization_handler=fail the thread ends there, again after each start",
+            f"{shown} shows it; correct the serde, or set deserialization_handler=skip or "
+            "dead_letter:TOPIC",
+        )
+    if looked_at and not faults:
+        yield find_fine(NEXT_RECORDS, f"serdes read {format_count(looked_at, 'record')}")

@@ -1,0 +1,109 @@
+"""Fetch what the checks of internal topics and stores need, and hand it to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+
+from streams.commands.plan_changelogs import review_changelogs
+from streams.doctor import stores
+from streams.doctor.application_facts import ApplicationFacts
+from streams.doctor.findings import DoctorFinding
+from streams.errors import TopologyError
+from streams.membership.group_offsets import fetch_group_offsets
+from streams.runtime.assigning.internal_topics import (
+    LEDGER_SETTINGS,
+    REPARTITION_SETTINGS,
+    list_topic_settings,
+)
+from streams.topology.build import Topology
+from streams.topology.declared import declare_topology
+from streams.topology.description import describe_topology
+
+
+def check_internal_topics(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Find internal topics that are gone."""
+    topics, committed = facts.topics(), facts.committed()
+    read = {each.topic for each in committed} - topics.inputs
+    return stores.check_internal_topics(
+        topics.internal, read, facts.cluster.description().topics, has_run=bool(committed)
+    )
+
+
+def check_counts(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Compare partition counts with those that the topology needs, where it is known."""
+    if facts.topology is None:
+        return
+    counts = facts.cluster.clients().partition_counts
+    with suppress(TopologyError):  # told by the point on partitions of joins
+        needed = derive_needed_counts(facts.topology, counts)
+        yield from stores.check_counts(needed, counts)
+
+
+def derive_needed_counts(topology: Topology, counts: dict[str, int]) -> dict[str, int]:
+    """Return how many partitions each internal topic has to have. Raises TopologyError."""
+    known = {topic: counts[topic] for topic in topology.input_topics if topic in counts}
+    of_sources = topology.derive_partition_counts(known)
+    needed = {
+        topic: count for topic, count in of_sources.items() if topic in topology.repartition_topics
+    }
+    for sub in topology.subtopologies:
+        tasks = [of_sources[topic] for topic in sub.sources if topic in of_sources]
+        for store in sub.stores:
+            if store.logged and store.source_topic is None and tasks:
+                needed[topology.restore_topic_of(store.name)] = max(tasks)
+    return needed
+
+
+def check_settings(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Compare settings of internal topics with those that they are created with.
+
+    Without the App those of a changelog follow from its store's kind, which is not known: then
+    repartition topics and the ledger alone are compared.
+    """
+    topics = facts.topics()
+    if facts.topology is not None:
+        wanted = list_topic_settings(facts.topology, has_ledger=facts.config.ledger)
+    else:
+        wanted = {topic: dict(REPARTITION_SETTINGS) for topic in topics.repartition}
+        if topics.ledger:
+            wanted[topics.ledger] = dict(LEDGER_SETTINGS)
+    there = wanted.keys() & facts.cluster.description().topics.keys()
+    return stores.check_settings(wanted, facts.cluster.topic_settings(there))
+
+
+def check_changelogs(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Find stores that could not be rebuilt, as `millrace plan` does."""
+    if facts.topology is None:
+        return
+    clients = facts.cluster.clients()
+    fetch_committed = partial(
+        fetch_group_offsets,
+        *(clients.open_connection, facts.application_id, None),
+        require_stable=False,
+    )
+    review = review_changelogs(
+        *(facts.topology, facts.config, facts.cluster.admin(), fetch_committed),
+        clients.partition_counts,
+        facts.cluster.now_ms,
+    )
+    count = sum(each.logged for sub in facts.topology.subtopologies for each in sub.stores)
+    yield from stores.check_changelogs(review, count if facts.committed() else 0)
+
+
+def check_disk_contents(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Compare the stores on this machine's disk with those of the App."""
+    if facts.topology is None:
+        return
+    declared = {store.name for sub in facts.topology.subtopologies for store in sub.stores}
+    on_disk = stores.read_stores_on_disk(facts.state_path)
+    yield from stores.check_disk_contents(facts.state_path, on_disk, declared)
+
+
+def check_version(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Compare the App with what the workers run."""
+    if facts.topology is not None:
+        own = declare_topology(describe_topology(facts.topology)).fingerprint
+        running = {each.topology for each in facts.report().members if each.topology}
+        yield from stores.check_version(own, running)

@@ -1,0 +1,167 @@
+"""Check the internal topics of an application, and what is on this machine's disk of its stores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from streams.command_lines import format_command, format_kafka_command
+from streams.commands.plan_changelogs import ChangelogReview
+from streams.common.counted import format_count
+from streams.doctor.findings import (
+    DoctorFinding,
+    find_error,
+    find_fine,
+    find_unknown,
+    find_warning,
+)
+from streams.doctor.topics import name_partitions
+from streams.runtime.assigning.internal_topic_settings import (
+    describe_losing_settings,
+    find_losing_settings,
+)
+
+INTERNAL, COUNTS, SETTINGS = "internal topics", "partitions of internal topics", "internal settings"
+CHANGELOGS, ON_DISK, VERSION = "changelogs", "stores on disk", "version"
+
+
+def check_internal_topics(
+    needed: Collection[str],
+    read: Collection[str],
+    there: Collection[str],
+    *,
+    has_run: bool,
+) -> Iterator[DoctorFinding]:
+    """Find internal topics that are gone: of `needed`, and of topics with committed offsets."""
+    gone = sorted((set(needed) | set(read)) - set(there))
+    if gone and has_run:
+        yield find_error(
+            INTERNAL,
+            f"the application has run, and there is no {name_partitions(gone)}: somebody has "
+            "deleted it",
+            "stores can't be rebuilt, records between its steps are lost, and a start is refused",
+            f"start over with {format_command('group reset')}, after a look with --dry-run",
+        )
+    elif gone:
+        yield find_fine(INTERNAL, f"the first start creates {format_count(len(gone), 'topic')}")
+    elif needed:
+        yield find_fine(INTERNAL, f"all {len(needed)} exist")
+
+
+def check_counts(needed: Mapping[str, int], counts: Mapping[str, int]) -> Iterator[DoctorFinding]:
+    """Find internal topics with another number of partitions than the topology needs."""
+    wrong = {
+        topic: count
+        for topic, count in needed.items()
+        if topic in counts and counts[topic] != count
+    }
+    for topic, count in sorted(wrong.items()):
+        yield find_error(
+            COUNTS,
+            f"{topic} has {format_count(counts[topic], 'partition')}, and it has to have {count}",
+            "keys would be looked for in other partitions than they were written to: a start is "
+            "refused",
+            f"start over with {format_command('group reset')}, after a look with --dry-run",
+        )
+    if needed and not wrong:
+        yield find_fine(COUNTS, f"as the topology needs, in {format_count(len(needed), 'topic')}")
+
+
+def check_settings(
+    wanted: Mapping[str, Mapping[str, str]], found: Mapping[str, Mapping[str, str]]
+) -> Iterator[DoctorFinding]:
+    """Find settings by which an internal topic loses records of the application."""
+    looked_at = [topic for topic in sorted(wanted) if topic in found]
+    wrong = False
+    for topic in looked_at:
+        changes = find_losing_settings(wanted[topic], found[topic])
+        if not changes:
+            continue
+        wrong = True
+        pairs = ",".join(f"{n}=[{v}]" if "," in v else f"{n}={v}" for n, v in changes.items())
+        yield find_error(
+            SETTINGS,
+            f"{topic} has {describe_losing_settings(found[topic], changes)}",
+            "records that a store is rebuilt from, or that wait between steps, are removed",
+            format_kafka_command(
+                *("kafka-configs.sh", "--alter", "--entity-type", "topics"),
+                *("--entity-name", topic, "--add-config", pairs),
+            ),
+        )
+    if looked_at and not wrong:
+        yield find_fine(SETTINGS, f"lose nothing in {format_count(len(looked_at), 'topic')}")
+
+
+def check_changelogs(review: ChangelogReview, stores: int) -> Iterator[DoctorFinding]:
+    """Find stores that can't be rebuilt from their changelogs, by the committed offsets."""
+    if review.unknown:
+        yield find_unknown(CHANGELOGS, review.unknown)
+        return
+    for store, refusal in review.refusals.items():
+        yield find_error(
+            CHANGELOGS,
+            f"store {store!r} can't be rebuilt: {refusal}",
+            "a worker that does not have it on its disk ends at its start",
+            f"keep the disks that have it; else start over with {format_command('group reset')}",
+        )
+    for store, loss in review.losses.items():
+        yield find_warning(
+            CHANGELOGS,
+            f"store {store!r} would be rebuilt without records: {loss}",
+            "results are wrong on a machine that does not have it on its disk",
+            "keep the disks that have it, and find what cuts the changelog: "
+            + format_command("plan"),
+        )
+    if stores and not review.refusals and not review.losses:
+        yield find_fine(CHANGELOGS, f"{format_count(stores, 'store')} can be rebuilt from theirs")
+
+
+def check_disk_contents(
+    path: Path, on_disk: Collection[str], declared: Collection[str]
+) -> Iterator[DoctorFinding]:
+    """Compare the stores in a state directory with those of the App."""
+    left = sorted(set(on_disk) - set(declared))
+    if left:
+        yield find_warning(
+            ON_DISK,
+            f"{path} has stores that the App does not have: {', '.join(left)}",
+            "they are of another version of it, and take room; renamed, a store begins empty",
+            "what a new version makes of the state is told by "
+            + format_command("plan", "--against", "FILE"),
+        )
+    elif on_disk:
+        yield find_fine(ON_DISK, f"{format_count(len(set(on_disk)), 'store')}, all of the App")
+
+
+def read_stores_on_disk(path: Path) -> list[str]:
+    """Return the names of the stores of the sub-topologies that a state directory names.
+
+    Raises: ValueError for a file that is none of ours.
+    """
+    file = path / "subtopologies.json"
+    if not file.is_file():
+        return []
+    kept = json.loads(file.read_text())
+    return [
+        store
+        for number, each in kept.items()
+        for store in each["stores"]
+        if any(path.glob(f"{number}_*/{store}"))
+    ]
+
+
+def check_version(own: str, running: Collection[str]) -> Iterator[DoctorFinding]:
+    """Compare the topology of the App with those that the workers run, by their fingerprints."""
+    if not running:
+        return
+    if own not in running:
+        yield find_warning(
+            VERSION,
+            "the workers run another topology than this App",
+            "what is said here of its topics and stores is of another version than runs",
+            "look at the version that runs; before an upgrade "
+            + format_command("plan", "--against", "FILE"),
+        )
+    else:
+        yield find_fine(VERSION, "the workers run the topology of this App")

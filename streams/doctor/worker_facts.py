@@ -1,0 +1,79 @@
+"""Fetch what the workers of this machine answer at /health and /metrics, twice with a pause."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from streams.commands.metrics_command import fetch_scrape
+from streams.common.addresses import parse_address
+from streams.doctor.workers import WorkerFacts
+from streams.errors import StreamsError
+from streams.monitoring.scraped_figures import Scrape, summarise_scrapes
+from streams.processes.worker_addresses import list_worker_addresses
+
+_PAUSE_S, _LOOKS = 1.0, 5
+_ANSWER_TIMEOUT_S = 3.0
+_STARTED = "process_start_time_seconds"
+_UNHEALTHY = 503
+
+
+def fetch_worker_facts(state_dir: Path, application_id: str) -> WorkerFacts:
+    """Ask each worker of an application on this machine.
+
+    Raises: StreamsError where none tells its figures.
+    """
+    addresses, without = list_worker_addresses(state_dir, application_id)
+    before = _scrape_all(addresses)
+    if not before:
+        runs = f"{without} without health_port" if without else "none"
+        raise StreamsError(f"of the workers on this machine {runs} runs (set health_port=0)")
+    began_s = time.monotonic()
+    healths: dict[str, list[Mapping[str, Any]]] = {}
+    for _ in range(_LOOKS):
+        time.sleep(_PAUSE_S / _LOOKS)
+        for each in before:
+            if (report := fetch_health(each)) is not None:
+                healths.setdefault(each, []).append(report)
+    after = _scrape_all(list(before))
+    elapsed_s = time.monotonic() - began_s
+    now_s = time.time()
+    uptimes = {
+        each: now_s - scrape[_STARTED][0].value
+        for each, scrape in after.items()
+        if scrape.get(_STARTED)
+    }
+    summary = summarise_scrapes(before, after, elapsed_s)
+    return WorkerFacts(before, after, summary, elapsed_s, healths, without, uptimes)
+
+
+def _scrape_all(addresses: Sequence[str]) -> dict[str, Scrape]:
+    """Return the scrapes of the addresses that answer."""
+    found = {}
+    for each in addresses:
+        with suppress(OSError, http.client.HTTPException, ValueError):
+            found[each] = fetch_scrape(each)
+    return found
+
+
+def fetch_health(address: str) -> Mapping[str, Any] | None:
+    """Return what /health answers; None where there is no such path or no answer."""
+    host, port = parse_address(address)
+    connection = http.client.HTTPConnection(host, port, timeout=_ANSWER_TIMEOUT_S)
+    try:
+        connection.request("GET", "/health")
+        answer = connection.getresponse()
+        text = answer.read()
+        if answer.status not in (http.client.OK, _UNHEALTHY):
+            return None
+        found: Mapping[str, Any] = json.loads(text)
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()
+    return found

@@ -1,0 +1,178 @@
+"""Check the workers of this machine, by what they answer at /health and /metrics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from streams.common.counted import format_count
+from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.monitoring.scraped_figures import MetricsOutput, Scrape
+from streams.settings.config import StreamsConfig
+
+HEALTH, BUSY, COMMITS, DROPPED = "health", "processing time", "commits", "dropped records"
+RECOVERIES = "recoveries"
+_BUSY_MAX = 0.9
+_COMMIT_MAX_S = 5.0
+_RECOVERIES_PER_HOUR_MAX = 6
+_MS = 1_000
+_IN_USER_CODE = "user function"
+_PROCESS_TIME, _RECORDS = "millrace_task_process_seconds_total", "millrace_thread_records_total"
+_LONGEST_SLICE = "kafka_streams_stream_thread_metrics_process_latency_max"
+_KINDS = {
+    "millrace_thread_tasks_migrated_total": "another member has fenced it, or got its tasks",
+    "millrace_thread_tasks_corrupted_total": "a store was rebuilt",
+    "millrace_thread_outcomes_unknown_total": "a call of the broker failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFacts:
+    """Holds two scrapes of each worker that answers, a summary of both, and their health reports.
+
+    `without_address` counts workers of this machine that tell no figures. `uptimes_s` are known
+    where the process tells when it started.
+    """
+
+    before: Mapping[str, Scrape]
+    after: Mapping[str, Scrape]
+    summary: MetricsOutput
+    elapsed_s: float
+    healths: Mapping[str, Sequence[Mapping[str, Any]]]
+    without_address: int = 0
+    uptimes_s: Mapping[str, float] = field(default_factory=dict)
+
+
+def check_health(facts: WorkerFacts) -> Iterator[DoctorFinding]:
+    """Find workers that say of themselves that they are not healthy, with their reasons."""
+    reasons = {
+        f"{address}: {why}": None
+        for address, reports in facts.healths.items()
+        for why in reports[-1].get("why", ())
+    }
+    for each in reasons:
+        yield find_error(
+            HEALTH,
+            each,
+            "the tasks of that thread stand still, or will",
+            "the page on operations lists these messages; the stack is in the log and at /health",
+        )
+    if facts.healths and not reasons:
+        yield find_fine(HEALTH, f"{format_count(len(facts.healths), 'worker')}, all healthy")
+
+
+def check_processing(facts: WorkerFacts, config: StreamsConfig) -> Iterator[DoctorFinding]:
+    """Find threads that do nothing but process, and slices near `max_poll_interval_ms`."""
+    longest_ms = max(
+        (each.value for scrape in facts.after.values() for each in scrape.get(_LONGEST_SLICE, ())),
+        default=0.0,
+    )
+    limit_ms = config.max_poll_interval_ms
+    per_record_ms = measure_record_ms(facts)
+    where = name_busy_function(facts)
+    shown = "" if per_record_ms is None else f", {per_record_ms:,.3g} ms a record"
+    if longest_ms > limit_ms / 2:
+        yield find_error(
+            BUSY,
+            f"some records took {longest_ms / _MS:,.0f} s together, and max_poll_interval_ms is "
+            f"{limit_ms}{where}",
+            "a thread that takes longer leaves its group, and its tasks move on and on",
+            "make the function faster, or raise max_poll_interval_ms",
+        )
+    elif facts.summary.process_ratio is not None and facts.summary.process_ratio > _BUSY_MAX:
+        lag = facts.summary.lag
+        yield find_warning(
+            BUSY,
+            f"threads process {facts.summary.process_ratio:.0%} of the time{shown}{where}",
+            "they can take no more: the lag grows"
+            + ("" if lag is None else f" (it is {lag:,.0f} records)"),
+            "make that function faster, or start more workers, up to one thread a partition",
+        )
+    elif facts.after:
+        ratio = facts.summary.process_ratio or 0.0
+        yield find_fine(
+            BUSY, f"{ratio:.0%} of the time{shown}; longest {longest_ms:,.0f} ms of {limit_ms} ms"
+        )
+
+
+def measure_record_ms(facts: WorkerFacts) -> float | None:
+    """Return how long a record took lately, or since the start where none came; None if unknown."""
+
+    def add_up(scrapes: Mapping[str, Scrape], name: str) -> float:
+        return sum(s.value for each in scrapes.values() for s in each.get(name, ()))
+
+    seconds, records = (add_up(facts.after, name) for name in (_PROCESS_TIME, _RECORDS))
+    late_s = seconds - add_up(facts.before, _PROCESS_TIME)
+    late = records - add_up(facts.before, _RECORDS)
+    if late > 0 and late_s >= 0:
+        return late_s / late * _MS
+    return seconds / records * _MS if records else None
+
+
+def name_busy_function(facts: WorkerFacts) -> str:
+    """Return words for the function of the user that threads were found in most often."""
+    found = Counter(
+        str(thread["what"])
+        for reports in facts.healths.values()
+        for report in reports
+        for thread in report.get("threads", ())
+        if thread.get("doing") == _IN_USER_CODE and thread.get("what")
+    )
+    return f", seen in {found.most_common(1)[0][0]}" if found else ""
+
+
+def check_commits(facts: WorkerFacts) -> Iterator[DoctorFinding]:
+    """Find commits that take long."""
+    longest_s = facts.summary.commit_latency_max_s
+    if longest_s is None:
+        return
+    if longest_s > _COMMIT_MAX_S:
+        yield find_warning(
+            COMMITS,
+            f"the longest of the last minute took {longest_s:.1f} s",
+            "results come late, and transactions run into their time-out",
+            "look at the points on brokers, disk space and transactions here",
+        )
+    else:
+        yield find_fine(COMMITS, f"the longest of the last minute took {longest_s * _MS:.0f} ms")
+
+
+def check_dropped(facts: WorkerFacts) -> Iterator[DoctorFinding]:
+    """Find records that are dropped, or written as dead letters, now."""
+    dropped, dead = facts.summary.dropped_rate or 0.0, facts.summary.dead_letters_rate or 0.0
+    if dropped or dead:
+        yield find_warning(
+            DROPPED,
+            f"{dropped:.3g} records a second are dropped, {dead:.3g} become dead letters",
+            "they are in no result",
+            "the log names the first of them and the step; dead letters have the cause in headers",
+        )
+    elif facts.after:
+        yield find_fine(DROPPED, "none now")
+
+
+def check_recoveries(facts: WorkerFacts) -> Iterator[DoctorFinding]:
+    """Find workers that start over again and again, with the kinds of errors that make them."""
+    fault = False
+    for address, scrape in facts.after.items():
+        count = sum(each.value for each in scrape.get("millrace_thread_recoveries_total", ()))
+        hours = max(facts.uptimes_s.get(address, 3_600.0) / 3_600, 1.0)
+        before = facts.before.get(address, {})
+        now = count - sum(each.value for each in before.get("millrace_thread_recoveries_total", ()))
+        if count / hours <= _RECOVERIES_PER_HOUR_MAX and now <= 0:
+            continue
+        fault = True
+        kinds = {
+            text: sum(each.value for each in scrape.get(name, ())) for name, text in _KINDS.items()
+        }
+        shown = ", ".join(f"{value:.0f} times {text}" for text, value in kinds.items() if value)
+        yield find_warning(
+            RECOVERIES,
+            f"the worker at {address} has started over {count:.0f} times: {shown or 'other'}",
+            "nothing is lost, and each time its records are processed again",
+            "its log says why; members that fence each other have one state directory's id",
+        )
+    if facts.after and not fault:
+        yield find_fine(RECOVERIES, "none now")

@@ -1,0 +1,159 @@
+"""Test the checks of inputs, internal topics and stores with facts that are fine and wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from streams import App, serdes
+from streams.commands.plan_changelogs import ChangelogReview
+from streams.common.topic_partitions import Partition
+from streams.doctor import inputs, stores
+from streams.doctor.findings import DoctorFinding, Verdict
+from streams.doctor.inputs import InputProgress
+from streams.doctor.store_points import derive_needed_counts
+from streams.runtime.assigning.internal_topics import REPARTITION_SETTINGS
+
+FINE, WARNING, ERROR = Verdict.FINE, Verdict.WARNING, Verdict.ERROR
+LINES = [Partition("lines", number) for number in range(4)]
+
+
+def verdicts(found: Iterable[DoctorFinding]) -> list[Verdict]:
+    return [each.verdict for each in found]
+
+
+@pytest.mark.parametrize(
+    ("progress", "expected"),
+    [
+        (InputProgress(0, 90, 100, 50), FINE),
+        (InputProgress(0, 40, 100, None), FINE),
+        (InputProgress(0, 100, 100, 100), FINE),
+        (InputProgress(0, 40, 100, 50), WARNING),
+        (InputProgress(60, 40, 100, 80), ERROR),
+    ],
+)
+def test_retention_of_inputs(progress: InputProgress, expected: Verdict) -> None:
+    (found,) = inputs.check_retention({LINES[0]: progress})
+    assert found.verdict is expected
+    assert "lines[0]" in found.what or expected is FINE
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"cleanup.policy": "delete", "retention.ms": "1000"}, 9_200),
+        ({"cleanup.policy": "compact", "retention.ms": "1000"}, None),
+        ({"cleanup.policy": "delete", "retention.ms": "-1"}, None),
+    ],
+)
+def test_when_records_are_about_to_be_lost(settings: dict[str, str], expected: int | None) -> None:
+    assert inputs.find_expiring_time_ms(settings, 10_000) == expected
+
+
+def test_partitions_of_joins() -> None:
+    together = [frozenset({"a", "b"})]
+    assert verdicts(inputs.check_copartitions(together, {"a": 2, "b": 2})) == [FINE]
+    assert verdicts(inputs.check_copartitions([], {"a": 2})) == []
+    (found,) = inputs.check_copartitions(together, {"a": 2, "b": 3})
+    assert (found.verdict, "a has 2, b has 3" in found.what) == (ERROR, True)
+
+
+def test_skew_of_partitions() -> None:
+    even = dict.fromkeys(LINES, 2_000)
+    assert verdicts(inputs.check_skew(even, dict.fromkeys(LINES, 0))) == [FINE]
+    (sized,) = inputs.check_skew(even | {LINES[2]: 9_000}, dict.fromkeys(LINES, 0))
+    assert (sized.verdict, "lines[2] has 9,000 records" in sized.what) == (WARNING, True)
+    (lagging,) = inputs.check_skew(even, dict.fromkeys(LINES, 10) | {LINES[1]: 5_000})
+    assert "lines[1] has 5,000 lag" in lagging.what
+    few = dict.fromkeys(LINES, 2) | {LINES[0]: 100}
+    assert verdicts(inputs.check_skew(few, few)) == [FINE]
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ([b"a", b"b", b"c"], [FINE]),
+        ([b"a", b"a", b"c"], [WARNING]),
+        ([None, None, b"c"], [FINE]),
+        ([], []),
+    ],
+)
+def test_skew_of_keys(keys: list[bytes | None], expected: list[Verdict]) -> None:
+    assert verdicts(inputs.check_keys(LINES[0], keys)) == expected
+
+
+def test_next_records() -> None:
+    assert verdicts(inputs.check_next_records({}, 0)) == []
+    assert verdicts(inputs.check_next_records({}, 3)) == [FINE]
+    (found,) = inputs.check_next_records({(LINES[1], 17): "string raises ValueError"}, 3)
+    assert (found.verdict, "lines[1]@17" in found.what) == (ERROR, True)
+    assert "consume lines --partition 1 --from 17 -n 1" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("there", "has_run", "expected"),
+    [
+        ({"a", "b"}, True, [FINE]),
+        ({"a"}, False, [FINE]),
+        ({"a"}, True, [ERROR]),
+    ],
+)
+def test_internal_topics(there: set[str], has_run: bool, expected: list[Verdict]) -> None:
+    found = list(stores.check_internal_topics(["a", "b"], [], there, has_run=has_run))
+    assert verdicts(found) == expected
+
+
+def test_a_topic_with_committed_offsets_that_is_gone() -> None:
+    (found,) = stores.check_internal_topics([], ["app-r-repartition"], {"a"}, has_run=True)
+    assert (found.verdict, "app-r-repartition" in found.what) == (ERROR, True)
+
+
+def test_partitions_of_internal_topics() -> None:
+    assert verdicts(stores.check_counts({"a": 3}, {"a": 3})) == [FINE]
+    assert verdicts(stores.check_counts({"a": 3}, {"a": 2})) == [ERROR]
+    assert verdicts(stores.check_counts({}, {})) == []
+
+
+def test_the_partitions_that_a_topology_needs() -> None:
+    app = App("a")
+    lines = app.stream("lines", key=serdes.string, value=serdes.string)
+    lines.group_by(lambda _, value: value, key=serdes.string).count(store="c")
+    needed = derive_needed_counts(app.topology(), {"lines": 5})
+    assert needed == {"a-c-repartition": 5, "a-c-changelog": 5}
+
+
+def test_settings_of_internal_topics() -> None:
+    wanted = {"a": REPARTITION_SETTINGS, "gone": REPARTITION_SETTINGS}
+    assert verdicts(stores.check_settings(wanted, {"a": REPARTITION_SETTINGS})) == [FINE]
+    lossy = {"a": {**REPARTITION_SETTINGS, "retention.ms": "1000"}}
+    (found,) = stores.check_settings(wanted, lossy)
+    assert (found.verdict, "retention.ms=1000" in found.what) == (ERROR, True)
+    assert "retention.ms=-1" in found.remedy
+
+
+def test_changelogs_that_can_rebuild_no_store() -> None:
+    assert verdicts(stores.check_changelogs(ChangelogReview(), 2)) == [FINE]
+    refused = ChangelogReview({"c": "it begins at 5"}, {"d": "3 records"})
+    assert verdicts(stores.check_changelogs(refused, 2)) == [ERROR, WARNING]
+    unknown = ChangelogReview(unknown="no answer")
+    assert verdicts(stores.check_changelogs(unknown, 2)) == [Verdict.NOT_LOOKED_AT]
+
+
+def test_stores_on_disk(tmp_path: Path) -> None:
+    assert stores.read_stores_on_disk(tmp_path) == []
+    kept = {"0": {"sources": ["lines"], "stores": ["c", "old"]}}
+    (tmp_path / "subtopologies.json").write_text(json.dumps(kept))
+    (tmp_path / "0_1" / "c").mkdir(parents=True)
+    assert stores.read_stores_on_disk(tmp_path) == ["c"]
+    assert verdicts(stores.check_disk_contents(tmp_path, ["c"], ["c", "d"])) == [FINE]
+    (found,) = stores.check_disk_contents(tmp_path, ["c", "old"], ["c"])
+    assert (found.verdict, "old" in found.what) == (WARNING, True)
+
+
+def test_the_version_that_runs() -> None:
+    assert verdicts(stores.check_version("t", [])) == []
+    assert verdicts(stores.check_version("t", ["t", "u"])) == [FINE]
+    assert verdicts(stores.check_version("t", ["u"])) == [WARNING]
