@@ -46,7 +46,7 @@ from coordinator.wire.server import (
 _TOPIC_NAMES_FREE_TIMEOUT_S = 60
 
 
-def new_uuid() -> UUID:
+def create_uuid() -> UUID:
     """Return a random UUID whose base64 text doesn't begin with "-", as command-line options do."""
     while True:
         identity = uuid4()
@@ -63,7 +63,7 @@ class Broker:
         clock: Clock | None = None,
         scheduler: Scheduler | None = None,
         disk: BrokerDisk | None = None,
-        make_id: Callable[[], UUID] = new_uuid,
+        make_id: Callable[[], UUID] = create_uuid,
         background: Background | None = None,
         faults: Faults | None = None,
     ) -> None:

@@ -77,7 +77,7 @@ class Coordinators:
         self._loader = ShardLoader(clock, scheduler)
         self._group_configs = group_configs
         self.new_id = new_id
-        self.consumer_config = _consumer_group_config(config)
+        self.consumer_config = _create_consumer_group_config(config)
         self.groups = self._create_group_service(config, clock, scheduler, background)
         self.deleted_topics = DeletedTopicCleanup(
             self.groups.offsets, self.groups.sliced_executor, scheduler, topics.release_deleted_name
@@ -100,8 +100,8 @@ class Coordinators:
                 COMPACTED_TOPIC_CONFIGS,
             ),
             ProducerIdManager(self._producer_ids, producer_ids),
-            self._marker_destination,
-            _transaction_config(config),
+            self._find_marker_destination,
+            _create_transaction_config(config),
             features,
             clock,
             scheduler,
@@ -115,8 +115,8 @@ class Coordinators:
             self._open_internal_topic(
                 GROUP_TOPIC, config.offsets_topic_num_partitions, COMPACTED_TOPIC_CONFIGS
             ),
-            _classic_group_config(config),
-            _offset_config(config),
+            _create_classic_group_config(config),
+            _create_offset_config(config),
             self.consumer_config,
             self._group_settings,
             self._topics,
@@ -145,7 +145,9 @@ class Coordinators:
         """
         self._producer_ids.replay_log()
         self.deleted_topics.forget_offsets(tuple(self._topics.forgetting))
-        self._loader.load_shards([*self.groups.shard_loaders(), *self.transactions.begin_loading()])
+        self._loader.load_shards(
+            [*self.groups.list_shard_loaders(), *self.transactions.begin_loading()]
+        )
 
     @property
     def is_loaded(self) -> bool:
@@ -154,21 +156,21 @@ class Coordinators:
 
     def update_config(self, config: BrokerConfig) -> None:
         """Use the changed broker settings for consumer groups from now on."""
-        self.consumer_config = _consumer_group_config(config)
+        self.consumer_config = _create_consumer_group_config(config)
 
     def resign_shard(self, topic: str, index: int) -> None:
         """Give up the shard of an internal topic's partition: it answers NOT_COORDINATOR then.
 
         For tests: one broker never loses a shard, but clients must bear brokers that do.
         """
-        self._coordinator_of_topic(topic).resign(index)
+        self._find_coordinator_of_topic(topic).resign(index)
 
     def elect_shard(self, topic: str, index: int) -> None:
         """Load a resigned shard again; it answers COORDINATOR_LOAD_IN_PROGRESS until then.
 
         For tests, as `resign_shard`.
         """
-        self._loader.load_shards([self._coordinator_of_topic(topic).elect(index)])
+        self._loader.load_shards([self._find_coordinator_of_topic(topic).elect(index)])
 
     def _group_settings(self, group_id: str) -> ConsumerGroupSettings:
         configs = self._group_configs(group_id)
@@ -178,7 +180,7 @@ class Coordinators:
             else self.consumer_config.defaults
         )
 
-    def _coordinator_of_topic(self, topic: str) -> GroupService | TransactionService:
+    def _find_coordinator_of_topic(self, topic: str) -> GroupService | TransactionService:
         return self.groups if topic == GROUP_TOPIC else self.transactions
 
     def close(self) -> None:
@@ -254,7 +256,7 @@ class Coordinators:
             ended = replace(ended, coordinator_epoch=producer.coordinator_epoch)
         self.write_marker(partition, ended)
 
-    def _marker_destination(self, partition: TopicPartition) -> MarkerDestination | None:
+    def _find_marker_destination(self, partition: TopicPartition) -> MarkerDestination | None:
         """Return where markers for a partition are sent: this broker, or None if it takes none.
 
         None for a partition that `write_marker` refuses: clients may have registered it, but they
@@ -279,7 +281,7 @@ class Coordinators:
         return list(topic.partitions)
 
 
-def _classic_group_config(config: BrokerConfig) -> ClassicGroupConfig:
+def _create_classic_group_config(config: BrokerConfig) -> ClassicGroupConfig:
     return ClassicGroupConfig(
         initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
         min_session_timeout_ms=config.group_min_session_timeout_ms,
@@ -288,7 +290,7 @@ def _classic_group_config(config: BrokerConfig) -> ClassicGroupConfig:
     )
 
 
-def _offset_config(config: BrokerConfig) -> OffsetConfig:
+def _create_offset_config(config: BrokerConfig) -> OffsetConfig:
     return OffsetConfig(
         metadata_max_bytes=config.offset_metadata_max_bytes,
         retention_ms=config.offsets_retention_minutes * 60_000,
@@ -296,7 +298,7 @@ def _offset_config(config: BrokerConfig) -> OffsetConfig:
     )
 
 
-def _transaction_config(config: BrokerConfig) -> TransactionConfig:
+def _create_transaction_config(config: BrokerConfig) -> TransactionConfig:
     return TransactionConfig(
         transaction_max_timeout_ms=config.transaction_max_timeout_ms,
         transactional_id_expiration_ms=config.transactional_id_expiration_ms,
@@ -305,7 +307,7 @@ def _transaction_config(config: BrokerConfig) -> TransactionConfig:
     )
 
 
-def _consumer_group_config(config: BrokerConfig) -> ConsumerGroupConfig:
+def _create_consumer_group_config(config: BrokerConfig) -> ConsumerGroupConfig:
     return ConsumerGroupConfig(
         max_size=config.group_consumer_max_size,
         assignors=tuple(split_list(config.group_consumer_assignors)),

@@ -134,7 +134,7 @@ class DynamicConfigs:
         for_this = resources.get((ResourceType.BROKER, str(self._static_config.node_id)), {})
         return self._static_config.with_settings({**for_all, **for_this})
 
-    def config_synonyms(self, field: str) -> list[ConfigSynonym]:
+    def list_config_synonyms(self, field: str) -> list[ConfigSynonym]:
         """Return the layered values of a broker setting, the effective one first."""
         name = field.replace("_", ".")
         default = BROKER_SETTINGS[field].default

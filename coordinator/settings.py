@@ -53,7 +53,9 @@ def validate_value(name: str, text: str, setting: Setting) -> str:
     match setting.kind:
         case ConfigType.BOOLEAN:
             if text.lower() not in ("true", "false"):
-                raise _invalid_value_error(text, name, "Expected value to be either true or false")
+                raise _create_invalid_value_error(
+                    text, name, "Expected value to be either true or false"
+                )
         case ConfigType.INT | ConfigType.LONG | ConfigType.DOUBLE:
             _check_limits(name, text, setting)
         case ConfigType.LIST if setting.is_replica_list:
@@ -77,16 +79,20 @@ def split_list(text: str) -> list[str]:
 def _check_limits(name: str, text: str, setting: Setting) -> None:
     number = _parse_number(text, setting.kind)
     if number is None:
-        raise _invalid_value_error(text, name, f"Not a number of type {setting.kind.name}")
+        raise _create_invalid_value_error(text, name, f"Not a number of type {setting.kind.name}")
     if setting.extra_value is not None:
         if number != setting.extra_value and not setting.low <= number <= setting.high:
             within = f"between {setting.low} and {setting.high} or equal to {setting.extra_value}"
-            raise _invalid_value_error(text, name, f"Value must be {within}")
+            raise _create_invalid_value_error(text, name, f"Value must be {within}")
         return
     if number < setting.low:
-        raise _invalid_value_error(str(number), name, f"Value must be at least {setting.low}")
+        raise _create_invalid_value_error(
+            str(number), name, f"Value must be at least {setting.low}"
+        )
     if number > setting.high:
-        raise _invalid_value_error(str(number), name, f"Value must be no more than {setting.high}")
+        raise _create_invalid_value_error(
+            str(number), name, f"Value must be no more than {setting.high}"
+        )
 
 
 def _parse_number(text: str, kind: ConfigType) -> float | None:
@@ -101,7 +107,7 @@ def _parse_number(text: str, kind: ConfigType) -> float | None:
 
 def _check_choice(name: str, text: str, setting: Setting) -> None:
     if setting.choices and text not in setting.choices:
-        raise _invalid_value_error(
+        raise _create_invalid_value_error(
             text, name, f"String must be one of: {', '.join(setting.choices)}"
         )
 
@@ -110,12 +116,12 @@ def _check_replicas(name: str, text: str) -> None:
     replicas = split_list(text)
     if replicas != ["*"] and not all(_REPLICA.fullmatch(replica) for replica in replicas):
         form = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
-        raise _invalid_value_error(
+        raise _create_invalid_value_error(
             f"[{', '.join(replicas)}]",
             name,
             f"{name} must be the literal '*' or a list of replicas in the following format: {form}",
         )
 
 
-def _invalid_value_error(value: str, name: str, why: str) -> Refused:
+def _create_invalid_value_error(value: str, name: str, why: str) -> Refused:
     return Refused(Code.INVALID_CONFIG, f"Invalid value {value} for configuration {name}: {why}")

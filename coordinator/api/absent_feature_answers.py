@@ -153,7 +153,7 @@ def elect_leaders(request: elections.ElectLeadersRequest, services: BrokerServic
             _build_election_result(
                 requested,
                 (
-                    _election_outcome(requested.topic, index, services)
+                    _build_election_outcome(requested.topic, index, services)
                     for index in requested.partitions
                 ),
             )
@@ -170,7 +170,7 @@ def refuse_election(request: elections.ElectLeadersRequest, outcome: Outcome) ->
     return {"error_code": outcome.code, "replica_election_results": results}
 
 
-def _election_outcome(name: str, index: int, services: BrokerServices) -> Outcome:
+def _build_election_outcome(name: str, index: int, services: BrokerServices) -> Outcome:
     if services.topics.get(name) is None:
         return Outcome(Code.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
     if services.topics.find_partition(name, index) is None:
@@ -200,7 +200,9 @@ def alter_partition_reassignments(
             "partitions": [
                 {
                     "partition_index": partition.partition_index,
-                    **build_outcome_fields(_reassignment_outcome(topic.name, partition, services)),
+                    **build_outcome_fields(
+                        _build_reassignment_outcome(topic.name, partition, services)
+                    ),
                 }
                 for partition in topic.partitions
             ],
@@ -220,7 +222,7 @@ def may_change_replication_factor(
     return bool(getattr(request, "allow_replication_factor_change", True))
 
 
-def _reassignment_outcome(
+def _build_reassignment_outcome(
     name: str, partition: reassignments.ReassignablePartition, services: BrokerServices
 ) -> Outcome:
     index = partition.partition_index

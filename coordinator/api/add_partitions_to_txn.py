@@ -41,7 +41,7 @@ def handle_request(
             request.v3_and_below_transactional_id,  # type: ignore[attr-defined]  # up to version 3
             request.v3_and_below_producer_id,  # type: ignore[attr-defined]  # up to version 3
             request.v3_and_below_producer_epoch,  # type: ignore[attr-defined]  # up to version 3
-            _requested_partitions(request.v3_and_below_topics),  # type: ignore[attr-defined]  # up to version 3
+            _collect_requested_partitions(request.v3_and_below_topics),  # type: ignore[attr-defined]  # up to version 3
         )
         codes = _add_or_verify(command, context, verify_only=False)
         return context.build_response(results_by_topic_v3_and_below=_group_results_by_topic(codes))
@@ -51,7 +51,7 @@ def handle_request(
             transaction.transactional_id,
             transaction.producer_id,
             transaction.producer_epoch,
-            _requested_partitions(transaction.topics),
+            _collect_requested_partitions(transaction.topics),
             version=V2 if context.version >= 5 else V0,
         )
         codes = _add_or_verify(command, context, verify_only=transaction.verify_only)
@@ -73,13 +73,15 @@ def build_error_response(
     translated = translate_fenced_code(code, context.version, fenced_since=2)
     if context.version >= 4:
         return context.build_response(error_code=translated, results_by_transaction=())
-    partitions = _requested_partitions(request.v3_and_below_topics)  # type: ignore[attr-defined]  # up to version 3
+    partitions = _collect_requested_partitions(request.v3_and_below_topics)  # type: ignore[attr-defined]  # up to version 3
     return context.build_response(
         results_by_topic_v3_and_below=_group_results_by_topic(dict.fromkeys(partitions, translated))
     )
 
 
-def _requested_partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> frozenset[TopicPartition]:
+def _collect_requested_partitions(
+    topics: Iterable[AddPartitionsToTxnTopic],
+) -> frozenset[TopicPartition]:
     return frozenset((topic.name, partition) for topic in topics for partition in topic.partitions)
 
 

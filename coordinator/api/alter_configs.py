@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from coordinator.api.config_alteration import (
     alter_each_resource,
     build_resource_result,
+    create_null_values_error,
     find_alterable_resource,
-    null_values_error,
 )
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Outcome
@@ -33,7 +33,7 @@ def handle_request(
     def replace_resource_configs(resource: AlterConfigsResource) -> None:
         nulls = [config.name for config in resource.configs if config.value is None]
         if nulls:
-            raise null_values_error(nulls)
+            raise create_null_values_error(nulls)
         alterable_resource = find_alterable_resource(
             resource.resource_type, resource.resource_name, context
         )

@@ -17,7 +17,7 @@ from coordinator.dynamic_config import DYNAMIC_SETTINGS, ResourceType
 from coordinator.errors import SUCCESS, Code, Outcome, Refused
 from coordinator.groups.configs import GROUP_CONFIGS, check_broker_limits, validate_group_configs
 from coordinator.groups.configs import group_config_default as group_default_of
-from coordinator.log.configs import TOPIC_CONFIGS, topic_config_default, validate_topic_configs
+from coordinator.log.configs import TOPIC_CONFIGS, find_topic_config_default, validate_topic_configs
 from coordinator.log.topic_names import check_topic_name
 from coordinator.settings import ConfigType, validate_value
 from coordinator.unused_settings import is_unused_setting
@@ -40,7 +40,7 @@ class AlterableResource(Protocol):
         """Return the settings that the resource overrides now."""
         ...
 
-    def setting_type(self, key: str) -> ConfigType | None:
+    def find_setting_type(self, key: str) -> ConfigType | None:
         """Return the type of a setting; None for one that doesn't exist."""
         ...
 
@@ -73,11 +73,11 @@ class _AlterableTopic:
         self._name = name
         self._context = context
 
-    def setting_type(self, key: str) -> ConfigType | None:
+    def find_setting_type(self, key: str) -> ConfigType | None:
         return TOPIC_CONFIGS[key].kind if key in TOPIC_CONFIGS else None
 
     def default_value(self, key: str) -> str:
-        return topic_config_default(key, self._context.services.config)
+        return find_topic_config_default(key, self._context.services.config)
 
     def validate_configs(self, configs: Configs) -> Configs:
         checked_configs = validate_topic_configs(configs)
@@ -102,7 +102,7 @@ class _AlterableBroker:
             ResourceType.BROKER, name
         )
 
-    def setting_type(self, key: str) -> ConfigType | None:
+    def find_setting_type(self, key: str) -> ConfigType | None:
         field = key.replace(".", "_")
         return BROKER_SETTINGS[field].kind if field in BROKER_SETTINGS else None
 
@@ -157,7 +157,7 @@ class _AlterableGroup:
         self._dynamic = context.services.dynamic_configs
         self.configs = self._dynamic.configs_of_resource(ResourceType.GROUP, name)
 
-    def setting_type(self, key: str) -> ConfigType | None:
+    def find_setting_type(self, key: str) -> ConfigType | None:
         return GROUP_CONFIGS[key].kind if key in GROUP_CONFIGS else None
 
     def default_value(self, key: str) -> str:
@@ -231,5 +231,5 @@ def build_resource_result(
     }
 
 
-def null_values_error(names: list[str]) -> Refused:
+def create_null_values_error(names: list[str]) -> Refused:
     return Refused(Code.INVALID_REQUEST, f"Null value not supported for : {', '.join(names)}")

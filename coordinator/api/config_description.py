@@ -67,7 +67,7 @@ def describe_topic_configs(
         if name in configs:
             synonyms.append(ConfigSynonym(name, configs[name], ConfigSource.TOPIC))
         if config.broker_field:
-            synonyms += dynamic.config_synonyms(config.broker_field)
+            synonyms += dynamic.list_config_synonyms(config.broker_field)
         elif config.from_broker:
             synonyms.append(ConfigSynonym(config.from_broker, config.default, ConfigSource.DEFAULT))
         described.append(_describe_setting(name, config.kind, synonyms, config.default))
@@ -91,7 +91,7 @@ def _describe_broker(name: str, context: RequestContext) -> list[DescribedConfig
                 key,
                 value,
                 ConfigSource.DYNAMIC_DEFAULT_BROKER,
-                _setting_type(key),
+                _find_setting_type(key),
                 [ConfigSynonym(key, value, ConfigSource.DYNAMIC_DEFAULT_BROKER)],
             )
             for key, value in sorted(dynamic.configs_of_resource(ResourceType.BROKER, "").items())
@@ -99,7 +99,10 @@ def _describe_broker(name: str, context: RequestContext) -> list[DescribedConfig
     _check_broker_id(name, context, "expected {} or empty string,")
     described = [
         _describe_setting(
-            field.replace("_", "."), setting.kind, dynamic.config_synonyms(field), setting.default
+            field.replace("_", "."),
+            setting.kind,
+            dynamic.list_config_synonyms(field),
+            setting.default,
         )._replace(read_only=field not in DYNAMIC_SETTINGS)
         for field, setting in BROKER_SETTINGS.items()
         if field not in INTERNAL_SETTINGS
@@ -113,7 +116,7 @@ def _describe_broker(name: str, context: RequestContext) -> list[DescribedConfig
     return sorted(described)
 
 
-def _setting_type(broker_setting: str) -> ConfigType:
+def _find_setting_type(broker_setting: str) -> ConfigType:
     return BROKER_SETTINGS[broker_setting.replace(".", "_")].kind
 
 
@@ -138,7 +141,7 @@ def _describe_group(name: str, context: RequestContext) -> list[DescribedConfig]
         synonyms = [ConfigSynonym(config.from_broker, config.default, ConfigSource.DEFAULT)]
         field = config.from_broker.replace(".", "_")
         if field in BROKER_SETTINGS:
-            synonyms = dynamic.config_synonyms(field)
+            synonyms = dynamic.list_config_synonyms(field)
         if key in configs:
             synonyms.insert(0, ConfigSynonym(key, configs[key], ConfigSource.GROUP))
         described.append(_describe_setting(key, config.kind, synonyms, config.default))

@@ -221,11 +221,11 @@ def _to_command(
         topics=None if names is None else frozenset(names),
         regex=_subscribed_regex(request),
         assignor=request.server_assignor,
-        owned=None if owned is None else _owned_partitions(owned),
+        owned=None if owned is None else _collect_owned_partitions(owned),
     )
 
 
-def _owned_partitions(topics: Iterable[TopicPartitions]) -> dict[UUID, frozenset[int]]:
+def _collect_owned_partitions(topics: Iterable[TopicPartitions]) -> dict[UUID, frozenset[int]]:
     owned: dict[UUID, frozenset[int]] = {}
     for topic in topics:
         topic_id = topic.topic_id or UUID(int=0)

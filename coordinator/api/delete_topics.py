@@ -45,7 +45,7 @@ def handle_request(
     if not context.services.config.delete_topic_enable:
         code = Code.TOPIC_DELETION_DISABLED if context.version >= 3 else Code.INVALID_REQUEST
         return _refuse_with_message(request, context, Outcome(code, _DISABLED))
-    results = list(_delete_topics(_requested_topics(request, context), context))
+    results = list(_delete_topics(_collect_requested_topics(request, context), context))
 
     def build_response(error: Exception | None) -> DeleteTopicsResponse:
         if error is not None:
@@ -70,12 +70,12 @@ def _refuse_with_message(
     return context.build_response(
         responses=[
             _build_topic_result(*requested, outcome)
-            for requested in _requested_topics(request, context)
+            for requested in _collect_requested_topics(request, context)
         ]
     )
 
 
-def _requested_topics(
+def _collect_requested_topics(
     request: DeleteTopicsRequest, context: RequestContext
 ) -> list[_RequestedTopic]:
     if context.version >= 6:

@@ -70,8 +70,8 @@ def handle_request(
         services.fetch_sessions,
         getattr(request, "session_id", 0),
         getattr(request, "session_epoch", -1),
-        _requested_partitions(request, context),
-        _forgotten_partitions(request, context),
+        _collect_requested_partitions(request, context),
+        _collect_forgotten_partitions(request, context),
         uses_topic_ids=context.version >= _TOPIC_IDS_SINCE,
         now_ms=services.clock.monotonic_ms(),
     )
@@ -94,12 +94,12 @@ def build_error_response(
         return context.build_response(error_code=code, responses=())
     results = [
         _build_failed_result(partition, code)
-        for partition in _requested_partitions(request, context).values()
+        for partition in _collect_requested_partitions(request, context).values()
     ]
     return context.build_response(responses=_group_by_topic(results, context.version))
 
 
-def _requested_partitions(
+def _collect_requested_partitions(
     request: FetchRequest, context: RequestContext
 ) -> dict[PartitionKey, FetchPartition]:
     """Return the requested partitions in order; of one that comes twice, the latter."""
@@ -119,7 +119,9 @@ def _requested_partitions(
     return partitions
 
 
-def _forgotten_partitions(request: FetchRequest, context: RequestContext) -> Iterator[PartitionKey]:
+def _collect_forgotten_partitions(
+    request: FetchRequest, context: RequestContext
+) -> Iterator[PartitionKey]:
     by_id = context.version >= _TOPIC_IDS_SINCE
     for asked in getattr(request, "forgotten_topics_data", ()):
         topic = asked.topic_id if by_id else asked.topic

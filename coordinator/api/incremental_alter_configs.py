@@ -20,8 +20,8 @@ from coordinator.api.config_alteration import (
     alter_each_resource,
     build_resource_result,
     check_node_id,
+    create_null_values_error,
     find_alterable_resource,
-    null_values_error,
 )
 from coordinator.api.context import RequestContext
 from coordinator.api.loggers import check_level, set_level
@@ -93,7 +93,7 @@ def _check_operations(resource: AlterConfigsResource) -> None:
         if config.value is None and operation != AlterOperation.DELETE:
             nulls.append(config.name)
     if nulls:
-        raise null_values_error(nulls)
+        raise create_null_values_error(nulls)
 
 
 def _apply_operations(resource: AlterableResource, operations: Any) -> Configs:
@@ -106,7 +106,7 @@ def _apply_operations(resource: AlterableResource, operations: Any) -> Configs:
             case AlterOperation.DELETE:
                 configs.pop(each.name, None)
             case operation:
-                if resource.setting_type(each.name) is not ConfigType.LIST:
+                if resource.find_setting_type(each.name) is not ConfigType.LIST:
                     name = AlterOperation(operation).name
                     raise Refused(
                         Code.INVALID_CONFIG,

@@ -136,7 +136,7 @@ def _describe_or_create_topic(
         topic = topics.get(name) or _create_topic(name, request, context, may_create)
     except Refused as refused:
         failed = _build_failed_topic(name, None, refused.code)
-        return failed | {"topic_authorized_operations": _authorized_operations(request)}
+        return failed | {"topic_authorized_operations": _select_authorized_operations(request)}
     return _describe_topic(topic, request, context)
 
 
@@ -180,11 +180,11 @@ def _describe_topic(
             }
             for index in range(len(topic.partitions))
         ],
-        "topic_authorized_operations": _authorized_operations(request),
+        "topic_authorized_operations": _select_authorized_operations(request),
     }
 
 
-def _authorized_operations(request: MetadataRequest) -> int:
+def _select_authorized_operations(request: MetadataRequest) -> int:
     """Return the operations on a topic that are authorized, if the request wants them.
 
     They are returned for a topic that doesn't exist, too: the client may create it.

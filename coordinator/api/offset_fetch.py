@@ -103,7 +103,8 @@ def _fetch_offsets(
         found = offsets.fetch_offsets(group_id, None, **options)
         return _group_by_topic(found, context)
     named = [
-        (_topic_name(topic, context), getattr(topic, "topic_id", None), topic) for topic in topics
+        (_find_topic_name(topic, context), getattr(topic, "topic_id", None), topic)
+        for topic in topics
     ]
     wanted = [
         (name, index, topic_id)
@@ -129,7 +130,7 @@ def _build_failed_offsets(partitions: Iterable[int], code: Code) -> list[Fetched
     return [FetchedOffset("", partition, code=code) for partition in partitions]
 
 
-def _topic_name(topic: OffsetFetchRequestTopics, context: RequestContext) -> str | None:
+def _find_topic_name(topic: OffsetFetchRequestTopics, context: RequestContext) -> str | None:
     if context.version < 10:
         name: str = topic.name  # type: ignore[attr-defined]  # up to version 9
         return name

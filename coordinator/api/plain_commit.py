@@ -137,9 +137,9 @@ def _read_partitions(frame: bytes, position: int) -> tuple[int, ...] | None:
         or rest[-2:] != b"\0\0"
     ):
         return None
-    return _partition_struct(count).unpack_from(rest)
+    return _create_partition_struct(count).unpack_from(rest)
 
 
 @lru_cache(128)
-def _partition_struct(count: int) -> Struct:
+def _create_partition_struct(count: int) -> Struct:
     return Struct(">" + "iqi2x" * count)

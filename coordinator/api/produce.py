@@ -23,8 +23,8 @@ from coordinator.errors import Code, Refused
 from coordinator.log.batch import COMPRESSION_MASK, RecordBatch, is_transactional_batch
 from coordinator.log.batch_validation import (
     RejectedRecords,
+    create_timestamp_refusal,
     parse_single_batch,
-    refusal_naming_timestamps,
     validate_produced_batch,
 )
 from coordinator.log.partition import PartitionLog
@@ -165,7 +165,7 @@ def _add_accepted_times(
 ) -> Refused:
     """Return the refusal of a batch, naming records whose timestamps aren't accepted now."""
     now_ms, settings = context.services.clock.now_ms(), partition.settings
-    return refusal_naming_timestamps(
+    return create_timestamp_refusal(
         batch,
         refusal,
         now_ms - settings.timestamp_before_max_ms,

@@ -172,7 +172,7 @@ class Router:
                 times_ns = (arrived_ns, begin_ns, self._read_ns())
                 return self._await_response(response, route, request, context, frame, times_ns)
         except Exception as error:
-            response = self._response_to_error(error, route, request, context)
+            response = self._build_error_response(error, route, request, context)
         answer = None if response is None else _encode_and_count(frame, context, response, route)
         if arrived_ns:
             route.counters.count_queued(arrived_ns, begin_ns, self._read_ns())
@@ -209,14 +209,14 @@ class Router:
         try:
             response = await awaited
         except Exception as error:
-            response = self._response_to_error(error, route, request, context)
+            response = self._build_error_response(error, route, request, context)
         finally:
             route.counters.waiting -= 1
         answer = None if response is None else _encode_and_count(frame, context, response, route)
         route.counters.count_late(*times_ns, self._read_ns())
         return answer
 
-    def _response_to_error(
+    def _build_error_response(
         self, error: Exception, route: Route, request: Any, context: RequestContext
     ) -> Any:
         """Return the error response to a request whose handler raised `error`.

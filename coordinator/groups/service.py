@@ -77,7 +77,7 @@ class GroupService:
         """Return the partition of `__consumer_offsets` that a group lives in."""
         return self._shards.partition_of(group_id)
 
-    def shard_loaders(self) -> list[LoadSlice]:
+    def list_shard_loaders(self) -> list[LoadSlice]:
         """Return, for each shard, the function that loads its next slice."""
         return [partial(self._load_shard_slice, index) for index in range(len(self.shards))]
 

@@ -241,7 +241,7 @@ def is_transactional_batch(data: Bytes) -> bool:
     )
 
 
-def batch_size_at(data: Bytes, position: int) -> int:
+def read_batch_size_at(data: Bytes, position: int) -> int:
     """Return the size in bytes of the batch that starts at this position.
 
     At least its first 12 bytes have to be there.

@@ -26,8 +26,8 @@ from coordinator.log.batch import (
     HEADER_BYTES,
     PREFIX_BYTES,
     RecordBatch,
-    batch_size_at,
     parse_header,
+    read_batch_size_at,
 )
 from coordinator.log.compression import decompress_records
 from coordinator.log.settings import LogSettings
@@ -56,7 +56,7 @@ def parse_single_batch(data: bytes | None) -> RecordBatch:
     Raises: Refused (INVALID_RECORD, CORRUPT_MESSAGE).
     """
     data = data or b""
-    size = _whole_batch_size(data, 0)
+    size = _read_whole_batch_size(data, 0)
     if size is None:
         raise Refused(Code.INVALID_RECORD, f"no batch in {len(data)} bytes")
     if data[_MAGIC_AT] != _MAGIC_MAX:
@@ -64,13 +64,13 @@ def parse_single_batch(data: bytes | None) -> RecordBatch:
     if size < HEADER_BYTES:
         raise Refused(Code.CORRUPT_MESSAGE, f"a batch of {size} bytes")
     if size < len(data):
-        if _whole_batch_size(data, size) is not None:
+        if _read_whole_batch_size(data, size) is not None:
             raise Refused(Code.INVALID_RECORD, "more than one batch for a partition")
         data = data[:size]
     return parse_header(data)
 
 
-def _whole_batch_size(data: bytes, position: int) -> int | None:
+def _read_whole_batch_size(data: bytes, position: int) -> int | None:
     """Return the size of the batch at this position in bytes; None if it isn't all there.
 
     Raises: Refused (CORRUPT_MESSAGE).
@@ -78,7 +78,7 @@ def _whole_batch_size(data: bytes, position: int) -> int | None:
     left = len(data) - position
     if left < PREFIX_BYTES:
         return None
-    size = batch_size_at(data, position)
+    size = read_batch_size_at(data, position)
     if size < PREFIX_BYTES + _LENGTH_MIN:
         raise Refused(Code.CORRUPT_MESSAGE, f"a batch of {size} bytes")
     if left <= _MAGIC_AT:
@@ -172,7 +172,7 @@ def _find_keyless_records(batch: RecordBatch) -> list[int]:
     return found
 
 
-def refusal_naming_timestamps(
+def create_timestamp_refusal(
     batch: RecordBatch, refused: Refused, earliest_ms: int, latest_ms: int
 ) -> Refused:
     """Return the refusal of a batch for its timestamps, naming the records out of range.

@@ -42,7 +42,7 @@ class LogCompaction:
         """Return whether a segment has replaced others and no checkpoint has it."""
         return self._newly_cleaned is not None
 
-    def closed_segments(self) -> list[LogSegment]:
+    def list_closed_segments(self) -> list[LogSegment]:
         """Return all segments but the active one, oldest first."""
         return self._segments.all[:-1]
 

@@ -30,7 +30,7 @@ class TopicConfig(Setting):
         return field if field in BROKER_SETTINGS else None
 
 
-def _config_like_broker_setting(broker_setting: str) -> TopicConfig:
+def _create_config_like_broker_setting(broker_setting: str) -> TopicConfig:
     """Make a topic configuration with the type and limits of the broker setting behind it."""
     like = BROKER_SETTINGS[broker_setting.replace(".", "_")]
     return TopicConfig(
@@ -44,7 +44,7 @@ _REPLICAS = TopicConfig(ConfigType.LIST, "", is_replica_list=True)
 _TIERED = TopicConfig(ConfigType.LONG, "-2", -2)
 
 TOPIC_CONFIGS: Mapping[str, TopicConfig] = {
-    "cleanup.policy": _config_like_broker_setting("log.cleanup.policy"),
+    "cleanup.policy": _create_config_like_broker_setting("log.cleanup.policy"),
     "compression.gzip.level": TopicConfig(
         ConfigType.INT, "-1", 1, 9, extra_value=-1, from_broker="compression.gzip.level"
     ),
@@ -57,17 +57,19 @@ TOPIC_CONFIGS: Mapping[str, TopicConfig] = {
     "compression.zstd.level": TopicConfig(
         ConfigType.INT, "3", -131_072, 22, from_broker="compression.zstd.level"
     ),
-    "delete.retention.ms": _config_like_broker_setting("log.cleaner.delete.retention.ms"),
+    "delete.retention.ms": _create_config_like_broker_setting("log.cleaner.delete.retention.ms"),
     "errors.deadletterqueue.group.enable": _FALSE,
-    "file.delete.delay.ms": _config_like_broker_setting("log.segment.delete.delay.ms"),
-    "flush.messages": _config_like_broker_setting("log.flush.interval.messages"),
-    "flush.ms": _config_like_broker_setting("log.flush.interval.ms"),
+    "file.delete.delay.ms": _create_config_like_broker_setting("log.segment.delete.delay.ms"),
+    "flush.messages": _create_config_like_broker_setting("log.flush.interval.messages"),
+    "flush.ms": _create_config_like_broker_setting("log.flush.interval.ms"),
     "follower.replication.throttled.replicas": _REPLICAS,
-    "index.interval.bytes": _config_like_broker_setting("log.index.interval.bytes"),
+    "index.interval.bytes": _create_config_like_broker_setting("log.index.interval.bytes"),
     "leader.replication.throttled.replicas": _REPLICAS,
     "local.retention.bytes": replace(_TIERED, from_broker="log.local.retention.bytes"),
     "local.retention.ms": replace(_TIERED, from_broker="log.local.retention.ms"),
-    "max.compaction.lag.ms": _config_like_broker_setting("log.cleaner.max.compaction.lag.ms"),
+    "max.compaction.lag.ms": _create_config_like_broker_setting(
+        "log.cleaner.max.compaction.lag.ms"
+    ),
     "max.decompressed.message.bytes": TopicConfig(
         ConfigType.INT,
         "2147483639",
@@ -75,16 +77,20 @@ TOPIC_CONFIGS: Mapping[str, TopicConfig] = {
         INT32_MAX - 8,
         from_broker="max.decompressed.message.bytes",
     ),
-    "max.message.bytes": _config_like_broker_setting("message.max.bytes"),
-    "message.timestamp.after.max.ms": _config_like_broker_setting(
+    "max.message.bytes": _create_config_like_broker_setting("message.max.bytes"),
+    "message.timestamp.after.max.ms": _create_config_like_broker_setting(
         "log.message.timestamp.after.max.ms"
     ),
-    "message.timestamp.before.max.ms": _config_like_broker_setting(
+    "message.timestamp.before.max.ms": _create_config_like_broker_setting(
         "log.message.timestamp.before.max.ms"
     ),
-    "message.timestamp.type": _config_like_broker_setting("log.message.timestamp.type"),
-    "min.cleanable.dirty.ratio": _config_like_broker_setting("log.cleaner.min.cleanable.ratio"),
-    "min.compaction.lag.ms": _config_like_broker_setting("log.cleaner.min.compaction.lag.ms"),
+    "message.timestamp.type": _create_config_like_broker_setting("log.message.timestamp.type"),
+    "min.cleanable.dirty.ratio": _create_config_like_broker_setting(
+        "log.cleaner.min.cleanable.ratio"
+    ),
+    "min.compaction.lag.ms": _create_config_like_broker_setting(
+        "log.cleaner.min.compaction.lag.ms"
+    ),
     "min.insync.replicas": TopicConfig(
         ConfigType.INT, "1", 1, INT32_MAX, from_broker="min.insync.replicas"
     ),
@@ -98,17 +104,17 @@ TOPIC_CONFIGS: Mapping[str, TopicConfig] = {
     "remote.log.copy.disable": _FALSE,
     "remote.log.delete.on.disable": _FALSE,
     "remote.storage.enable": _FALSE,
-    "retention.bytes": _config_like_broker_setting("log.retention.bytes"),
-    "retention.ms": _config_like_broker_setting("log.retention.ms"),
-    "segment.bytes": _config_like_broker_setting("log.segment.bytes"),
-    "segment.index.bytes": _config_like_broker_setting("log.index.size.max.bytes"),
-    "segment.jitter.ms": _config_like_broker_setting("log.roll.jitter.ms"),
-    "segment.ms": _config_like_broker_setting("log.roll.ms"),
+    "retention.bytes": _create_config_like_broker_setting("log.retention.bytes"),
+    "retention.ms": _create_config_like_broker_setting("log.retention.ms"),
+    "segment.bytes": _create_config_like_broker_setting("log.segment.bytes"),
+    "segment.index.bytes": _create_config_like_broker_setting("log.index.size.max.bytes"),
+    "segment.jitter.ms": _create_config_like_broker_setting("log.roll.jitter.ms"),
+    "segment.ms": _create_config_like_broker_setting("log.roll.ms"),
     "unclean.leader.election.enable": replace(_FALSE, from_broker="unclean.leader.election.enable"),
 }
 
 
-def topic_config_default(name: str, broker_config: BrokerConfig) -> str:
+def find_topic_config_default(name: str, broker_config: BrokerConfig) -> str:
     """Return the value that a topic has if none was set for it."""
     config = TOPIC_CONFIGS[name]
     return (
@@ -164,7 +170,7 @@ def build_log_settings(configs: Mapping[str, str], broker_config: BrokerConfig) 
     """Build the settings of a topic's logs from its configuration and the broker's."""
 
     def config_value(name: str) -> str:
-        return configs.get(name, topic_config_default(name, broker_config))
+        return configs.get(name, find_topic_config_default(name, broker_config))
 
     policy = {each.strip() for each in config_value("cleanup.policy").split(",")}
     segment_ms = int(config_value("segment.ms"))

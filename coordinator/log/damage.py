@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from crc32c import crc32c
 
-from coordinator.log.batch import HEADER_BYTES, PREFIX_BYTES, batch_size_at, parse_header
+from coordinator.log.batch import HEADER_BYTES, PREFIX_BYTES, parse_header, read_batch_size_at
 from coordinator.log.segment import CorruptBatch, LogSegment
 from coordinator.log.segments import LogSegments
 
@@ -41,7 +41,7 @@ class DamagedRange(NamedTuple):
 
 def locate_damaged_batch(segments: LogSegments, offset: int) -> DamagedRange:
     """Locate the bytes of the damaged batch that has this offset."""
-    segment = segments.all[segments.segment_index_of(offset)]
+    segment = segments.all[segments.find_segment_index_of(offset)]
     try:
         start = segment.find_batch_position(offset)
     except CorruptBatch as error:
@@ -73,7 +73,7 @@ def find_damage_end(
     damaged batch is believed if a batch begins there.
     """
     prefix = read_bytes(PREFIX_BYTES, start_position)
-    size = batch_size_at(prefix, 0) if len(prefix) == PREFIX_BYTES else 0
+    size = read_batch_size_at(prefix, 0) if len(prefix) == PREFIX_BYTES else 0
     stop = start_position + size
     if stop == end_position or (
         size >= HEADER_BYTES and _is_intact_batch(read_bytes, stop, end_position, damaged_offset)
@@ -106,7 +106,7 @@ def has_whole_batch(data: bytes, position: int) -> bool:
     """Return whether all bytes of the batch at this position are in the data."""
     return (
         position + HEADER_BYTES <= len(data)
-        and HEADER_BYTES <= batch_size_at(data, position) <= len(data) - position
+        and HEADER_BYTES <= read_batch_size_at(data, position) <= len(data) - position
     )
 
 

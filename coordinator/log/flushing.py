@@ -167,7 +167,7 @@ class LogFlusher:
         logger.error("%s: a flush failed, nothing is appended: %s", self._directory, error)
         self._failure = str(error)
 
-    def heal_if_failed(self) -> None:
+    def rewrite_if_flush_failed(self) -> None:
         """Write suspect bytes again before an append, if a flush has failed.
 
         Raises: OSError if that fails, too.

@@ -70,12 +70,12 @@ class SparseIndex:
             start, known = self._positions[after - 1], base + offsets[after - 1]
         return max(start, 0), known, following, following_offset
 
-    def last_position_up_to(self, limit: int) -> int:
+    def find_last_position_up_to(self, limit: int) -> int:
         """Return the start of the last indexed batch that isn't above `limit`, 0 if none is."""
         entry = bisect_right(self._positions, limit) - 1
         return self._positions[entry] if entry >= 0 else 0
 
-    def offset_before_time(self, timestamp_ms: int) -> int:
+    def find_offset_before_time(self, timestamp_ms: int) -> int:
         """Return an offset before which no batch has this timestamp or a later one."""
         entry = bisect_left(self._times, timestamp_ms) - 1
         return self._base + (self._time_offsets[entry] if entry >= 0 else 0)

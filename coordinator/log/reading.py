@@ -81,7 +81,9 @@ def fetch_batches(
     if found is None:
         return nothing
     aborted = (
-        _aborted_touching(segments, end_offset, offset, upper_offset, found) if committed else None
+        _find_aborted_touching(segments, end_offset, offset, upper_offset, found)
+        if committed
+        else None
     )
     return FetchedBatches(
         found.records,
@@ -95,7 +97,7 @@ def fetch_batches(
 def _end_offset_of(segments: LogSegments, located: _Located, log_end_offset: int) -> int:
     """Return the offset at which located batches end; it is read only if they end in between."""
     if located.stop < located.segment.size:
-        return located.segment.base_offset_at(located.stop)
+        return located.segment.read_base_offset_at(located.stop)
     return segments.segment_end_offset(located.at, log_end_offset)
 
 
@@ -111,7 +113,7 @@ def _locate_batches(
 
     `upper_offset` is above `offset`. None if there are none. Raises: `CorruptBatch`.
     """
-    at = segments.segment_index_of(offset)
+    at = segments.find_segment_index_of(offset)
     segment = segments.all[at]
     start = segment.find_batch_position(offset)
     while segment.size - start <= HEADER_BYTES:
@@ -133,14 +135,14 @@ def _locate_batches(
     return _Located(segment, start, stop, end, upper_offset > segment_end, at)
 
 
-def _aborted_touching(
+def _find_aborted_touching(
     segments: LogSegments, end_offset: int, offset: int, upper_offset: int, located: _Located
 ) -> list[AbortedTransaction]:
     """Return the aborted transactions with data in the located batches, from `offset` on."""
     if located.stop == located.start:
         return []
     if located.stop < located.segment.size:
-        upper_offset = min(upper_offset, located.segment.base_offset_at(located.stop))
+        upper_offset = min(upper_offset, located.segment.read_base_offset_at(located.stop))
     elif located.is_older_segment:
         upper_offset = min(upper_offset, segments.segment_end_offset(located.at, end_offset))
     return collect_aborted(segments, located.at, offset, upper_offset)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from coordinator.log.batch import PREFIX_BYTES, RecordBatch, batch_size_at, parse_header
+from coordinator.log.batch import PREFIX_BYTES, RecordBatch, parse_header, read_batch_size_at
 from coordinator.log.checkpoint import PartitionCheckpoint, read_checkpoint, read_start_offset
 from coordinator.log.damage import find_next_intact_batch, has_whole_batch
 from coordinator.log.disk import BrokerDisk
@@ -263,7 +263,7 @@ def _read_window(segment: LogSegment, position: int, end_position: int) -> bytes
     """Read bytes from a position on, enough for the whole next batch if that is all there."""
     window = segment.file.read(_WINDOW_BYTES, position)
     if len(window) >= PREFIX_BYTES:
-        size = batch_size_at(window, 0)
+        size = read_batch_size_at(window, 0)
         if len(window) < size <= end_position - position:
             return segment.file.read(size, position)
     return window

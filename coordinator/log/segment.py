@@ -22,8 +22,8 @@ from coordinator.log.batch import (
     HEADER_BYTES,
     PREFIX_BYTES,
     RecordBatch,
-    batch_size_at,
     parse_header,
+    read_batch_size_at,
 )
 from coordinator.log.disk import BrokerDisk, File
 from coordinator.log.index import SparseIndex
@@ -100,7 +100,7 @@ class LogSegment:
     @cached_property
     def first_timestamp_ms(self) -> int:
         """Return the largest timestamp of the first batch; there has to be one."""
-        return self.header_at(0).max_timestamp_ms
+        return self.read_header_at(0).max_timestamp_ms
 
     def has_room(self, batch_bytes: int, last_offset: int, segment_bytes: int) -> bool:
         """Return whether a batch of this size and `last_offset` still fits into the segment."""
@@ -192,13 +192,15 @@ class LogSegment:
         if end_position - start_position <= max_bytes:
             return end_position
         limit = start_position + max_bytes
-        stop = max(start_position, self.index.last_position_up_to(limit))
+        stop = max(start_position, self.index.find_last_position_up_to(limit))
         for position, size, _ in self.iterate_headers(stop):
             if position + size > limit:
                 break
             stop = position + size
         if stop == start_position and at_least_one:
-            return start_position + batch_size_at(self.file.read(_STEP.size, start_position), 0)
+            return start_position + read_batch_size_at(
+                self.file.read(_STEP.size, start_position), 0
+            )
         return stop
 
     def iterate_headers(self, position: int) -> Iterator[tuple[int, int, int]]:
@@ -248,20 +250,20 @@ class LogSegment:
         self._checked = (low, max(high, end)) if adjoins else (start_position, end)
         return end
 
-    def base_offset_at(self, position: int) -> int:
+    def read_base_offset_at(self, position: int) -> int:
         """Return the base offset of the batch that starts at this position."""
         return int.from_bytes(self.file.read(8, position), "big")
 
-    def header_at(self, position: int) -> RecordBatch:
+    def read_header_at(self, position: int) -> RecordBatch:
         """Return the header of the batch at this position; `data` is no more than that."""
         return parse_header(self.file.read(HEADER_BYTES, position))
 
-    def batch_at(self, position: int) -> RecordBatch:
+    def read_batch_at(self, position: int) -> RecordBatch:
         """Return the whole batch that starts at this position.
 
         Raises: `CorruptBatch`.
         """
-        size = batch_size_at(self.file.read(_STEP.size, position), 0)
+        size = read_batch_size_at(self.file.read(_STEP.size, position), 0)
         self.verify_batches(position, position + size)
         return parse_header(self.file.read(size, position))
 
@@ -330,7 +332,7 @@ class LogSegment:
         index = SparseIndex(self.base_offset)
         latest, latest_offset = -1, self.base_offset
         for position, _, last_offset in self.iterate_headers(0):
-            timestamp_ms = self.header_at(position).max_timestamp_ms
+            timestamp_ms = self.read_header_at(position).max_timestamp_ms
             if timestamp_ms > latest:
                 latest, latest_offset = timestamp_ms, last_offset
             if position - index.last_position > self.index_interval_bytes:

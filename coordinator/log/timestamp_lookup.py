@@ -61,11 +61,11 @@ class TimestampLookup:
     def _find_batch_with_max_timestamp(self, start_offset: int) -> RecordBatch | None:
         """Return the first batch with the largest timestamp from `start_offset` on, or None."""
         segments = self._segments
-        first, *rest = segments.all[segments.segment_index_of(start_offset) :] or (None,)
-        batch = _batch_with_max_timestamp(first, start_offset) if first else None
+        first, *rest = segments.all[segments.find_segment_index_of(start_offset) :] or (None,)
+        batch = _find_first_batch_with_max_timestamp(first, start_offset) if first else None
         newest = max(rest, key=lambda each: each.max_timestamp_ms, default=None)
         if newest and newest.max_timestamp_ms > (batch.max_timestamp_ms if batch else -1):
-            batch = _batch_with_max_timestamp(newest, start_offset)
+            batch = _find_first_batch_with_max_timestamp(newest, start_offset)
         return batch
 
 
@@ -79,14 +79,16 @@ def _iterate_batches_from(
     if segment.max_timestamp_ms < timestamp_ms:
         return
     start = segment.find_batch_position(
-        max(start_offset, segment.index.offset_before_time(timestamp_ms))
+        max(start_offset, segment.index.find_offset_before_time(timestamp_ms))
     )
     for position, _, _ in segment.iterate_headers(start):
-        if segment.header_at(position).max_timestamp_ms >= timestamp_ms:
-            yield segment.batch_at(position)
+        if segment.read_header_at(position).max_timestamp_ms >= timestamp_ms:
+            yield segment.read_batch_at(position)
 
 
-def _batch_with_max_timestamp(segment: LogSegment, start_offset: int) -> RecordBatch | None:
+def _find_first_batch_with_max_timestamp(
+    segment: LogSegment, start_offset: int
+) -> RecordBatch | None:
     """Return a segment's first batch with the largest timestamp from `start_offset` on, or None.
 
     Raises: `CorruptBatch`.
@@ -94,13 +96,13 @@ def _batch_with_max_timestamp(segment: LogSegment, start_offset: int) -> RecordB
     if segment.max_timestamp_ms < 0:
         return None
     if segment.max_timestamp_offset >= start_offset:
-        return segment.batch_at(segment.find_batch_position(segment.max_timestamp_offset))
+        return segment.read_batch_at(segment.find_batch_position(segment.max_timestamp_offset))
     largest, at = -1, -1
     for position, _, _ in segment.iterate_headers(segment.find_batch_position(start_offset)):
-        timestamp_ms = segment.header_at(position).max_timestamp_ms
+        timestamp_ms = segment.read_header_at(position).max_timestamp_ms
         if timestamp_ms > largest:
             largest, at = timestamp_ms, position
-    return segment.batch_at(at) if at >= 0 else None
+    return segment.read_batch_at(at) if at >= 0 else None
 
 
 def _record_timestamps(batch: RecordBatch) -> Iterator[tuple[int, int]]:

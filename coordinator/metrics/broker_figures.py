@@ -61,7 +61,7 @@ class BrokerCollector:
 def _add_request_figures(families: FamilyCollection, services: BrokerServices) -> None:
     waiting = dict.fromkeys(_WAITING_APIS, 0)
     for counters in services.request_counters.list_counters():
-        _add_times(families, counters)
+        _add_time_histograms(families, counters)
         for code, count in sorted(counters.errors.copy().items()):
             families.add_value(
                 "millrace_request_errors_total", count, counters.name, Code(code).name
@@ -73,7 +73,7 @@ def _add_request_figures(families: FamilyCollection, services: BrokerServices) -
     families.add_value("millrace_fetch_sessions", len(services.fetch_sessions))
 
 
-def _add_times(families: FamilyCollection, counters: ApiCounters) -> None:
+def _add_time_histograms(families: FamilyCollection, counters: ApiCounters) -> None:
     """Add the four histograms of an API; a request that only took work didn't queue or wait."""
     plain_count = counters.plain_times.count
     for part, times, adds_plain in (

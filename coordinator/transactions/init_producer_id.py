@@ -117,7 +117,7 @@ def init_producer_id(
         )
     else:
         if command.names_owner and command.producer_epoch != known.producer_epoch:
-            raise _fenced_refusal(known, command)
+            raise _create_fenced_refusal(known, command)
         saved = replace(
             _reset_to_empty(known, command.timeout_ms, now_ms),
             producer_epoch=known.producer_epoch + 1,
@@ -162,7 +162,9 @@ def _reset_to_empty(
     )
 
 
-def _fenced_refusal(transaction: TransactionMetadata, command: InitProducerIdCommand) -> Refused:
+def _create_fenced_refusal(
+    transaction: TransactionMetadata, command: InitProducerIdCommand
+) -> Refused:
     """Make the refusal (PRODUCER_FENCED) of a request that names an old epoch."""
     return Refused(
         Code.PRODUCER_FENCED,

@@ -28,7 +28,7 @@ from coordinator.wire.tagged_fields import (
     ElementBudget,
     Walk,
     create_strict_tag_walk,
-    known_tags,
+    list_known_tags,
     read_unsigned_varint,
 )
 
@@ -78,7 +78,7 @@ def create_walk(entity_type: Any, create_tag_walk: CreateTagWalk = create_strict
     if fixed_bytes:
         steps.append(_create_fixed_skip(fixed_bytes))
     if flexible:
-        steps.append(create_tag_walk(known_tags(fields(entity_type))))
+        steps.append(create_tag_walk(list_known_tags(fields(entity_type))))
     return _chain_walks(steps)
 
 

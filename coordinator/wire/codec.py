@@ -227,7 +227,7 @@ def _create_builder(entity_type: Any) -> Convert:
             f.name,
             getattr(entity_type, f.name).__set__,
             _create_value_converter(f),
-            _field_default(f),
+            _find_field_default(f),
         )
         for f in fields(entity_type)
     ]
@@ -251,7 +251,7 @@ def _create_builder(entity_type: Any) -> Convert:
     return build_instance
 
 
-def _field_default(field: Field[Any]) -> object:
+def _find_field_default(field: Field[Any]) -> object:
     if field.default is not MISSING:
         return field.default
     if field.name == "throttle_time":
@@ -295,11 +295,11 @@ def _create_optional_converter(convert_one: Convert) -> Convert:
 
 
 def _convert_duration(value: Any) -> timedelta:
-    return value if isinstance(value, timedelta) else _cached_duration(value)
+    return value if isinstance(value, timedelta) else _to_cached_timedelta(value)
 
 
 @lru_cache(256)
-def _cached_duration(ms: int) -> timedelta:
+def _to_cached_timedelta(ms: int) -> timedelta:
     """Convert milliseconds to a timedelta through a cache, as few intervals occur in responses."""
     return timedelta(milliseconds=ms)
 

@@ -35,7 +35,7 @@ class FrameReplacement(NamedTuple):
     replacement: bytes
 
 
-def known_tags(fields: tuple[Field[Any], ...]) -> frozenset[int]:
+def list_known_tags(fields: tuple[Field[Any], ...]) -> frozenset[int]:
     """Return the tags of an entity's fields."""
     return frozenset(field.metadata["tag"] for field in fields if "tag" in field.metadata)
 

@@ -281,7 +281,7 @@ def read_committed_reads_to_the_end(world: World) -> AbstractContextManager[None
             found = original(self, offset, max_bytes, committed=False, **rest)
             if not committed:
                 return found
-            return found._replace(aborted=self.aborted_in(offset, self.end_offset))
+            return found._replace(aborted=self.find_aborted_transactions(offset, self.end_offset))
 
         return fetch
 

@@ -24,7 +24,7 @@ def assign(
 
     See the package for the contract.
     """
-    ordered = sorted(members.items(), key=_static_first_key)
+    ordered = sorted(members.items(), key=_rank_static_members_first)
     targets: dict[str, dict[UUID, frozenset[int]]] = {member_id: {} for member_id in members}
     for topic, count in partition_counts.items():
         subscribers = [member_id for member_id, member in ordered if topic in member.topics]
@@ -42,7 +42,7 @@ def assign(
     }
 
 
-def _static_first_key(item: tuple[str, MemberSubscription]) -> tuple[bool, str]:
+def _rank_static_members_first(item: tuple[str, MemberSubscription]) -> tuple[bool, str]:
     member_id, member = item
     instance_id = member.instance_id
     return (True, member_id) if instance_id is None else (False, instance_id)

@@ -52,7 +52,7 @@ def find_cleanable_section(partition: PartitionLog, now_ms: int) -> CleanableSec
     if not start <= first_dirty <= partition.end_offset:
         first_dirty = start
     settings = partition.settings
-    closed = partition.compaction.closed_segments()
+    closed = partition.compaction.list_closed_segments()
     ends = [each.base_offset for each in closed[1:]]
     if closed:
         ends.append(partition.compaction.active_base_offset)

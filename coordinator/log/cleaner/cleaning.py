@@ -53,9 +53,9 @@ def clean_log(
     """
     offsets = OffsetMap(map_bytes_max)
     offsets.end_offset = section.first_dirty_offset
-    aborted = partition.aborted_in(section.first_dirty_offset, section.end_offset)
+    aborted = partition.find_aborted_transactions(section.first_dirty_offset, section.end_offset)
     transactions = CleanedTransactionMetadata(aborted)
-    ends = _segment_end_offsets(section.segments, section.end_offset)
+    ends = _list_segment_end_offsets(section.segments, section.end_offset)
     for segment, end in zip(section.segments, ends, strict=True):
         if end <= section.first_dirty_offset:
             continue
@@ -69,7 +69,9 @@ def clean_log(
     settings = partition.settings
     chosen = [each for each in section.segments if each.base_offset < offsets.end_offset]
     end = ends[len(chosen) - 1]
-    transactions = CleanedTransactionMetadata(partition.aborted_in(chosen[0].base_offset, end))
+    transactions = CleanedTransactionMetadata(
+        partition.find_aborted_transactions(chosen[0].base_offset, end)
+    )
     all_runs = group_segments_by_size(chosen, end, settings)
     for run in all_runs:
         cleaning = CleaningParameters(
@@ -77,7 +79,7 @@ def clean_log(
             now_ms=now_ms,
             delete_retention_ms=settings.delete_retention_ms,
             max_message_bytes=settings.max_message_bytes,
-            producers=_last_producer_records(partition),
+            producers=_find_last_producer_records(partition),
         )
         is_last = run is all_runs[-1]
         clean_to = offsets.end_offset if is_last else section.first_dirty_offset
@@ -86,12 +88,12 @@ def clean_log(
     return offsets.end_offset
 
 
-def _segment_end_offsets(segments: Sequence[LogSegment], end_offset: int) -> list[int]:
+def _list_segment_end_offsets(segments: Sequence[LogSegment], end_offset: int) -> list[int]:
     """Return the offset at which each segment ends, the last one at `end_offset`."""
     return [*(each.base_offset for each in segments[1:]), end_offset]
 
 
-def _last_producer_records(partition: PartitionLog) -> dict[int, LastProducerRecord]:
+def _find_last_producer_records(partition: PartitionLog) -> dict[int, LastProducerRecord]:
     """Return the last data offset and the epoch of each producer of the partition."""
     found = {}
     for producer_id, known, _ in partition.producers.iterate_producers():
@@ -218,7 +220,7 @@ def _check_run_in_log(partition: PartitionLog, run: Sequence[LogSegment]) -> Non
     """Raise LogCleaningAborted unless the run is still in the log and no damage was met."""
     if partition.damage is not None:
         raise LogCleaningAborted(f"{partition.directory} is damaged: {partition.damage}")
-    closed = partition.compaction.closed_segments()
+    closed = partition.compaction.list_closed_segments()
     try:
         at = closed.index(run[0])
     except ValueError:

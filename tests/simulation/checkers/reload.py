@@ -117,5 +117,5 @@ def _partition(partition: PartitionLog, *, expires: bool) -> dict[str, Any]:
             if first_offset >= 0
         ],
         "producers": last if expires else known,
-        "aborted": partition.aborted_in(0, partition.end_offset + 1),
+        "aborted": partition.find_aborted_transactions(0, partition.end_offset + 1),
     }

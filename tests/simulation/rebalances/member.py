@@ -141,7 +141,7 @@ class LightMember:
         """Return the names of the tasks that run here."""
         if not hasattr(self, "tasks"):
             return set()
-        return {task.name for task in self.tasks.in_state(TaskState.RUNNING)}
+        return {task.name for task in self.tasks.list_tasks_in_state(TaskState.RUNNING)}
 
     @property
     def following(self) -> set[str]:

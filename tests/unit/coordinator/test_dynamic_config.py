@@ -42,7 +42,7 @@ def test_what_is_set_for_this_broker_holds_before_what_is_set_for_all(tmp_path: 
     assert dynamic.effective_config().message_max_bytes == 8
     dynamic.replace_configs(BROKER, "1", {MAX_BYTES: "9"})
     assert dynamic.effective_config().message_max_bytes == 9
-    assert dynamic.config_synonyms("message_max_bytes") == [
+    assert dynamic.list_config_synonyms("message_max_bytes") == [
         (MAX_BYTES, "9", ConfigSource.DYNAMIC_BROKER),
         (MAX_BYTES, "8", ConfigSource.DYNAMIC_DEFAULT_BROKER),
         (MAX_BYTES, "7", ConfigSource.STATIC_BROKER),

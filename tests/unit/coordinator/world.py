@@ -91,7 +91,7 @@ class World:
             clock,
             self.clock,
         )
-        load_whole(self.groups.shard_loaders())
+        load_whole(self.groups.list_shard_loaders())
         id_shard.replay_log()
         load_whole(self.transactions.begin_loading())
 

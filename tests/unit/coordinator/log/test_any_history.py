@@ -144,7 +144,7 @@ class History:
 
     def compact(self) -> None:
         """Remove some of the batches that have no producer from some closed segments."""
-        closed = self.log.compaction.closed_segments()
+        closed = self.log.compaction.list_closed_segments()
         if self.log.compaction.is_replacing or not closed:
             return
         first = self.random.randrange(len(closed))
@@ -221,7 +221,7 @@ class History:
             log.end_offset,
             log.last_stable_offset,
             sorted(log.producers.iterate_producers(), key=lambda each: each[0]),
-            log.aborted_in(log.start_offset, log.end_offset),
+            log.find_aborted_transactions(log.start_offset, log.end_offset),
             log.timestamps.find_max_timestamp(log.start_offset),
         )
 

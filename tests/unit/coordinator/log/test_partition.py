@@ -164,7 +164,7 @@ def test_last_stable_offset_and_aborted_transactions_in_completion_order(
     for found in (log, partition(tmp_path)):  # live, and read again from the disk
         assert found.last_stable_offset == last_stable_offset
         assert found.end_offset == len(steps)
-        assert found.aborted_in(0, 1_000) == expected
+        assert found.find_aborted_transactions(0, 1_000) == expected
 
 
 def run(log: PartitionLog, steps: str) -> None:

@@ -29,7 +29,7 @@ def summary(log: PartitionLog) -> object:
         log.last_stable_offset,
         known,
         list(log.producers.iterate_producers()),
-        log.aborted_in(0, 1_000),
+        log.find_aborted_transactions(0, 1_000),
         log.timestamps.find_max_timestamp(log.start_offset),
     )
 

@@ -61,7 +61,7 @@ def delete_records(log: PartitionLog) -> None:
 
 def compact(log: PartitionLog) -> None:
     """Compact the first two segments into one that has only their last batch."""
-    run = log.compaction.closed_segments()[:2]
+    run = log.compaction.list_closed_segments()[:2]
     cleaned = log.compaction.create_cleaned_segment(0)
     last = run[1].read_batches(SIZE, SIZE)
     cleaned.append_batch(last, 3, 0)
@@ -81,7 +81,7 @@ def test_a_slice_that_is_being_sent_is_whole_whatever_removes_its_segment(
     log = filled(tmp_path, clock)
     records = found(log, 0)
     begun = records.read(0, 10)
-    expected = Path(log.compaction.closed_segments()[0].path).read_bytes()
+    expected = Path(log.compaction.list_closed_segments()[0].path).read_bytes()
     remove(log)
     for path in tmp_path.rglob("*"):
         if path.is_file():

@@ -176,10 +176,10 @@ def test_aborted_transactions_go_with_their_segments() -> None:
     for i in range(4):
         log.append_produced(produced([b"v"], producer_id=7, sequence=i, transactional=True))
         log.append_marker(7, 0, False, 0)
-    assert len(log.aborted_in(0, 8)) == 4
+    assert len(log.find_aborted_transactions(0, 8)) == 4
     log.delete_records_before(5)
     for found in (log, opened(disk.kill())):
-        assert [each.first_offset for each in found.aborted_in(0, 8)] == [4, 6]
+        assert [each.first_offset for each in found.find_aborted_transactions(0, 8)] == [4, 6]
 
 
 def test_a_segment_is_followed_by_another_when_it_spans_more_than_segment_ms() -> None:

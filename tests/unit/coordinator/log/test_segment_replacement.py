@@ -61,7 +61,7 @@ def cleaned(log: PartitionLog, run: list[LogSegment], kept: set[int]) -> LogSegm
 
 def replace(log: PartitionLog, kept: set[int]) -> None:
     """Replace the second and third closed segment by one."""
-    run = log.compaction.closed_segments()[1:3]
+    run = log.compaction.list_closed_segments()[1:3]
     outcomes: list[Exception | None] = []
     log.compaction.replace_segments(run, cleaned(log, run, kept), 0, outcomes.append)
     if outcomes[0]:
@@ -193,7 +193,7 @@ def test_the_next_replacement_of_the_same_place_is_never_mixed_up_with_the_last(
     disk = MemoryDisk()
     log = filled(disk)
     replace(log, {5, 11})
-    run = log.compaction.closed_segments()[1:2]
+    run = log.compaction.list_closed_segments()[1:2]
     half = cleaned(log, run, set())
     assert half.size == 0
     assert offsets(opened(disk.kill())) == [0, 1, 2, 3, 5, 11, 12, 13]
@@ -202,13 +202,13 @@ def test_the_next_replacement_of_the_same_place_is_never_mixed_up_with_the_last(
 def test_only_one_replacement_goes_on() -> None:
     disk = FailingAfter(1_000)
     log = filled(disk)
-    run = log.compaction.closed_segments()[1:3]
+    run = log.compaction.list_closed_segments()[1:3]
     disk.calls = 3  # enough for the decision, not for the checkpoint
     log.compaction.replace_segments(run, cleaned(log, run, {5}), 0, lambda error: None)
     assert log.compaction.is_replacing
     with pytest.raises(ValueError, match="another run"):
         log.compaction.replace_segments(
-            log.compaction.closed_segments()[:1],
+            log.compaction.list_closed_segments()[:1],
             log.compaction.create_cleaned_segment(0),
             0,
             lambda error: None,
@@ -233,7 +233,7 @@ def test_an_empty_batch_keeps_a_producers_last_sequence() -> None:
     empty = bytearray(copy_with_offset(data[:61], 0, None))
     empty[57:61] = bytes(4)  # no records
     empty[17:21] = crc32c(bytes(empty[21:])).to_bytes(4, "big")
-    run = log.compaction.closed_segments()[:1]
+    run = log.compaction.list_closed_segments()[:1]
     segment = log.compaction.create_cleaned_segment(0)
     segment.append_batch(empty, 2, NOW_MS)
     rest = run[0].read_batches(len(data), 1 << 20)

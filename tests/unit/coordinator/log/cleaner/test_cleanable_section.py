@@ -35,7 +35,7 @@ def section(log: PartitionLog, first_dirty_offset: int = 0) -> CleanableSection:
 
 def clean_up_to(log: PartitionLog, first_dirty_offset: int) -> None:
     """Replace the first segment by a copy that marks the log as clean below the offset."""
-    [first, *_] = log.compaction.closed_segments()
+    [first, *_] = log.compaction.list_closed_segments()
     copy = log.compaction.create_cleaned_segment(first.base_offset)
     data = first.read_batches(0, first.size)
     batch = parse_header(data)
@@ -81,7 +81,7 @@ def test_records_older_than_the_maximal_lag_are_cleaned_whatever_the_ratio() -> 
 
 def test_segments_that_fit_together_become_one() -> None:
     log = log_of([9, 8, 7, 6, 5, 4])
-    segments = log.compaction.closed_segments()
+    segments = log.compaction.list_closed_segments()
     size = segments[0].size
     for room, expected in ((1, [1] * 5), (2, [2, 2, 1]), (3, [3, 2]), (9, [5])):
         found = group_segments_by_size(segments, 5, LogSettings(segment_bytes=room * size))
@@ -90,7 +90,7 @@ def test_segments_that_fit_together_become_one() -> None:
 
 
 def test_no_run_spans_more_offsets_than_an_index_can_tell() -> None:
-    segments = log_of([9, 8, 7, 6]).compaction.closed_segments()
+    segments = log_of([9, 8, 7, 6]).compaction.list_closed_segments()
     settings = LogSettings(segment_bytes=1 << 30)
     assert [len(run) for run in group_segments_by_size(segments, 2**31, settings)] == [3]
     assert [len(run) for run in group_segments_by_size(segments, 2**31 + 1, settings)] == [2, 1]

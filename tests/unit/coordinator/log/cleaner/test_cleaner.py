@@ -70,14 +70,14 @@ def test_segments_become_fewer_and_what_was_cleaned_survives_crashes() -> None:
     disk = MemoryDisk()
     world = World(disk)
     log = filled(world)
-    before = len(log.compaction.closed_segments())
+    before = len(log.compaction.list_closed_segments())
     assert world.cleaner.clean_all_now() == 1
     assert world.cleaner.clean_all_now() == 0
     for i in range(10):
         write(log, b"key-0", b"more-%d" % i)
     expected = values(log)
     assert world.cleaner.clean_all_now() == 1
-    assert len(log.compaction.closed_segments()) < before - 4
+    assert len(log.compaction.list_closed_segments()) < before - 4
     assert values(log) == expected
     found = list(records(log))
     assert list(records(World(disk.kill()).log)) == found
@@ -196,7 +196,7 @@ def test_what_retention_unlinks_between_two_steps_of_a_cleaning_is_not_read() ->
         steps.close()
         names = world.disk.list_names(log.directory)
         oldest = min(int(name[:20]) for name in names if name.endswith(".log"))
-        assert oldest == log.compaction.closed_segments()[0].base_offset
+        assert oldest == log.compaction.list_closed_segments()[0].base_offset
     assert before > 10
 
 
@@ -260,7 +260,9 @@ def test_aborted_records_are_gone_from_the_file_and_committed_ones_are_read() ->
     assert closed == {b"key-0": b"24", b"key-1": b"28", b"key-2": b"26", b"x": closed[b"x"]}
     again = World(disk.kill()).log
     assert again.last_stable_offset == again.end_offset
-    assert again.aborted_in(0, again.end_offset) == log.aborted_in(0, log.end_offset)
+    assert again.find_aborted_transactions(0, again.end_offset) == log.find_aborted_transactions(
+        0, log.end_offset
+    )
 
 
 def test_a_full_disk_leaves_the_log_as_it_was_and_it_is_tried_again() -> None:

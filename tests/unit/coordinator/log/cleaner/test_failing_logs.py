@@ -167,7 +167,7 @@ def test_a_run_is_not_replaced_in_a_log_that_is_protected_while_the_journal_is_w
     while background.waiting:
         background.run_next()
     before = log_files(world.disk)
-    run = log.compaction.closed_segments()[:2]
+    run = log.compaction.list_closed_segments()[:2]
     new = log.compaction.create_cleaned_segment(run[0].base_offset)
     outcome: list[Exception | None] = []
     log.compaction.replace_segments(run, new, 10, outcome.append)
@@ -176,7 +176,7 @@ def test_a_run_is_not_replaced_in_a_log_that_is_protected_while_the_journal_is_w
     [error] = outcome
     assert error is not None
     assert "planned" in str(error)
-    assert log.compaction.closed_segments()[:2] == run
+    assert log.compaction.list_closed_segments()[:2] == run
     assert log_files(world.disk) == before
 
 
