@@ -33,7 +33,7 @@ def write_package(target: Path) -> int:
         raise ConfigError(
             f"{target}: --py-files takes a package by its name, which must end in .zip"
         )
-    files = list(_source_files())
+    files = list(_list_source_files())
     beside = target.with_name(target.name + ".part")
     try:
         with ZipFile(beside, "w", ZIP_DEFLATED) as archive:
@@ -47,7 +47,7 @@ def write_package(target: Path) -> int:
     return len(files)
 
 
-def _source_files() -> Iterator[Path]:
+def _list_source_files() -> Iterator[Path]:
     """Yield every file of the packages except compiled ones, in the same order each time."""
     for name in _PACKAGES:
         for path in sorted((_SOURCE_ROOT / name).rglob("*")):

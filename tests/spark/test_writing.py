@@ -202,7 +202,7 @@ def test_a_task_that_was_given_up_and_begins_when_the_write_is_done_writes_nothi
 ) -> None:
     target = Target(broker, unique)
     writer = BatchWriter(target.options)  # as Spark sends it to tasks; the write has no name
-    monkeypatch.setattr("streams.spark.sink.writing.spark_partition", lambda: 0)
+    monkeypatch.setattr("streams.spark.sink.writing.get_spark_partition_number", lambda: 0)
     done = writer.write(iter([batch(["a"])]))
     writer.commit([done])
     again = writer.write(iter([batch(["a"])]))

@@ -130,7 +130,7 @@ def take_cut(application: App | str, access: BrokerAccess, timeout_ms: int = 60_
     committed = client.fetch_stable_offsets(name, sources)
     taken_ms = time.time_ns() // 1_000_000
     if not committed.offsets:
-        raise _no_offsets_error(client, name)
+        raise _create_no_offsets_error(client, name)
     check_committed_topics(committed.offsets, ids_before)
     check_committed_changelogs(committed.offsets, app_topics.store_changelogs, ids_before)
     stores, exact = _locate_stores(client, app_topics, committed)
@@ -165,7 +165,7 @@ def _infer_topics(client: OffsetClient, group: str) -> ApplicationTopics:
     """Infer the topics of an application by its group. Raises ConfigError if it has no offsets."""
     committed = client.fetch_committed_offsets(group, None)
     if not committed.offsets and not committed.pending:
-        raise _no_offsets_error(client, group)
+        raise _create_no_offsets_error(client, group)
     # While all offsets are pending no metadata can be read: wait until they are stable.
     stable = client.fetch_stable_offsets(
         group, client.list_partitions(p.topic for p in [*committed.offsets, *committed.pending])
@@ -175,7 +175,7 @@ def _infer_topics(client: OffsetClient, group: str) -> ApplicationTopics:
     )
 
 
-def _no_offsets_error(client: OffsetClient, group: str) -> ConfigError:
+def _create_no_offsets_error(client: OffsetClient, group: str) -> ConfigError:
     """Create the error for a group without offsets, with the ids of similar groups."""
     groups = sorted(client.list_groups())
     close = get_close_matches(group, groups, n=3, cutoff=0.5)

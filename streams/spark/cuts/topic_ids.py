@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streams.command_lines import format_command
-from streams.common.topic_id_hashes import hash_topic_ids, known_topic_id
+from streams.common.topic_id_hashes import hash_topic_ids, to_topic_id_or_none
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import ConfigError, UserError
 from streams.runtime.offsets.offset_metadata import decode_metadata
@@ -71,4 +71,4 @@ def keep_known_ids(before: Mapping[str, str], after: Mapping[str, str]) -> dict[
                 f"{topic} was deleted and created again while the cut was taken: it is another "
                 "topic of the same name now. Take the cut again"
             )
-    return {topic: each for topic, each in after.items() if known_topic_id(each) is not None}
+    return {topic: each for topic, each in after.items() if to_topic_id_or_none(each) is not None}

@@ -103,7 +103,7 @@ def export_application(
             )
         admin = access.create_admin()
         topics = _resolve_topics(admin, cut, request)
-        ranges = _new_ranges(admin, topics, before)
+        ranges = _find_new_ranges(admin, topics, before)
         number = len(before) + 1
         written, attempts = (
             create_unfinished_directory(directory, number),
@@ -119,7 +119,7 @@ def export_application(
             cut=cut,
             topics=topics,
             files=tuple(file for _, file in files),
-            versions=_package_versions(),
+            versions=_list_package_versions(),
         )
         try:
             for attempt_name, file in files:
@@ -167,7 +167,7 @@ def _resolve_topics(admin: Admin, cut: Cut, request: ExportRequest) -> dict[str,
     Raises ConfigError for a topic or store that isn't there, or an end that is not known.
     """
     counts = admin.fetch_partition_counts_at_start(START_TIMEOUT_S)
-    changelogs = _changelog_ends(cut, request.stores)
+    changelogs = _find_changelog_ends(cut, request.stores)
     inputs = [topic for topic in request.inputs if topic not in changelogs]
     outputs = [topic for topic in request.outputs if topic not in changelogs]
     names = list(dict.fromkeys([*changelogs, *inputs, *outputs]))
@@ -180,7 +180,7 @@ def _resolve_topics(admin: Admin, cut: Cut, request: ExportRequest) -> dict[str,
     for name in names:
         ends, until = changelogs.get(name), ExportEnd.CUT
         if ends is None:
-            ends = _ends_at_cut(cut, name)
+            ends = _find_ends_at_cut(cut, name)
         if ends is None:
             ends, until = (
                 _fetch_current_ends_if_allowed(admin, cut, name, counts[name], request),
@@ -199,7 +199,9 @@ def _resolve_topics(admin: Admin, cut: Cut, request: ExportRequest) -> dict[str,
     return found
 
 
-def _changelog_ends(cut: Cut, store_names: Collection[str] | None) -> dict[str, dict[int, int]]:
+def _find_changelog_ends(
+    cut: Cut, store_names: Collection[str] | None
+) -> dict[str, dict[int, int]]:
     """Return the end offset of each changelog's partitions at the cut, by topic and partition.
 
     Raises ConfigError for a store that isn't there.
@@ -219,7 +221,7 @@ def _changelog_ends(cut: Cut, store_names: Collection[str] | None) -> dict[str, 
     return found
 
 
-def _ends_at_cut(cut: Cut, topic: str) -> dict[int, int] | None:
+def _find_ends_at_cut(cut: Cut, topic: str) -> dict[int, int] | None:
     """Return an input's or output's end offsets at the cut, or None if the cut has none for it."""
     for offsets in (cut.ends or {}, cut.offsets):
         found = {p.number: at for p, at in offsets.items() if p.topic == topic}
@@ -251,7 +253,7 @@ def _fetch_current_ends_if_allowed(
     return {p.number: at for p, at in ends.items()}
 
 
-def _new_ranges(
+def _find_new_ranges(
     admin: Admin, topics: Mapping[str, ExportedTopic], manifests: Iterable[ExportManifest]
 ) -> list[OffsetRange]:
     """Return the ranges of offsets that no earlier export contains.
@@ -292,7 +294,7 @@ def _new_ranges(
     return sorted(found)
 
 
-def _package_versions() -> dict[str, str]:
+def _list_package_versions() -> dict[str, str]:
     """Return the versions of Python, Millrace and the packages that write an export."""
     found = {"python": platform.python_version(), "millrace": VERSION}
     for package in _RECORDED_PACKAGES:

@@ -95,7 +95,7 @@ class RangeWriter:
                 writer.write_batch(batch.cast(_SCHEMA))
                 records += len(raw)
         sync_to_disk(path)
-        size, sha256 = _size_and_checksum(path)
+        size, sha256 = _compute_size_and_checksum(path)
         file = ExportedFile(
             path=file_path(offset_range),
             topic=offset_range.topic,
@@ -113,7 +113,7 @@ class RangeWriter:
 def inspect_file(path: Path) -> FileInspection:
     """Return a file's size, checksum, record count and offsets; all are None if it is missing."""
     try:
-        size, sha256 = _size_and_checksum(path)
+        size, sha256 = _compute_size_and_checksum(path)
     except FileNotFoundError:
         return FileInspection()
     except OSError as error:
@@ -136,7 +136,7 @@ def run_in_tasks(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]
     return spark.sparkContext.parallelize(items, len(items)).map(work).collect()
 
 
-def _size_and_checksum(path: Path) -> tuple[int, str]:
+def _compute_size_and_checksum(path: Path) -> tuple[int, str]:
     """Return the size of a file and its SHA-256."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")

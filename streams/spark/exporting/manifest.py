@@ -116,7 +116,7 @@ class ExportManifest:
     @property
     def sha256(self) -> str:
         """Return the checksum of the content, however the JSON text is laid out."""
-        return _content_checksum(self._to_content())
+        return _compute_checksum(self._to_content())
 
     def end_offsets(self) -> dict[Partition, int]:
         """Return the first offset of each partition that is not exported yet."""
@@ -145,7 +145,7 @@ class ExportManifest:
                     f"{name} has format {content['format']!r}: this version reads "
                     f"{_FORMAT_VERSION}; use the version that has written it, or export anew"
                 )
-            if _content_checksum(content) != whole["sha256"]:
+            if _compute_checksum(content) != whole["sha256"]:
                 raise ConfigError(f"{name} was changed: its content is not what its checksum is of")
             return _ADAPTER.validate_python(content)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -165,6 +165,6 @@ def file_path(offset_range: OffsetRange) -> str:
     return str(Path(f"topic={offset_range.topic}", f"partition={offset_range.partition}", offsets))
 
 
-def _content_checksum(content: dict[str, Any]) -> str:
+def _compute_checksum(content: dict[str, Any]) -> str:
     """Return the SHA-256 of a manifest's content, encoded as JSON with sorted keys."""
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -56,7 +56,7 @@ def compare_topics(
     counts = admin.fetch_partition_counts_at_start(START_TIMEOUT_S)
     ids = {name: topic.topic_id for each in manifests for name, topic in each.topics.items()}
     for topic, topic_id in sorted(ids.items()):
-        spans = _exported_spans(topic, manifests)
+        spans = _find_exported_spans(topic, manifests)
         if not spans:
             continue
         if topic not in counts:
@@ -76,12 +76,12 @@ def compare_topics(
         untils = {p: until for p, until in untils.items() if firsts[p] < until}
         if untils:
             files = _read_files(spark, directory, topic, readable_paths)
-            files = files.where(_within_limits_condition(firsts, untils))
+            files = files.where(_create_limits_condition(firsts, untils))
             there = read_topic_offsets(spark, access, topic, firsts, untils, headers="true")
             yield from _compare_rows(topic, files, there, is_compacted="compact" in policy)
 
 
-def _exported_spans(
+def _find_exported_spans(
     topic: str, manifests: Sequence[ExportManifest]
 ) -> dict[Partition, tuple[int, int]]:
     """Return the first exported offset of each partition and the offset after the last one.
@@ -195,7 +195,7 @@ def _compare_rows(
         rows.unpersist()
 
 
-def _within_limits_condition(
+def _create_limits_condition(
     first_offsets: Mapping[Partition, int], end_offsets: Mapping[Partition, int]
 ) -> Column:
     """Return a condition for rows whose offsets are within the limits of their partition."""

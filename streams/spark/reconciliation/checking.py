@@ -19,7 +19,7 @@ from streams.spark.reconciliation.comparing import (
 from streams.spark.reconciliation.result import CheckedAccount
 from streams.spark.reconciliation.serde_columns import to_text_column
 from streams.spark.reconciliation.targets import ReconciliationTarget
-from streams.spark.stores.store_options import layout_options
+from streams.spark.stores.store_options import build_layout_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -80,7 +80,7 @@ def check_account(
     if ledger_verdicts is not None:
         ledger_verdicts.unpersist()
     if rows_max > 1:
-        error = _duplicate_key_error(target, compared)
+        error = _create_duplicate_key_error(target, compared)
         compared.unpersist()
         raise error
     return CheckedAccount(target, account, counts, compared)
@@ -119,7 +119,7 @@ def select_expired_rows(
     its_latest = F.create_map(*(F.lit(each) for pair in latest.items() for each in pair))
     of_keys = actual_rows.groupBy("key").agg(F.min(its_latest[F.col("partition")]).alias("latest"))
     stream_time = F.coalesce("latest", F.lit(furthest_behind).cast("BIGINT"))
-    kept_ms = int(layout_options(target.spec)["retention_ms"])
+    kept_ms = int(build_layout_options(target.spec)["retention_ms"])
     return expected_rows.join(of_keys, "key", "left").where(
         F.col(time) <= stream_time - F.lit(kept_ms)
     )
@@ -136,7 +136,7 @@ def _exclude_expired_rows(compared: DataFrame, expired_rows: DataFrame) -> DataF
     return compared.join(expired_keys, condition, "left_anti")
 
 
-def _duplicate_key_error(target: ReconciliationTarget, compared: DataFrame) -> ConfigError:
+def _create_duplicate_key_error(target: ReconciliationTarget, compared: DataFrame) -> ConfigError:
     """Create the error that names a key for which more than one row is expected."""
     key = to_text_column(F.col("key"), target.key_serde).alias("key")
     (row,) = compared.where("expected_rows > 1").limit(1).select(key).collect()

@@ -38,7 +38,7 @@ class NamedAccount(Protocol):
     def kind(self) -> AccountKind: ...
 
 
-def account_key(account: NamedAccount) -> AccountKey:
+def create_account_key(account: NamedAccount) -> AccountKey:
     """Return the key of a reconciled store or topic: whether it is a store, and its name."""
     return account.kind is AccountKind.STORE, account.name
 
@@ -156,7 +156,7 @@ def count_record_offsets(
     ends: dict[AccountKey, dict[Partition, int]] = {}
     topics_without_end: dict[AccountKey, str] = {}
     for each in accounts:
-        key, store = account_key(each), cut.stores.get(each.name)
+        key, store = create_account_key(each), cut.stores.get(each.name)
         if each.kind is not AccountKind.STORE:
             found = {p: at for p, at in (cut.ends or {}).items() if p.topic == each.name}
             if found:

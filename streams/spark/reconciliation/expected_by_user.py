@@ -79,7 +79,7 @@ def _to_account(target: ReconciliationTarget, answer: DataFrame) -> Account:
     for name in ("key", "value"):
         _require_column(target, answer, name)
     kinds = {field.name: field.dataType for field in answer.schema.fields}
-    start, end = _window_columns(target, answer)
+    start, end = _select_window_columns(target, answer)
     times = "timestamp" in kinds
     rows = answer.select(
         to_bytes_column(F.col("key"), kinds["key"], target.key_serde, "key").alias("key"),
@@ -100,7 +100,9 @@ def _to_account(target: ReconciliationTarget, answer: DataFrame) -> Account:
     )
 
 
-def _window_columns(target: ReconciliationTarget, answer: DataFrame) -> tuple[Column, Column]:
+def _select_window_columns(
+    target: ReconciliationTarget, answer: DataFrame
+) -> tuple[Column, Column]:
     """Return the columns with window start and end in ms, null for targets without windows."""
     if target.windowed is None:
         return F.lit(None), F.lit(None)

@@ -13,9 +13,9 @@ from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.derivation.determinism import COMPACTED_REASON, reads_every_record
 from streams.spark.reconciliation.planned_reads import read_as_planned_here
 from streams.spark.source.broker_access import BrokerAccess, explain_no_answer
-from streams.spark.source.frames import FORMAT, exclude_runs_beyond_cut, topic_read_options
+from streams.spark.source.frames import FORMAT, build_topic_read_options, exclude_runs_beyond_cut
 from streams.spark.source.removal import explain_removal
-from streams.spark.stores.store_options import window_options
+from streams.spark.stores.store_options import build_window_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,13 +61,13 @@ class TopicRecords:
 
         Raises: ConfigError if the cut doesn't know the end of the topic.
         """
-        return self._load(self._options_up_to_cut(topic) | options, plans_now=False)
+        return self._load(self._build_options_up_to_cut(topic) | options, plans_now=False)
 
-    def _options_up_to_cut(self, topic: str) -> dict[str, str]:
+    def _build_options_up_to_cut(self, topic: str) -> dict[str, str]:
         """Return the data source's options for a topic's records that are in the cut."""
         begins = self.fetch_earliest_offsets(topic)
         until = {p: max(begins[p], at) for p, at in end_offsets_in_cut(topic, self.cut).items()}
-        return topic_read_options(self.access, topic, begins, until)
+        return build_topic_read_options(self.access, topic, begins, until)
 
     def _load(self, options: Mapping[str, str], *, plans_now: bool) -> DataFrame:
         """Read a topic without the runs that are not in the cut.
@@ -81,7 +81,7 @@ class TopicRecords:
             found = self.spark.read.format(FORMAT).options(**options).load()
         return exclude_runs_beyond_cut(found, self.cut)
 
-    def keep_topic(self, topic: str) -> DataFrame:
+    def persist_topic(self, topic: str) -> DataFrame:
         """Return `read_topic(topic)` as bytes, which Spark stores when it is first read.
 
         Timestamps are in ms since 1970. Several accounts come of one topic. A topic of many offsets
@@ -91,14 +91,14 @@ class TopicRecords:
             begins = self.fetch_earliest_offsets(topic)
             ends = end_offsets_in_cut(topic, self.cut)
             is_kept = sum(ends[p] - begins[p] for p in ends) <= KEPT_OFFSETS_MAX
-            options = self._options_up_to_cut(topic) | TIMES_AS_NUMBERS
+            options = self._build_options_up_to_cut(topic) | TIMES_AS_NUMBERS
             frame = self._load(options, plans_now=is_kept)
             if is_kept:
                 frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
             self._kept_frames[topic] = frame
         return self._kept_frames[topic]
 
-    def keep_frame(self, frame: DataFrame) -> DataFrame:
+    def persist_frame(self, frame: DataFrame) -> DataFrame:
         """Return a DataFrame that Spark stores already, and release it with the topics."""
         self._other_frames.append(frame)
         return frame
@@ -129,7 +129,7 @@ class TopicRecords:
         begins = self.fetch_earliest_offsets(topic)
         until = {p: max(begins[p], at) for p, at in cut.ends.items() if p.topic == topic}
         begins = {p: min(max(at, first_offsets.get(p, 0)), until[p]) for p, at in begins.items()}
-        options = topic_read_options(self.access, topic, begins, until) | TIMES_AS_NUMBERS
+        options = build_topic_read_options(self.access, topic, begins, until) | TIMES_AS_NUMBERS
         return self._load(options, plans_now=plans_now)
 
     def fetch_earliest_offsets(self, topic: str) -> dict[Partition, int]:
@@ -223,7 +223,7 @@ class Inputs(Mapping[str, "DataFrame"]):
             raise ConfigError(f"{topic!r} {COMPACTED_REASON}")
         options = {"mode": "FAILFAST"}
         key, value = self._serdes[topic]
-        options |= _decoding_options("key", key, key_schema) | _decoding_options(
+        options |= _build_decoding_options("key", key, key_schema) | _build_decoding_options(
             "value", value, value_schema
         )
         return self._records.read_topic(topic, **options)
@@ -238,12 +238,12 @@ class Inputs(Mapping[str, "DataFrame"]):
         return self[next(iter(self._serdes))]
 
 
-def _decoding_options(field: str, serde: Serde[Any], schema: str | None) -> dict[str, str]:
+def _build_decoding_options(field: str, serde: Serde[Any], schema: str | None) -> dict[str, str]:
     """Return the options by which the data source decodes a key or a value."""
     if schema is not None:
         return {field: _JSON, f"{field}_schema": schema}
     if field == "key" and serde.inner is not None:
-        return _decoding_options(field, serde.inner, None) | window_options(serde)
+        return _build_decoding_options(field, serde.inner, None) | build_window_options(serde)
     if serde.name in _PLAIN_SERDES:
         return {field: serde.name}
     return {field: "string" if serde.name.startswith(_JSON) else "bytes"}

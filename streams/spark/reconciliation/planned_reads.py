@@ -38,11 +38,11 @@ def read_as_planned_here(spark: SparkSession, options: Mapping[str, str]) -> Dat
         raise
     except UserError as error:  # as errors of Spark's planner are translated
         raise StreamsError(str(error)) from error
-    numbers = _number_tasks(spark, len(splits))
+    numbers = _create_task_numbers(spark, len(splits))
     return map_on_executors(numbers, _read_splits, (reader, splits), reader.schema)
 
 
-def _number_tasks(spark: SparkSession, count: int) -> DataFrame:
+def _create_task_numbers(spark: SparkSession, count: int) -> DataFrame:
     """Return a DataFrame of `id`, from 0 on, with a partition for each.
 
     Spark takes a DataFrame made of an RDD for very large, as it does what a data source reads. Of

@@ -23,9 +23,9 @@ from streams.spark.reconciliation.account_checks import AccountChecks
 from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
 from streams.spark.reconciliation.coverage import (
     AccountKey,
-    account_key,
     check_allowed_names,
     count_record_offsets,
+    create_account_key,
     measure_coverage,
 )
 from streams.spark.reconciliation.derivation.derive import derive_accounts_at_cut
@@ -132,7 +132,7 @@ class _Reconciliation:
     ) -> Report:
         """Check what can be checked, and report on it. Raises ConfigError if nothing can be."""
         targets = reconcilable_targets(self.topology)
-        targets_by_key = {account_key(each): each for each in targets}
+        targets_by_key = {create_account_key(each): each for each in targets}
         in_transit, in_transit_count = self._read_records_in_transit()
         wanted: Sequence[ReconciliationTarget | OpaqueAccount]
         if expected is None:
@@ -140,17 +140,17 @@ class _Reconciliation:
         else:
             inputs = Inputs(self.topology, self.records)
             answers = compute_expected_accounts(expected, inputs, targets, names)
-            wanted = [targets_by_key[account_key(each)] for each in answers]
+            wanted = [targets_by_key[create_account_key(each)] for each in answers]
             wanted = [*wanted, *select_targets(targets, names or ())]
             answers = self._select_comparable(answers, in_transit_count)
             recomputed = self.topology.repartition_topics
-        pairs = [(targets_by_key[account_key(each)], each) for each in answers]
-        by_key = {account_key(each): each for each in wanted}
+        pairs = [(targets_by_key[create_account_key(each)], each) for each in answers]
+        by_key = {create_account_key(each): each for each in wanted}
         record_counts = count_record_offsets(self.records.admin, self.cut, by_key.values())
         input_count = sum(self._count_input_offsets().values())
         self.progress.add_stage(f"expected rows planned from {input_count:,} inputs")
         checked = _index_by_name(self._check_accounts(pairs, tolerance))
-        keys = {account_key(each) for each in checked.values()}
+        keys = {create_account_key(each) for each in checked.values()}
         missed_accounts = [each for key, each in by_key.items() if key not in keys]
         self._add_missing_reasons(missed_accounts, is_derived=expected is None)
         if not checked:
@@ -192,29 +192,31 @@ class _Reconciliation:
         if self.cut.ledger_end is not None:
             entries = entries_in_cut(records.access, self.cut)
         found = derive_accounts_at_cut(self.app, records, entries)
-        targets_by_key = {account_key(each): each for each in targets}
+        targets_by_key = {create_account_key(each): each for each in targets}
         accounts = {
             key: split_account_keys(each, targets_by_key[key])
             for each in found.accounts
-            if (key := account_key(each)) in targets_by_key
+            if (key := create_account_key(each)) in targets_by_key
         }
-        exempt = {account_key(each): _explain_exemption(each, found.recomputed) for each in targets}
+        exempt = {
+            create_account_key(each): _explain_exemption(each, found.recomputed) for each in targets
+        }
         wanted: list[ReconciliationTarget | OpaqueAccount] = []
         if names:
             wanted += select_targets(targets, names)
         else:
-            wanted += [each for each in targets if not exempt[account_key(each)]]
+            wanted += [each for each in targets if not exempt[create_account_key(each)]]
             wanted += list_opaque_accounts(self.topology)
-        missed = [each for each in wanted if account_key(each) not in accounts]
+        missed = [each for each in wanted if create_account_key(each) not in accounts]
         open_in = {each.subtopology for each in missed}
         self.refusals.extend(
             each for each in found.refused if not names or each.subtopology in open_in
         )
         for each in missed:
-            if why := exempt.get(account_key(each)):
+            if why := exempt.get(create_account_key(each)):
                 self._refuse_account(each, why)
         known = [each for each in wanted if isinstance(each, ReconciliationTarget)]
-        keys = [account_key(each) for each in known if each not in missed]
+        keys = [create_account_key(each) for each in known if each not in missed]
         return wanted, [accounts[key] for key in keys], found.recomputed
 
     def _count_accounts(
@@ -224,9 +226,13 @@ class _Reconciliation:
         recomputed: Collection[str],
     ) -> int:
         """Count the stores and topics that need a check or are in `wanted_keys`."""
-        own = {account_key(each) for each in targets if not _explain_exemption(each, recomputed)}
+        own = {
+            create_account_key(each) for each in targets if not _explain_exemption(each, recomputed)
+        }
         return len(
-            own | {account_key(each) for each in list_opaque_accounts(self.topology)} | wanted_keys
+            own
+            | {create_account_key(each) for each in list_opaque_accounts(self.topology)}
+            | wanted_keys
         )
 
     def _refuse_account(
@@ -303,11 +309,11 @@ class _Reconciliation:
             derived = derive_accounts_at_cut(self.app, self.records)
         except UserError:
             return checked
-        derived_accounts = {account_key(each): each for each in derived.accounts}
+        derived_accounts = {create_account_key(each): each for each in derived.accounts}
         with_origins = {}
         for name, each in checked.items():
             origins = None
-            if (found := derived_accounts.get(account_key(each))) is not None:
+            if (found := derived_accounts.get(create_account_key(each))) is not None:
                 origins = split_account_keys(found, each.target).origins
             if origins is not None:  # the user's values may have other bytes
                 origins = origins.drop("value", "timestamp")

@@ -126,7 +126,7 @@ def reconcile(
 
                 typer.echo(orjson.dumps(build_report_output(report, status)).decode())
             else:
-                _show_report(report, is_written=to is not None)
+                _print_report(report, is_written=to is not None)
             # After it is printed: where files can't be written, a long run was not for nothing.
             _write_report(report, html, to)
     if status:
@@ -149,7 +149,7 @@ def _write_report(report: Report, html: Path | None, to: Path | None) -> None:
         report.write(to.absolute())  # Spark may have another working directory
 
 
-def _show_report(report: Report, *, is_written: bool) -> None:
+def _print_report(report: Report, *, is_written: bool) -> None:
     """Print a report, and say what can be done."""
     report.show()
     if report.is_off and not is_written:

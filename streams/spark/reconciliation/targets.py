@@ -16,7 +16,7 @@ from streams.spark.reconciliation.accounts import KEY_COLUMNS, Account, AccountK
 from streams.spark.reconciliation.inputs import TIMES_AS_NUMBERS, TopicRecords
 from streams.spark.reconciliation.ledger_check import LedgerRuns
 from streams.spark.reconciliation.planned_reads import read_as_planned_here
-from streams.spark.stores.store_options import layout_options, window_options
+from streams.spark.stores.store_options import build_layout_options, build_window_options
 from streams.topology.build import Subtopology, Topology
 from streams.topology.rules import AggregationRule
 
@@ -121,7 +121,7 @@ def _list_targets(sub: Subtopology) -> Iterator[ReconciliationTarget]:
 def _describe_topic(sub: Subtopology, sink: SinkNode, topic: str) -> ReconciliationTarget:
     """Describe a written topic as a target: its serdes, windows and the table that it mirrors."""
     inner = sink.key.inner
-    windows = {} if inner is None else window_options(sink.key)
+    windows = {} if inner is None else build_window_options(sink.key)
     size = windows.get("window_size_ms")
     table = _find_written_table(sink)
     is_table = any(
@@ -178,7 +178,7 @@ def read_actual_rows(target: ReconciliationTarget, records: TopicRecords) -> Dat
         if lost := records.explain_removal(target.name):
             raise ConfigError(f"{lost}: what was written and is not there can't be told apart")
         return split_windowed_keys(rows, target)
-    layout = layout_options(target.spec)
+    layout = build_layout_options(target.spec)
     if target.windowed is not None:
         del layout["retention_ms"]  # windows that should have expired are compared too
     return _read_store(target, records, layout)
@@ -197,7 +197,7 @@ def compare_with_ledger(
         return ledger_runs.check_records(rows, target.name, is_complete=whole)
     if target.spec.source_topic is not None:
         return None
-    layout = {k: v for k, v in layout_options(target.spec).items() if k in _KEY_OPTIONS}
+    layout = {k: v for k, v in build_layout_options(target.spec).items() if k in _KEY_OPTIONS}
     changes = _read_store(target, records, {**layout, "content": "changelog"})
     changelog = records.cut.stores[target.name].changelog
     return ledger_runs.check_records(changes, changelog, is_complete=False)

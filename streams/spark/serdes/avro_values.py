@@ -156,7 +156,9 @@ def _resolve_object(
                 }
             )
         case "array":
-            found = _array_type(_resolve_type(schema["items"], known_types, enclosing_records))
+            found = _create_array_type(
+                _resolve_type(schema["items"], known_types, enclosing_records)
+            )
         case "map":
             found = _map_type(_resolve_type(schema["values"], known_types, enclosing_records))
         case _:
@@ -204,7 +206,7 @@ def _record_type(fields: Mapping[str, AvroType]) -> AvroType:
     return found, lambda value: value | {n: convert(value[n]) for n, convert in converted.items()}
 
 
-def _array_type(element: AvroType) -> AvroType:
+def _create_array_type(element: AvroType) -> AvroType:
     """Return the type of an array; its elements are converted if they need it."""
     kind, convert = element
     return types.ArrayType(kind), None if convert is None else lambda v: [convert(e) for e in v]

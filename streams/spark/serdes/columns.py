@@ -13,9 +13,9 @@ from pyspark.sql import types
 from pyspark.sql.pandas.types import from_arrow_type
 
 from streams.spark.serdes.avro_values import fetch_latest_schema
-from streams.spark.serdes.decoding import column_serde, create_column_decoder
+from streams.spark.serdes.decoding import create_column_decoder, create_column_serde
 from streams.spark.serdes.malformed import MalformedRows, decode_column
-from streams.spark.serdes.times import time_column_type, to_record_times, to_time_column
+from streams.spark.serdes.times import find_time_column_type, to_record_times, to_time_column
 from streams.spark.serdes.window_keys import choose_key_layout, split_windowed_keys
 from streams.spark.source.fetching import RawBatch
 from streams.spark.source.options import ParseMode, SerdeName, SerdeOptions
@@ -45,8 +45,8 @@ class BatchDecoder:
     ) -> None:
         self._serdes = serdes
         self._row_kind = row_kind
-        self._key_decoder = create_column_decoder(column_serde(serdes, "key", topic))
-        self._value_decoder = create_column_decoder(column_serde(serdes, "value", topic))
+        self._key_decoder = create_column_decoder(create_column_serde(serdes, "key", topic))
+        self._value_decoder = create_column_decoder(create_column_serde(serdes, "value", topic))
         is_of_store = row_kind is not RowKind.RECORDS or topic.endswith(CHANGELOG_SUFFIX)
         self._layout = (
             None
@@ -57,7 +57,7 @@ class BatchDecoder:
     @cached_property
     def schema(self) -> types.StructType:
         """Return the names and types of the columns, as Spark has them, in order."""
-        time = time_column_type(self._serdes.times)
+        time = find_time_column_type(self._serdes.times)
         found = types.StructType().add("key", self._key_decoder.spark_type)
         if self._layout is not None:
             found.add("window_start", time).add("window_end", time)
@@ -114,9 +114,9 @@ class BatchDecoder:
             arrays["headers"] = pa.array(rows, _HEADERS)
         names = self.schema.names
         if CORRUPT_RECORD_COLUMN in names:
-            arrays[CORRUPT_RECORD_COLUMN] = malformed.corrupt_record_column()
+            arrays[CORRUPT_RECORD_COLUMN] = malformed.build_corrupt_record_column()
         batch = pa.RecordBatch.from_pydict({name: arrays[name] for name in names})
-        mask = malformed.kept_rows_mask()
+        mask = malformed.build_kept_rows_mask()
         return batch if mask is None else batch.filter(mask)
 
 

@@ -63,7 +63,7 @@ class ColumnDecoder:
     """Whether there are bytes that it can't read."""
 
 
-def column_serde(options: SerdeOptions, field: Field, topic: str) -> ColumnSerde:
+def create_column_serde(options: SerdeOptions, field: Field, topic: str) -> ColumnSerde:
     """Return the serde that the options give for the keys or for the values."""
     if field == "key":
         return ColumnSerde(options.key, field, options.key_schema, options.schema_registry, topic)
@@ -79,7 +79,7 @@ def create_column_decoder(serde: ColumnSerde) -> ColumnDecoder:
         case SerdeName.JSON:
             kind = parse_type(schema)
             one = _create_json_reader(kind, serde.field)
-            many = create_json_batch_reader(kind, arrow_type_for(kind))
+            many = create_json_batch_reader(kind, find_arrow_type(kind))
         case SerdeName.AVRO:
             kind = avro_to_spark_type(schema)
             if serde.registry is None:
@@ -92,14 +92,14 @@ def create_column_decoder(serde: ColumnSerde) -> ColumnDecoder:
         case _:
             kind, number_serde = _NUMBERS[serde.serde]
             one = number_serde.deserialize
-            many = partial(from_big_endian, arrow_type=arrow_type_for(kind))
-    arrow = arrow_type_for(kind)
+            many = partial(from_big_endian, arrow_type=find_arrow_type(kind))
+    arrow = find_arrow_type(kind)
     many = many or _decode_one_by_one(one, arrow)
     can_fail = serde.serde is not SerdeName.BYTES
     return ColumnDecoder(serde.serde.value, kind, arrow, many, one, can_fail)
 
 
-def arrow_type_for(spark_type: types.DataType) -> Any:
+def find_arrow_type(spark_type: types.DataType) -> Any:
     """Return the Arrow type that Spark uses for one of its own types."""
     return to_arrow_type(spark_type, timezone="UTC")
 

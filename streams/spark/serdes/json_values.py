@@ -180,9 +180,9 @@ def _create_converter(kind: types.DataType, to_text: Converter) -> Converter:
                 lambda value: [(n, None if v is None else of_value(v)) for n, v in value.items()],
             )
         case types.ByteType() | types.ShortType() | types.IntegerType() | types.LongType():
-            return _integer_converter(_INTEGER_BITS[type(kind)], kind.simpleString())
+            return _create_integer_converter(_INTEGER_BITS[type(kind)], kind.simpleString())
         case types.DecimalType():
-            return _decimal_converter(kind)
+            return _create_decimal_converter(kind)
         case types.StringType():
             return to_text
     return _SCALAR_CONVERTERS[type(kind)]
@@ -193,7 +193,7 @@ def _expect(json_type: type, description: str, convert: Converter) -> Converter:
 
     def convert_checked(value: Any) -> Any:
         if type(value) is not json_type:
-            raise _wrong_kind_error(value, description)
+            raise _create_wrong_kind_error(value, description)
         return convert(value)
 
     return convert_checked
@@ -211,7 +211,7 @@ def _convert_fields(fields: Sequence[tuple[str, Converter]], value: dict[str, An
     return found
 
 
-def _integer_converter(bits: int, type_name: str) -> Converter:
+def _create_integer_converter(bits: int, type_name: str) -> Converter:
     """Create a function that checks that a value is an integer of at most `bits` bits."""
     minimum, maximum = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
@@ -223,13 +223,13 @@ def _integer_converter(bits: int, type_name: str) -> Converter:
     return _expect(int, f"a whole number ({type_name})", check_range)
 
 
-def _decimal_converter(kind: types.DecimalType) -> Converter:
+def _create_decimal_converter(kind: types.DecimalType) -> Converter:
     """Create a converter of numbers, or texts of numbers, to Decimals of the given type."""
     unit = Decimal(1).scaleb(-kind.scale)
 
     def convert_decimal(value: Any) -> Any:
         if type(value) not in (int, Decimal, str):
-            raise _wrong_kind_error(value, f"a number ({kind.simpleString()})")
+            raise _create_wrong_kind_error(value, f"a number ({kind.simpleString()})")
         try:
             with localcontext(prec=kind.precision) as context:
                 context.rounding = "ROUND_HALF_UP"
@@ -237,7 +237,7 @@ def _decimal_converter(kind: types.DecimalType) -> Converter:
         except InvalidOperation:
             raise ValueError(f"{value} does not fit into {kind.simpleString()}") from None
         if not found.is_finite():
-            raise _wrong_kind_error(value, "a number")
+            raise _create_wrong_kind_error(value, "a number")
         return found
 
     return convert_decimal
@@ -271,7 +271,7 @@ def _convert_float(value: Any) -> Any:
     if type(value) is str and value in _SPECIAL_FLOATS:
         return float(_SPECIAL_FLOATS[value])
     if type(value) not in (int, float, Decimal):
-        raise _wrong_kind_error(value, "a number")
+        raise _create_wrong_kind_error(value, "a number")
     return _to_finite_float(value)
 
 
@@ -301,7 +301,7 @@ def _convert_local_time(value: Any) -> Any:
     """Convert a text in ISO 8601 to a datetime without a zone. Raises ValueError if it has one."""
     found = _parse_time(value)
     if found.tzinfo is not None:
-        raise _wrong_kind_error(value, "a time without a zone (timestamp_ntz)")
+        raise _create_wrong_kind_error(value, "a time without a zone (timestamp_ntz)")
     return found
 
 
@@ -317,7 +317,7 @@ _SCALAR_CONVERTERS: dict[type[types.DataType], Converter] = {
 }
 
 
-def _wrong_kind_error(value: Any, wanted: str) -> ValueError:
+def _create_wrong_kind_error(value: Any, wanted: str) -> ValueError:
     """Create the ValueError that says what kind of value a type needs."""
     return ValueError(f"needs {wanted}, got {_dump_any(value, str):.60}")
 

@@ -78,14 +78,14 @@ class MalformedRows:
                 )
             self._descriptions.setdefault(row, []).append(text)
 
-    def corrupt_record_column(self) -> Any:
+    def build_corrupt_record_column(self) -> Any:
         """Return the column `_corrupt_record`: a text for malformed rows, null for the others."""
         texts: list[str | None] = [None] * len(self._offsets)
         for row, found in self._descriptions.items():
             texts[row] = "; ".join(found)
         return pa.array(texts, pa.string())
 
-    def kept_rows_mask(self) -> Any | None:
+    def build_kept_rows_mask(self) -> Any | None:
         """Return an Arrow array of booleans with the rows that the mode keeps; None if all."""
         if self._mode is not ParseMode.DROPMALFORMED or not self._descriptions:
             return None

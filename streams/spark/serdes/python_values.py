@@ -29,7 +29,7 @@ def to_python_values(column: Any, column_name: str, serde: str) -> list[Any]:
     problem = f"column {column_name} can't be written as {serde}"
     try:
         convert = _create_converter(column.type)
-        in_utc = _with_utc(column.type)
+        in_utc = _replace_zones_by_utc(column.type)
         values = (column if in_utc == column.type else column.cast(in_utc)).to_pylist()
     except ConfigError as error:
         raise ConfigError(f"{problem}: {error}") from error
@@ -45,17 +45,17 @@ class _RepeatedKey(ValueError):
     """Reports a map that has a key twice."""
 
 
-def _with_utc(kind: Any) -> Any:
+def _replace_zones_by_utc(kind: Any) -> Any:
     """Return an Arrow type in which all timestamps with a zone are in UTC."""
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, tz=_UTC)
     if pa.types.is_struct(kind):
-        return pa.struct([each.with_type(_with_utc(each.type)) for each in kind])
+        return pa.struct([each.with_type(_replace_zones_by_utc(each.type)) for each in kind])
     if pa.types.is_map(kind):
-        item = kind.item_field.with_type(_with_utc(kind.item_type))
-        return pa.map_(kind.key_field.with_type(_with_utc(kind.key_type)), item)
+        item = kind.item_field.with_type(_replace_zones_by_utc(kind.item_type))
+        return pa.map_(kind.key_field.with_type(_replace_zones_by_utc(kind.key_type)), item)
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_with_utc(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(_replace_zones_by_utc(kind.value_type)))
     return kind
 
 
@@ -71,14 +71,14 @@ def _create_converter(kind: Any) -> Callable[[Any], Any] | None:
             raise ConfigError(f"a struct has two fields {twice!r}. Rename one")
         parts = [(each.name, _create_converter(each.type)) for each in kind]
         fields = [(name, convert) for name, convert in parts if convert is not None]
-        return _null_safe(lambda value: _convert_fields(fields, value)) if fields else None
+        return _make_null_safe(lambda value: _convert_fields(fields, value)) if fields else None
     if pa.types.is_map(kind):
         of_key, of_item = _create_converter(kind.key_type), _create_converter(kind.item_type)
-        return _null_safe(lambda value: _convert_map(of_key, of_item, value))
+        return _make_null_safe(lambda value: _convert_map(of_key, of_item, value))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         convert = _create_converter(kind.value_type)
         if convert is not None:
-            return _null_safe(lambda value: [convert(each) for each in value])
+            return _make_null_safe(lambda value: [convert(each) for each in value])
     return None
 
 
@@ -103,6 +103,6 @@ def _convert_map(
     return found
 
 
-def _null_safe(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _make_null_safe(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Wrap a converter so that it returns None for None."""
     return lambda value: None if value is None else convert(value)

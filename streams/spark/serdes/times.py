@@ -31,7 +31,7 @@ _US_OF_MS = pa.scalar(1000, pa.int64())
 _FIRST_WRITTEN, _NONE = pa.scalar(1, pa.int64()), pa.scalar(NO_TIME_MS, pa.int64())
 
 
-def time_column_type(times: TimeFormat) -> types.DataType:
+def find_time_column_type(times: TimeFormat) -> types.DataType:
     """Return Spark's type of the columns that have times."""
     return types.LongType() if times is TimeFormat.MS else types.TimestampType()
 

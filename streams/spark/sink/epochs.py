@@ -236,7 +236,7 @@ class EpochAttempt:
         self._tally.add_rows(rows)
         self._refused.add_times(rows.timestamps_ms)
         try:
-            self._produce_each(rows)
+            self._produce_row_by_row(rows)
         except Exception as error:
             with suppress(TaskMigrated, OutcomeUnknown):
                 self._producer.poll_delivery_reports()
@@ -273,7 +273,7 @@ class EpochAttempt:
     def __str__(self) -> str:
         return _describe_epoch_write(self._sink, self._partition, self._epoch)
 
-    def _produce_each(self, rows: ProducerRows) -> None:
+    def _produce_row_by_row(self, rows: ProducerRows) -> None:
         """Produce each row, waiting for room whenever the producer's queue is full."""
         topic, produce = self._sink.topic, self._producer.produce
         chosen = {

@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
 
 from streams.errors import ConfigError, StreamsError, UserError
-from streams.spark.serdes.decoding import column_serde
+from streams.spark.serdes.decoding import create_column_serde
 from streams.spark.serdes.encoding import encode_column
 from streams.spark.serdes.python_values import to_python_values
 from streams.spark.serdes.times import to_kafka_times
@@ -82,7 +82,7 @@ def check_columns(options: WriteOptions, schema: StructType, *, overwrite: bool)
         raise ConfigError(f"there is no column value to write: there are {', '.join(names)}")
     if options.serdes.headers and "headers" not in names:
         raise ConfigError("option headers is true, and there is no column headers to write")
-    encode_rows(options, _empty_batch(schema))
+    encode_rows(options, _create_empty_batch(schema))
 
 
 def encode_rows(options: WriteOptions, batch: RecordBatch) -> ProducerRows:
@@ -96,9 +96,11 @@ def encode_rows(options: WriteOptions, batch: RecordBatch) -> ProducerRows:
     return ProducerRows(
         keys=_encode_field(options, "key", column["key"]) if "key" in column else none,
         values=_encode_field(options, "value", column["value"]),
-        partitions=_partition_numbers(column["partition"]) if "partition" in column else None,
+        partitions=_convert_partition_numbers(column["partition"])
+        if "partition" in column
+        else None,
         timestamps_ms=to_kafka_times(column["timestamp"]) if "timestamp" in column else None,
-        headers=_header_lists(column["headers"]) if "headers" in column else None,
+        headers=_convert_headers(column["headers"]) if "headers" in column else None,
     )
 
 
@@ -155,7 +157,7 @@ def check_no_extra_partitions(
         )
 
 
-def spark_partition() -> int:
+def get_spark_partition_number() -> int:
     """Return the number of the Spark partition that this task computes."""
     context = TaskContext.get()
     assert context is not None, "writes are tasks of Spark"
@@ -175,7 +177,9 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:
         """Write a task's rows, unless an earlier attempt wrote them."""
-        return write_epoch_once(self._options, self._sink, spark_partition(), 0, iterator)
+        return write_epoch_once(
+            self._options, self._sink, get_spark_partition_number(), 0, iterator
+        )
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Raise StreamsError if an earlier write of this `write_id` had more Spark partitions."""
@@ -196,7 +200,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             int(_require_local_property(BATCH_ID_KEY)),
         )
         sink = EpochSink(f"millrace-sink-{query}", self._options.topic)
-        return write_epoch_once(self._options, sink, spark_partition(), epoch, iterator)
+        return write_epoch_once(self._options, sink, get_spark_partition_number(), epoch, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Raise StreamsError if an earlier attempt at the epoch had more Spark partitions."""
@@ -232,7 +236,7 @@ def _check_same_rows(
     )
 
 
-def _empty_batch(schema: StructType) -> RecordBatch:
+def _create_empty_batch(schema: StructType) -> RecordBatch:
     """Return an empty batch with the columns of a schema."""
     columns = {
         each.name: pa.array([], to_arrow_type(each.dataType, timezone="UTC")) for each in schema
@@ -244,10 +248,10 @@ def _encode_field(options: WriteOptions, name: Any, column: Any) -> list[bytes |
     """Encode the column `key` or `value` by its serde."""
     if pa.types.is_null(column.type):
         return [None] * len(column)
-    return encode_column(column, column_serde(options.serdes, name, options.topic))
+    return encode_column(column, create_column_serde(options.serdes, name, options.topic))
 
 
-def _partition_numbers(column: Any) -> list[int | None]:
+def _convert_partition_numbers(column: Any) -> list[int | None]:
     """Convert the column `partition` to numbers. Raises UserError for an impossible number."""
     _check_type("partition", column, pa.types.is_integer(column.type), "an integer")
     for strange in (pc.min(column).as_py(), pc.max(column).as_py()):
@@ -256,7 +260,7 @@ def _partition_numbers(column: Any) -> list[int | None]:
     return column.to_pylist()  # type: ignore[no-any-return]
 
 
-def _header_lists(column: Any) -> list[list[tuple[str, bytes | None]] | None]:
+def _convert_headers(column: Any) -> list[list[tuple[str, bytes | None]] | None]:
     """Convert the column `headers` to lists of pairs. Raises UserError for a header without key."""
     kind = column.type
     fits = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)

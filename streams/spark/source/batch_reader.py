@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from streams.common.topic_id_hashes import known_topic_id
+from streams.common.topic_id_hashes import to_topic_id_or_none
 from streams.runtime.clients import Admin
 from streams.spark.cuts.topic_ids import check_cut_topic
 from streams.spark.serdes.columns import BatchDecoder, pin_registry_schemas
@@ -66,7 +66,7 @@ class BatchReader(DataSourceReader):
             topic_id = admin.fetch_topic_ids([self._topic])[self._topic]
         if self._options.limits.cut is not None:
             check_cut_topic(self._options.limits.cut, self._topic, topic_id)
-        return known_topic_id(topic_id)
+        return to_topic_id_or_none(topic_id)
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """Yield the record batches of one split; with `content=coverage`, its counts of offsets."""
@@ -90,6 +90,6 @@ class FilteringReader(BatchReader):
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 Spark's name
         """Accept filters on partition, offset and timestamp; yield those that Spark must apply."""
         for each in filters:
-            self._pruning, unsure = self._pruning.with_filter(each)
+            self._pruning, unsure = self._pruning.narrow_by_filter(each)
             if unsure:
                 yield each

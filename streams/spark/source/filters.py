@@ -81,7 +81,7 @@ class FilterBounds:
             if first < until:
                 yield replace(each, first=first, until=until)
 
-    def with_filter(self, condition: Filter) -> tuple[FilterBounds, bool]:
+    def narrow_by_filter(self, condition: Filter) -> tuple[FilterBounds, bool]:
         """Return the bounds narrowed by a filter, and whether Spark must still apply it to rows."""
         match condition:
             case IsNotNull(("partition",) | ("offset",) | ("timestamp",) | ("topic",)):
@@ -100,12 +100,12 @@ class FilterBounds:
             case ("partition",), int():
                 return replace(self, partitions=(*self.partitions, condition)), False
             case ("offset",), int():
-                return self._with_offset(condition, value), False
+                return self._narrow_by_offset(condition, value), False
             case ("timestamp",), datetime():
-                return self._with_time(condition, value), True
+                return self._narrow_by_time(condition, value), True
         return self, True
 
-    def _with_offset(self, condition: Filter, value: int) -> FilterBounds:
+    def _narrow_by_offset(self, condition: Filter, value: int) -> FilterBounds:
         """Return the bounds narrowed by a comparison of the offset with `value`."""
         first, until = value, value + 1
         match condition:
@@ -119,7 +119,7 @@ class FilterBounds:
                 first = 0
         return replace(self, first=max(self.first, first), until=min(self.until, until))
 
-    def _with_time(self, condition: Filter, value: datetime) -> FilterBounds:
+    def _narrow_by_time(self, condition: Filter, value: datetime) -> FilterBounds:
         """Return the bounds, with a later `since_ms` if the filter is a lower bound of timestamps.
 
         An upper bound narrows nothing: records are in no order of time, so that behind one which is

@@ -30,11 +30,11 @@ def read_topic_offsets(
 
     `options`: further ones of the data source.
     """
-    found = topic_read_options(access, topic, first_offsets, end_offsets)
+    found = build_topic_read_options(access, topic, first_offsets, end_offsets)
     return spark.read.format(FORMAT).options(**found).options(**options).load()
 
 
-def topic_read_options(
+def build_topic_read_options(
     access: BrokerAccess,
     topic: str,
     first_offsets: Mapping[Partition, int],

@@ -26,7 +26,7 @@ def parse_boolean(option_name: str, text: str) -> bool:
     return text.lower() == "true"
 
 
-def choice_parser(choices: type[StrEnum]) -> OptionParser:
+def create_choice_parser(choices: type[StrEnum]) -> OptionParser:
     """Create a parser of the names of `choices`, in any case."""
 
     def parse_choice(option_name: str, text: str) -> StrEnum:
@@ -38,7 +38,7 @@ def choice_parser(choices: type[StrEnum]) -> OptionParser:
     return parse_choice
 
 
-def _integer_parser(minimum: int) -> OptionParser:
+def _create_integer_parser(minimum: int) -> OptionParser:
     """Create a parser of whole numbers of at least `minimum`."""
 
     def parse_integer(option_name: str, text: str) -> int:
@@ -55,7 +55,7 @@ def _integer_parser(minimum: int) -> OptionParser:
     return parse_integer
 
 
-def _partition_parser(parse_one: OptionParser) -> OptionParser:
+def _create_partition_parser(parse_one: OptionParser) -> OptionParser:
     """Create a parser of one value for all partitions, or of JSON of one for each."""
 
     def parse_each(option_name: str, text: str) -> Any:
@@ -65,7 +65,7 @@ def _partition_parser(parse_one: OptionParser) -> OptionParser:
             found = orjson.loads(text)
         except orjson.JSONDecodeError as error:
             raise ConfigError(f"option {option_name} can't be {text!r}: as JSON, {error}") from None
-        parse_number = _integer_parser(0)
+        parse_number = _create_integer_parser(0)
         return {
             parse_number(option_name, number): parse_one(option_name, str(each))
             for number, each in found.items()
@@ -123,10 +123,12 @@ def _parse_partition_numbers(option_name: str, text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-Count = Annotated[int, _integer_parser(0)]
-PositiveCount = Annotated[int, _integer_parser(1)]
+Count = Annotated[int, _create_integer_parser(0)]
+PositiveCount = Annotated[int, _create_integer_parser(1)]
 PartitionNumbers = Annotated[tuple[int, ...], _parse_partition_numbers]
-OffsetLimits = Annotated[OffsetSpec | Mapping[int, OffsetSpec], _partition_parser(_parse_offset)]
+OffsetLimits = Annotated[
+    OffsetSpec | Mapping[int, OffsetSpec], _create_partition_parser(_parse_offset)
+]
 """An offset for all partitions, or one for each."""
-TimeLimits = Annotated[int | Mapping[int, int], _partition_parser(_parse_time_ms)]
+TimeLimits = Annotated[int | Mapping[int, int], _create_partition_parser(_parse_time_ms)]
 """A time in ms since 1970 for all partitions, or one for each."""

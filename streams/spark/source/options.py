@@ -25,7 +25,7 @@ from streams.spark.source.option_texts import (
     PartitionNumbers,
     PositiveCount,
     TimeLimits,
-    choice_parser,
+    create_choice_parser,
     parse_boolean,
 )
 from streams.spark.source.registry_access import RegistryAccess, create_registry_access
@@ -263,7 +263,7 @@ def _find_parser(kind: Any) -> OptionParser:
     if get_origin(kind) is Annotated:
         parse: OptionParser = kind.__metadata__[0]
         return parse
-    return choice_parser(kind) if issubclass(kind, StrEnum) else _PARSERS[kind]
+    return create_choice_parser(kind) if issubclass(kind, StrEnum) else _PARSERS[kind]
 
 
 def _list_options(options_class: Any) -> dict[str, OptionParser]:

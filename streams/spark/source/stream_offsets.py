@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from streams.common.topic_id_hashes import known_topic_id
+from streams.common.topic_id_hashes import to_topic_id_or_none
 from streams.errors import StreamsError
 from streams.spark.source.ranges import OffsetRange, split_ranges
 
@@ -70,7 +70,7 @@ def plan_epoch_splits(start: StreamOffset, end: StreamOffset) -> Iterator[Offset
             number,
             start.offsets.get(number, end.begun.get(number, 0)),
             until,
-            known_topic_id(end.topic_id),
+            to_topic_id_or_none(end.topic_id),
         )
         for number, until in sorted(end.offsets.items())
     )

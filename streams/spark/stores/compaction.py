@@ -141,7 +141,7 @@ def check_rows_survived(
             return
         doubt.check_new_keys(chain([first], newer_records))
     if not has_deletions:
-        raise doubt.compaction_error(
+        raise doubt.create_compaction_error(
             f"the cut is {age_ms // 1000} s old, and a deletion that was written since is kept for "
             f"{policy.tombstone_retention_ms // 1000} s (delete.retention.ms): what it took "
             "can't be told any more",
@@ -187,12 +187,12 @@ class _CompactionDoubt:
                     continue
                 seen.add(key)
                 if not self.is_never_cleaned(offset, timestamp_ms):
-                    raise self.compaction_error(
+                    raise self.create_compaction_error(
                         f"the key {key[:_KEY_BYTES_SHOWN_MAX].hex(' ')} (hex) is there from offset "
                         f"{offset} on only: what it had at the cut may be gone",
                     )
 
-    def compaction_error(self, reason: str) -> UserError:
+    def create_compaction_error(self, reason: str) -> UserError:
         """Create the error that says why the store can't be read as of the cut."""
         below = self.changelog_read.offset_range
         return UserError(

@@ -36,13 +36,13 @@ def options_for(app: App, store: str) -> dict[str, str]:
         **resolve_access(app.config).to_options(),
         "application_id": app.application_id,
         "store": store,
-        "key": _serde_option(spec.key),
-        "value": _serde_option(spec.value),
-        **layout_options(spec),
+        "key": _name_serde_option(spec.key),
+        "value": _name_serde_option(spec.value),
+        **build_layout_options(spec),
     }
 
 
-def layout_options(spec: StoreSpec) -> dict[str, str]:
+def build_layout_options(spec: StoreSpec) -> dict[str, str]:
     """Return the options that describe a store's rows: windows, versions and retention."""
     options: dict[str, str] = {}
     match spec.kind:
@@ -59,7 +59,7 @@ def layout_options(spec: StoreSpec) -> dict[str, str]:
     return options
 
 
-def window_options(serde: Serde[Any]) -> dict[str, str]:
+def build_window_options(serde: Serde[Any]) -> dict[str, str]:
     """Return the options that describe the windowed keys of a serde."""
     kind, _, rest = serde.name.partition("(")
     if kind == "session_windowed":
@@ -94,7 +94,7 @@ def _require_readable_store(app: App, store: str) -> StoreSpec:
     return spec
 
 
-def _serde_option(serde: Serde[object]) -> str:
+def _name_serde_option(serde: Serde[object]) -> str:
     """Return the option value for a serde, which is `bytes` if the data source lacks the serde."""
     if isinstance(serde, JsonSerde):
         return "string"

@@ -200,10 +200,11 @@ class ComputableSteps:
         return {
             STEP_PREFIX + node.name: table.window_records
             for node in self.final_rows
-            if node in nodes and (table := self._find_table(node)).rule.windows is not None
+            if node in nodes
+            and (table := self._find_forwarded_table(node)).rule.windows is not None
         }
 
-    def _find_table(self, node: Node) -> ComputedTable:
+    def _find_forwarded_table(self, node: Node) -> ComputedTable:
         """Return the computed table whose final rows a node of `final_rows` forwards."""
         origin = node if node in self.computed_tables else node.parents[0]
         return self.computed_tables[origin]
@@ -215,7 +216,7 @@ class ComputableSteps:
         given: dict[Node, list[SourceNode]] = {}
         rows: list[DataFrame] = []
         for table in tables:
-            known = self._find_table(table)
+            known = self._find_forwarded_table(table)
             spec, windows = known.spec, known.rule.windows
             key = spec.key if windows is None else windowed_key_serde(spec.key, windows)
             topic = STEP_PREFIX + table.name

@@ -85,7 +85,7 @@ def derive_accounts_at_cut(
 
     result = derive_accounts(
         app,
-        records.keep_topic,
+        records.persist_topic,
         recomputed_partition_counts=counts,
         read_in_transit=lambda topic: records.read_written(topic, records.cut.offsets),
         unknown_topics=unknown_topics,
@@ -94,7 +94,10 @@ def derive_accounts_at_cut(
             p.topic for p in {**records.cut.offsets, **(records.cut.ends or {})}
         ),
         tasks=find_ledger_tasks(
-            ledger_entries, topology, records.keep_frame, partial(plan_topic_read, records.access)
+            ledger_entries,
+            topology,
+            records.persist_frame,
+            partial(plan_topic_read, records.access),
         ),
     )
     other_refusals = [each for each in result.refused if each.name not in unknown_topics]

@@ -159,11 +159,11 @@ class DeterminismAnalysis:
             else:
                 self._known[node] = self._determine_step(node)
 
-    def determinism_of_step(self, node: Node) -> StepDeterminism:
+    def find_step_determinism(self, node: Node) -> StepDeterminism:
         """Return how far the results of a step are determined."""
         return self._known[node]
 
-    def determinism_of_store(self, spec: StoreSpec) -> StepDeterminism:
+    def find_store_determinism(self, spec: StoreSpec) -> StepDeterminism:
         """Return how far a store's last content is determined: as its least determined writer."""
         flows = [self._known[node] for node in self.find_store_writers(spec)]
         return min(flows, key=lambda flow: flow.determinism)

@@ -135,11 +135,11 @@ class GlobalTableHistory:
             if below:
                 found.append(rows[below - 1])
         if len(found) > 1:
-            raise self._unknown_row_error(
+            raise self._create_unknown_row_error(
                 key, "it has records in several partitions, and their order is not known"
             )
         if not found and self._removed_count:
-            raise self._unknown_row_error(
+            raise self._create_unknown_row_error(
                 key,
                 f"{self._removed_count} records were removed by compaction, and none of the key "
                 "is left that is old enough",
@@ -163,7 +163,7 @@ class GlobalTableHistory:
             offsets.append(offset)
             rows.append(None if value is None else (value, max(timestamp_ms, 0)))
 
-    def _unknown_row_error(self, key: bytes, reason: str) -> ConfigError:
+    def _create_unknown_row_error(self, key: bytes, reason: str) -> ConfigError:
         """Create the error that says why the row of a key is not known."""
         return ConfigError(
             f"what global table {self._table.store.name!r} had of the key "

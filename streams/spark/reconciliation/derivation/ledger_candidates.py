@@ -53,13 +53,13 @@ PlanTopicRead = Callable[[str, Mapping[int, int], Collection[int]], GlobalTopicR
 class LedgerTasks:
     """Tells what the ledger says of the tasks of a sub-topology.
 
-    `order`: None if they can't be repeated, for the reason `why`. `keep_frame` makes Spark keep a
-    DataFrame until the report is released. `global_tables`: those of the application, by store.
+    `order`: None if they can't be repeated, for the reason `why`. `persist_frame` makes Spark keep
+    a DataFrame until the report is released. `global_tables`: those of the application, by store.
     """
 
     order: LedgerOrder | None
     why: str
-    keep_frame: KeepFrame
+    persist_frame: KeepFrame
     plan_topic_read: PlanTopicRead
     global_tables: Mapping[str, GlobalTableSpec]
 
@@ -67,7 +67,7 @@ class LedgerTasks:
 def find_ledger_tasks(
     entries: Iterable[LedgerTransaction] | None,
     topology: Topology,
-    keep_frame: KeepFrame,
+    persist_frame: KeepFrame,
     plan_topic_read: PlanTopicRead,
 ) -> dict[int, LedgerTasks]:
     """Find what the ledger says of the tasks of each sub-topology.
@@ -82,7 +82,7 @@ def find_ledger_tasks(
         why = "an earlier version of the application, with other sub-topologies, wrote the ledger"
     tables = {table.store.name: table for table in topology.global_tables}
     return {
-        sub.number: LedgerTasks(orders.get(sub.number), why, keep_frame, plan_topic_read, tables)
+        sub.number: LedgerTasks(orders.get(sub.number), why, persist_frame, plan_topic_read, tables)
         for sub in topology.subtopologies
     }
 
@@ -128,7 +128,7 @@ class LedgerReplay:
         """By store; an error where the table's topic can't be read, found once for all."""
         self._analysis = DeterminismAnalysis(subtopology)
         self._flows_by_name = {
-            node.name: self._analysis.determinism_of_step(node) for node in subtopology.nodes
+            node.name: self._analysis.find_step_determinism(node) for node in subtopology.nodes
         }
 
     def run_candidates(
@@ -154,7 +154,7 @@ class LedgerReplay:
         try:
             work = self._create_work(able)
             rows = replay_in_ledger_order(self._read_all_topics(), work, tasks.order)
-            rows = tasks.keep_frame(rows.persist(StorageLevel.MEMORY_AND_DISK))
+            rows = tasks.persist_frame(rows.persist(StorageLevel.MEMORY_AND_DISK))
             rows.count()
         except (UserError, PySparkException, Py4JJavaError) as error:
             why = error if isinstance(error, UserError) else to_user_error(error)

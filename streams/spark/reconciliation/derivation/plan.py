@@ -162,7 +162,9 @@ class _AccountPlanner:
                 compares_timestamps=True,
             )
             return
-        flow = self._downgrade_after_failure(writers, self._determinism.determinism_of_store(spec))
+        flow = self._downgrade_after_failure(
+            writers, self._determinism.find_store_determinism(spec)
+        )
         if flow.determinism is Determinism.UNKNOWN:
             self._left_to_ledger.append(LedgerCandidate(spec.name, writers, flow, spec))
             return
@@ -190,7 +192,7 @@ class _AccountPlanner:
 
     def plan_topic(self, topic: str, sinks: list[SinkNode]) -> None:
         """Add the expected rows of a written topic, or the refusal that says why there are none."""
-        flows = map(self._determinism.determinism_of_step, sinks)
+        flows = map(self._determinism.find_step_determinism, sinks)
         flow = self._downgrade_after_failure(sinks, min(flows, key=lambda each: each.determinism))
         if flow.determinism is Determinism.LAST and len(sinks) > 1:
             why = f"{len(sinks)} steps write to it, of tables: {', '.join(s.name for s in sinks)}"

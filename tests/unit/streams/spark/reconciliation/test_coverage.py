@@ -11,8 +11,8 @@ from streams.errors import ConfigError
 from streams.spark.reconciliation.accounts import AccountKind, RefusedCheck
 from streams.spark.reconciliation.coverage import (
     Coverage,
-    account_key,
     check_allowed_names,
+    create_account_key,
     measure_coverage,
 )
 from streams.spark.reconciliation.targets import list_opaque_accounts, reconcilable_targets
@@ -29,16 +29,16 @@ COUNTS, OUT, SAME = (
     Asked("out", AccountKind.STREAM),
     Asked("counts", AccountKind.UPSERTS),
 )
-ASKED = {account_key(each): each for each in (COUNTS, OUT, SAME)}
+ASKED = {create_account_key(each): each for each in (COUNTS, OUT, SAME)}
 
 
 def coverage(checked: list[Asked], *allowed: str, total: int = 3) -> Coverage:
     return measure_coverage(
         ASKED,
-        {account_key(each) for each in checked},
+        {create_account_key(each) for each in checked},
         [RefusedCheck(each.name, 0, "a join") for each in (COUNTS, OUT)],
         allowed_names=allowed,
-        record_counts={account_key(COUNTS): 6_666, account_key(OUT): 3_334},
+        record_counts={create_account_key(COUNTS): 6_666, create_account_key(OUT): 3_334},
         account_count=total,
     )
 

@@ -14,7 +14,7 @@ import pytest
 
 from streams.errors import ConfigError
 from streams.spark.serdes.ddl import parse_type
-from streams.spark.serdes.decoding import ColumnSerde, arrow_type_for, create_column_decoder
+from streams.spark.serdes.decoding import ColumnSerde, create_column_decoder, find_arrow_type
 from streams.spark.serdes.encoding import encode_column
 from streams.spark.serdes.json_values import create_json_batch_reader, create_json_reader
 from streams.spark.serdes.malformed import decode_column
@@ -191,7 +191,7 @@ def test_a_batch_read_at_once_is_what_its_values_are_one_by_one() -> None:
     seed = draw_seed("batches of values")
     of = random.Random(seed)
     kind = parse_type(SCHEMA)
-    arrow = arrow_type_for(kind)
+    arrow = find_arrow_type(kind)
     each_by_itself, many = create_json_reader(kind), create_json_batch_reader(kind, arrow)
     assert many is not None
     at_once = 0
@@ -217,7 +217,7 @@ def test_anything_is_read_or_refused_the_same_alone_and_in_company() -> None:
     kind = parse_type(SCHEMA)
     each_by_itself, many = (
         create_json_reader(kind),
-        create_json_batch_reader(kind, arrow_type_for(kind)),
+        create_json_batch_reader(kind, find_arrow_type(kind)),
     )
     assert many is not None
     for _ in range(2000):
@@ -226,7 +226,7 @@ def test_anything_is_read_or_refused_the_same_alone_and_in_company() -> None:
             (found,) = many([value]).to_pylist()
         except ValueError:
             continue
-        wanted = pa.array([each_by_itself(value)], arrow_type_for(kind)).to_pylist()[0]
+        wanted = pa.array([each_by_itself(value)], find_arrow_type(kind)).to_pylist()[0]
         assert found == wanted, f"{seed=} {value!r}"
 
 

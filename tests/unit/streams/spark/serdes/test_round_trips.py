@@ -17,7 +17,7 @@ from pyspark.sql import types
 from streams import serdes
 from streams.errors import ConfigError, UserError
 from streams.serdes import Serde
-from streams.spark.serdes.decoding import ColumnSerde, arrow_type_for, create_column_decoder
+from streams.spark.serdes.decoding import ColumnSerde, create_column_decoder, find_arrow_type
 from streams.spark.serdes.encoding import encode_column
 from streams.spark.serdes.malformed import decode_column
 from streams.spark.sink.writing import encode_rows
@@ -104,7 +104,7 @@ def columns(draw: st.DrawFn) -> tuple[types.StructType, Any]:
     whole = types.StructType([types.StructField(name, kind) for name, kind, _ in fields])
     row = st.fixed_dictionaries({name: st.none() | values for name, _, values in fields})
     rows = draw(st.lists(st.none() | row, max_size=4))
-    return whole, pa.array(rows, arrow_type_for(whole))
+    return whole, pa.array(rows, find_arrow_type(whole))
 
 
 def raw(array: Any) -> Any:

@@ -39,7 +39,7 @@ def narrowed(*filters: Filter) -> tuple[list[tuple[int, int, int]], list[Filter]
     """Return the ranges that the filters leave, and the filters that Spark must still apply."""
     pruning, left = FilterBounds(), []
     for each in filters:
-        pruning, unsure = pruning.with_filter(each)
+        pruning, unsure = pruning.narrow_by_filter(each)
         left += [each] if unsure else []
     admin: Any = Times()
     ranges = pruning.prune_ranges(admin, RANGES)
@@ -99,7 +99,7 @@ def test_a_time_is_a_lower_bound_and_spark_looks_at_the_rows() -> None:
 @pytest.mark.parametrize("kind", [GreaterThan, GreaterThanOrEqual, EqualTo])
 def test_a_bound_before_1970_leaves_out_no_record_without_a_time(kind: type[Filter]) -> None:
     condition = kind(("timestamp",), datetime(1969, 12, 31, tzinfo=UTC))  # type: ignore[call-arg]
-    assert FilterBounds().with_filter(condition) == (FilterBounds(), True)
+    assert FilterBounds().narrow_by_filter(condition) == (FilterBounds(), True)
 
 
 def test_behind_a_record_that_is_too_late_there_may_be_one_that_is_not() -> None:

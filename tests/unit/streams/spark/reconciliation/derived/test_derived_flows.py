@@ -27,7 +27,7 @@ def described() -> tuple[App, dict[str, StepDeterminism]]:
     both.group_by_key().reduce(lambda old, new: new, store="last", name="reduced")
     [sub] = app.topology().subtopologies
     flows = DeterminismAnalysis(sub)
-    return app, {node.name: flows.determinism_of_step(node) for node in sub.nodes}
+    return app, {node.name: flows.find_step_determinism(node) for node in sub.nodes}
 
 
 def test_each_record_is_determined_before_anything_is_kept() -> None:
@@ -54,8 +54,8 @@ def test_where_the_order_of_a_topic_is_lost_so_is_what_depends_on_it() -> None:
     [sub] = app.topology().subtopologies
     flows = DeterminismAnalysis(sub, unordered_topics={"in"})
     found: dict[str, Node] = {node.name: node for node in sub.nodes}
-    assert flows.determinism_of_step(found["uncached"]).determinism is Determinism.UNKNOWN
-    assert "'in'" in flows.determinism_of_step(found["uncached"]).reason
-    assert flows.determinism_of_step(found["kept"]).determinism is Determinism.EACH
+    assert flows.find_step_determinism(found["uncached"]).determinism is Determinism.UNKNOWN
+    assert "'in'" in flows.find_step_determinism(found["uncached"]).reason
+    assert flows.find_step_determinism(found["kept"]).determinism is Determinism.EACH
     assert is_stateless(found["kept"])
     assert not is_stateless(found["uncached"])
