@@ -91,7 +91,7 @@ def _measure_count(path: Path, title: str, keys: int, records: int) -> None:
     store.finish_restore()
 
     def count_names(names: list[str]) -> None:
-        find = store.entry_for_update
+        find = store.get_entry_for_update
         for name in names:
             entry = find(name)
             entry.value = 1 if entry.value is None else entry.value + 1
@@ -105,7 +105,7 @@ def _measure_windows(path: Path, records: int) -> None:
 
     def count_in_windows(names: list[str]) -> None:
         for number, name in enumerate(names):
-            entry = store.entry_for_update(name, number // 100 * 1_000)
+            entry = store.get_entry_for_update(name, number // 100 * 1_000)
             entry.value, entry.timestamp_ms = (entry.value or 0) + 1, number
 
     _run_transactions(store, "windows", 1_000, records, {"update": count_in_windows})

@@ -105,7 +105,7 @@ class BufferStore(DiskBackedStore):
         """
         changes = self._changes
         if changes is None or self._drained is not None:
-            changes = self._changes_to_write()
+            changes = self._require_changes_to_write()
         waits = changes.get(key)
         if self._size_limit is not None:
             written = (old_value if waits is None else waits[0], old_value, new_value, origin)
@@ -144,7 +144,7 @@ class BufferStore(DiskBackedStore):
 
     def evict_first(self) -> None:
         """Remove the change that `peek_first` returns."""
-        changes = self._changes_to_write()
+        changes = self._require_changes_to_write()
         _, key = heappop(self._heap)
         left = changes.pop(key)
         self._before_transaction.setdefault(key, left)
@@ -262,7 +262,7 @@ class BufferStore(DiskBackedStore):
         self._before_transaction = {}
         self._drained = None
 
-    def _changes_to_write(self) -> dict[bytes, TimedChange]:
+    def _require_changes_to_write(self) -> dict[bytes, TimedChange]:
         """Return the changes, read from disk if needed, or raise RuntimeError after the drain."""
         if self._drained is not None:
             raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")

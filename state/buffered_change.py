@@ -94,7 +94,7 @@ def encode_change(change: ChangeFields) -> bytes:
     prior, old, new, (timestamp_ms, offset, partition, topic, headers) = change
     encoded = _pack_times(timestamp_ms, offset) + _encode_place(topic, partition, len(headers))
     for name, value in headers:
-        encoded += _prefix_size(name.encode()) + _prefix_size(value)
+        encoded += _encode_with_size(name.encode()) + _encode_with_size(value)
     encoded += _NO_VALUE if prior is None else _pack_int(len(prior)) + prior
     if old is None:
         encoded += _NO_VALUE
@@ -106,7 +106,7 @@ def encode_change(change: ChangeFields) -> bytes:
 @lru_cache(_PLACES_MAX)
 def _encode_place(topic: str, partition: int, header_count: int) -> bytes:
     """Encode a record's topic, partition and number of headers, which follow a change's times."""
-    return _prefix_size(topic.encode()) + _pack_int(partition) + _pack_int(header_count)
+    return _encode_with_size(topic.encode()) + _pack_int(partition) + _pack_int(header_count)
 
 
 def decode_change(data: bytes) -> tuple[BufferedChange, int]:
@@ -136,7 +136,7 @@ def decode_change(data: bytes) -> tuple[BufferedChange, int]:
     return BufferedChange(prior, old, new, origin), at
 
 
-def _prefix_size(value: bytes | None) -> bytes:
+def _encode_with_size(value: bytes | None) -> bytes:
     return _NO_VALUE if value is None else _pack_int(len(value)) + value
 
 

@@ -74,7 +74,7 @@ class StoreCache:
     def recount_bytes(self) -> None:
         """Recompute `bytes` from the entries, after a rollback has discarded some of them."""
         self.bytes = sum(
-            entry_size_bytes(key, entry.stored or b"") for key, entry in self.entries.items()
+            estimate_entry_bytes(key, entry.stored or b"") for key, entry in self.entries.items()
         )
 
 
@@ -135,7 +135,7 @@ class ObjectCache:
             kept = StoreEntry(entry.key, None, entry.timestamp_ms, stored)
         kept.used = self.commit_count
         store_cache.entries[disk_key] = kept
-        size = entry_size_bytes(disk_key, stored)
+        size = estimate_entry_bytes(disk_key, stored)
         store_cache.bytes += size
         self._bytes_read += size
         if self._bytes_read > self._slack_bytes:  # looking at all stores takes longer than a read
@@ -157,12 +157,12 @@ class ObjectCache:
             filled = [store_cache for store_cache in self._store_caches if store_cache.entries]
             if not filled:
                 return
-            oldest = min(filled, key=_oldest_use)
-            age = _oldest_use(oldest)
+            oldest = min(filled, key=_find_oldest_use)
+            age = _find_oldest_use(oldest)
             excess -= _evict_oldest(oldest, age, excess)
 
 
-def entry_size_bytes(key: bytes, stored_value: bytes) -> int:
+def estimate_entry_bytes(key: bytes, stored_value: bytes) -> int:
     """Return about how much memory an entry takes, in bytes, from its key and its value on disk.
 
     Key and value are there as bytes and as objects.
@@ -170,7 +170,7 @@ def entry_size_bytes(key: bytes, stored_value: bytes) -> int:
     return ENTRY_BYTES + 2 * (len(key) + len(stored_value))
 
 
-def _oldest_use(store_cache: StoreCache) -> int:
+def _find_oldest_use(store_cache: StoreCache) -> int:
     """Return the number of the commit at which the oldest entry was used last."""
     return next((entry.used for entry in store_cache.entries.values()), sys.maxsize)
 
@@ -186,7 +186,7 @@ def _evict_oldest(store_cache: StoreCache, last_used_commit: int, excess_bytes: 
     for key, entry in entries.items():
         if entry.used > last_used_commit or dropped >= excess_bytes:
             break
-        dropped += entry_size_bytes(key, entry.stored or b"")
+        dropped += estimate_entry_bytes(key, entry.stored or b"")
         gone.append(key)
     for key in gone:
         del entries[key]

@@ -72,7 +72,7 @@ def _delete_if_unused(
     state_directory: StateDirectory, task_path: Path, used_before_ms: int
 ) -> bool:
     """Delete a task's directory and return True, unless it was used since or is locked."""
-    if _last_used_ms(task_path) > used_before_ms:
+    if _find_last_use_ms(task_path) > used_before_ms:
         return False
     try:
         lock = state_directory.lock_task(task_path.name)
@@ -80,7 +80,7 @@ def _delete_if_unused(
         return False
     try:
         # Look again, without the lock's own file: the task may have run since the first look.
-        if _last_used_ms(task_path, ignored_name=LOCK_FILE) > used_before_ms:
+        if _find_last_use_ms(task_path, ignored_name=LOCK_FILE) > used_before_ms:
             return False
         aside = task_path.with_name(f"{REMOVED}{task_path.name}-{os.getpid()}")
         task_path.rename(aside)
@@ -90,19 +90,19 @@ def _delete_if_unused(
     return True
 
 
-def _last_used_ms(task_path: Path, ignored_name: str | None = None) -> int:
+def _find_last_use_ms(task_path: Path, ignored_name: str | None = None) -> int:
     """Return when the task last ran, in ms since 1970: the newest modification time of its files.
 
     A database that is open writes now and then, and a lock is touched when it is taken and
     released.
     """
     return max(
-        (time for name, time in _modification_times_ms(task_path) if name != ignored_name),
+        (time for name, time in _iterate_modification_times_ms(task_path) if name != ignored_name),
         default=0,
     )
 
 
-def _modification_times_ms(task_path: Path) -> Iterator[tuple[str, int]]:
+def _iterate_modification_times_ms(task_path: Path) -> Iterator[tuple[str, int]]:
     for entry in os.scandir(task_path):
         yield entry.name, entry.stat().st_mtime_ns // 1_000_000
         if entry.is_dir(follow_symlinks=False):

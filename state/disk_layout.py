@@ -32,13 +32,13 @@ def read_own_checkpoint(
     if checkpoint is None or checkpoint.layout == layout:
         return disk, checkpoint
     reason = (
-        f"its kind, its retention or its grace was changed (on disk {_name_layout(checkpoint)}, "
-        f"now {layout or 'key-value'})"
+        "its kind, its retention or its grace was changed "
+        f"(on disk {_describe_layout(checkpoint)}, now {layout or 'key-value'})"
     )
     return HeldBackDisk(disk, store_name, reason), None
 
 
-def _name_layout(checkpoint: StoreCheckpoint) -> str:
+def _describe_layout(checkpoint: StoreCheckpoint) -> str:
     return checkpoint.layout or "key-value"
 
 

@@ -89,7 +89,7 @@ class EarlySerializedEntries:
             )
         return encoded
 
-    def note_handed_out(self, entry: EarlySerializedEntry) -> None:
+    def remember_handed_out(self, entry: EarlySerializedEntry) -> None:
         """Note that the caller has the object of `entry`, and may change it in place."""
         self._handed_out[entry] = None
 
@@ -141,7 +141,7 @@ class EarlySerializedEntry(StoreEntry[Any, Any]):
         if self.live is None and self.encoded is not None:
             self.live = self._entries.deserialize(self.encoded)
         if type(self.live) not in SCALARS:
-            self._entries.note_handed_out(self)
+            self._entries.remember_handed_out(self)
         return self.live
 
     @value.setter
@@ -150,7 +150,7 @@ class EarlySerializedEntry(StoreEntry[Any, Any]):
         self.encoded = None if value is None else self._entries.serialize(value, self.key_bytes)
         self.live, self.is_written = value, True
         if type(value) not in SCALARS:
-            self._entries.note_handed_out(self)
+            self._entries.remember_handed_out(self)
 
     def serialize_live_object(self) -> None:
         """Serialise the value again, which may have changed in place; mark it written if it has.

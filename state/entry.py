@@ -50,7 +50,7 @@ class ValueAndTimestamp(NamedTuple, Generic[V]):
     timestamp_ms: int
 
 
-def value_and_timestamp(entry: StoreEntry[K, V] | None) -> ValueAndTimestamp[V] | None:
+def to_value_and_timestamp(entry: StoreEntry[K, V] | None) -> ValueAndTimestamp[V] | None:
     """Return the value and timestamp of an entry, or None if it has no value."""
     if entry is None or entry.value is None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from state.entry import StoreEntry, ValueAndTimestamp, value_and_timestamp
+from state.entry import StoreEntry, ValueAndTimestamp, to_value_and_timestamp
 from state.errors import store_serde_error
 from state.keys import find_end_of_prefix
 from state.transaction import TransactionalStore
@@ -29,9 +29,9 @@ class KeyValueStore(TransactionalStore[K, V]):
 
     def entry(self, key: K) -> ValueAndTimestamp[V] | None:
         """Return the value of `key` and the timestamp of the record that wrote it, or None."""
-        return value_and_timestamp(self._find_entry(self._serialize_key(key), key))
+        return to_value_and_timestamp(self._find_entry(self._serialize_key(key), key))
 
-    def entry_for_update(self, key: K) -> StoreEntry[K, V]:
+    def get_entry_for_update(self, key: K) -> StoreEntry[K, V]:
         """Return the entry of `key`, counted as written, to be changed in place by the caller.
 
         Set its `value` and `timestamp_ms`. An update that depends on the old value needs one
@@ -124,7 +124,7 @@ class KeyValueStore(TransactionalStore[K, V]):
     ) -> Iterator[tuple[K, V]]:
         for encoded, entry, stored in self._scan_range(first_bytes, end_bytes, reverse=reverse):
             key = self._decode_key(encoded) if entry is None else entry.key
-            yield key, self._entry_value(entry, stored)
+            yield key, self._read_entry_value(entry, stored)
 
     def _find_value(self, disk_key: bytes, key: K) -> V | None:
         found = self._find_entry(disk_key, key)

@@ -66,7 +66,9 @@ class SortedKeys:
         """Yield the keys below `last` down to `first`; keys may come and go meanwhile."""
         bound = last
         while pieces := self._pieces.copy():
-            number = len(pieces) if bound is None else bisect_left(pieces, bound, key=_first_key)
+            number = (
+                len(pieces) if bound is None else bisect_left(pieces, bound, key=_get_first_key)
+            )
             if number == 0:
                 return
             found = pieces[number - 1].copy()
@@ -78,12 +80,12 @@ class SortedKeys:
                 return
 
 
-def _first_key(piece: list[bytes]) -> bytes:
+def _get_first_key(piece: list[bytes]) -> bytes:
     return piece[0]
 
 
 def _find_piece(pieces: list[list[bytes]], key: bytes) -> int:
-    return max(bisect_right(pieces, key, key=_first_key) - 1, 0)
+    return max(bisect_right(pieces, key, key=_get_first_key) - 1, 0)
 
 
 class MemoryDisk:

@@ -107,7 +107,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         super().clear_all_data()
         self._expired_segments = 0
 
-    def entries_in_time_order(
+    def iterate_entries_in_time_order(
         self, from_ms: int, to_ms: int
     ) -> Iterator[tuple[Windowed[Any], V, int]]:
         """Yield key, value and timestamp of the entries between two times, in order of time.
@@ -116,8 +116,8 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         is that of the record that wrote the entry. Requires a store that is indexed `by_time`;
         includes entries that have expired but are not deleted yet.
         """
-        for at in self._time_keys(from_ms, to_ms):
-            disk_key, window = self._from_time_key(at)
+        for at in self._iterate_time_keys(from_ms, to_ms):
+            disk_key, window = self._decode_time_key(at)
             held = self._find_entry(disk_key, window)
             if held is not None and held.value is not None:
                 yield held.key, held.value, held.timestamp_ms
@@ -127,11 +127,11 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
 
         Requires a store that is indexed `by_time`.
         """
-        for at in self._time_keys(from_ms, TIME_MAX - 1):
+        for at in self._iterate_time_keys(from_ms, TIME_MAX - 1):
             return unpack_time(at[len(BY_TIME) :][:TIME_BYTES])[0]  # type: ignore[no-any-return]
         return TIME_MAX
 
-    def _time_keys(self, from_ms: int, to_ms: int) -> Iterator[bytes]:
+    def _iterate_time_keys(self, from_ms: int, to_ms: int) -> Iterator[bytes]:
         """Yield the keys by time from one time to another, of disk and overlay, in order."""
         assert self._by_time, f"store {self.name!r} is not kept by time"
         if to_ms < max(from_ms, 0):
@@ -150,7 +150,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         """Return the key by time for an entry's key on disk."""
         raise NotImplementedError
 
-    def _from_time_key(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
+    def _decode_time_key(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
         """Return the key on disk and the key as users see it for a key by time."""
         raise NotImplementedError
 
@@ -182,7 +182,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
             return key
         return replace(key, key=self._decode_key(self._serialize_key(key.key)))
 
-    def _time_of_changelog_key(self, changelog_key: bytes) -> int:
+    def _decode_changelog_time_ms(self, changelog_key: bytes) -> int:
         """Return the time by which a key of the changelog is kept."""
         raise NotImplementedError
 
@@ -204,10 +204,10 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
             return False
         return True
 
-    def _segment_of(self, time_ms: int) -> bytes:
+    def _encode_segment(self, time_ms: int) -> bytes:
         return pack_time(time_ms // self._segment_ms)
 
-    def _live_segments(self, from_ms: int, to_ms: int, *, reverse: bool) -> Iterable[bytes]:
+    def _iterate_live_segments(self, from_ms: int, to_ms: int, *, reverse: bool) -> Iterable[bytes]:
         """Return the segments with live entries between two times, both included."""
         first = max(from_ms, self._live_from_ms) // self._segment_ms
         last = min(to_ms, self._stream_time_ms) // self._segment_ms
@@ -227,13 +227,13 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         self, entries: Iterable[ChangelogEntry]
     ) -> Iterable[tuple[bytes, bytes | None]]:
         entries = list(entries)
-        time_of = self._time_of_changelog_key
+        time_of = self._decode_changelog_time_ms
         times = [time_of(key) for key, _, _ in entries]
         if times:
             self._stream_time_ms = max(self._stream_time_ms, *times)
         replayed = [
             (
-                self._segment_of(time_ms) + key,
+                self._encode_segment(time_ms) + key,
                 None if value is None else pack_time(timestamp_ms) + value,
             )
             for time_ms, (key, value, timestamp_ms) in zip(times, entries, strict=True)

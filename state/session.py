@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from state.cache import ObjectCache
 from state.drained_writes import write_after_drain
-from state.entry import StoreEntry, ValueAndTimestamp, value_and_timestamp
+from state.entry import StoreEntry, ValueAndTimestamp, to_value_and_timestamp
 from state.keys import (
     SEGMENT_BYTES,
     SESSION_SUFFIX_BYTES,
@@ -65,9 +65,9 @@ class SessionStore(SessionLayout[V]):
             raise write_after_drain(self.name)
         if self._admit_write(session.end_ms):
             self._write_value(self._build_disk_key(encoded, session), session, value, timestamp_ms)
-            self._note_bounds(encoded, session)
+            self._remember_session_bounds(encoded, session)
 
-    def entry_for_update(self, session: Windowed[Any]) -> StoreEntry[Windowed[Any], V] | None:
+    def get_entry_for_update(self, session: Windowed[Any]) -> StoreEntry[Windowed[Any], V] | None:
         """Return a session's entry to change in place, empty if new; None if the session expired.
 
         Set its `value` and `timestamp_ms`: it counts as written. `dropped` counts an expired one.
@@ -84,7 +84,7 @@ class SessionStore(SessionLayout[V]):
         if session.end_ms < self._live_from_ms:
             return None
         disk_key = self._build_disk_key(encoded, session)
-        return value_and_timestamp(self._find_entry(disk_key, session))
+        return to_value_and_timestamp(self._find_entry(disk_key, session))
 
     def copy_entry(self, session: Windowed[Any]) -> ValueAndTimestamp[V] | None:
         """Return a copy of a session's value, for the caller to change, and the session's end.
@@ -113,22 +113,24 @@ class SessionStore(SessionLayout[V]):
 
     def fetch(self, key: Any) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield all sessions of `key` with their values, oldest first."""
-        return self._sessions_of_key(key, 0, TIME_MAX, reverse=False)
+        return self._iterate_sessions_of_key(key, 0, TIME_MAX, reverse=False)
 
     def backward_fetch(self, key: Any) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield all sessions of `key` with their values, newest first."""
-        return self._sessions_of_key(key, 0, TIME_MAX, reverse=True)
+        return self._iterate_sessions_of_key(key, 0, TIME_MAX, reverse=True)
 
     def fetch_range(self, key_from: Any, key_to: Any) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield all sessions of the keys from `key_from` to `key_to`, those of a key oldest first.
 
         Both keys are included, by the order of their bytes; None is no bound.
         """
-        return self._sessions_of_keys(key_from, key_to, 0, TIME_MAX, TIME_MAX, reverse=False)
+        return self._iterate_sessions_of_keys(
+            key_from, key_to, 0, TIME_MAX, TIME_MAX, reverse=False
+        )
 
     def backward_fetch_range(self, key_from: Any, key_to: Any) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield all sessions of the keys `key_from` to `key_to`, those of a key newest first."""
-        return self._sessions_of_keys(key_from, key_to, 0, TIME_MAX, TIME_MAX, reverse=True)
+        return self._iterate_sessions_of_keys(key_from, key_to, 0, TIME_MAX, TIME_MAX, reverse=True)
 
     def find_sessions(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int
@@ -137,12 +139,14 @@ class SessionStore(SessionLayout[V]):
 
         They end at `earliest_end_ms` or later and start at `latest_start_ms` or earlier.
         """
-        recent = self._recent_from(earliest_end_ms, latest_start_ms)
+        recent = self._find_recent_windows(earliest_end_ms, latest_start_ms)
         if recent is None:
-            return self._sessions_of_key(key, earliest_end_ms, latest_start_ms, reverse=False)
-        return self._sessions_in_memory(recent, key, earliest_end_ms, latest_start_ms)
+            return self._iterate_sessions_of_key(
+                key, earliest_end_ms, latest_start_ms, reverse=False
+            )
+        return self._iterate_sessions_in_memory(recent, key, earliest_end_ms, latest_start_ms)
 
-    def find_to_merge(
+    def find_sessions_to_merge(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> tuple[bytes, dict[bytes, StoreEntry[Windowed[Any], V]]]:
         """Return the bytes of `key`, and the sessions that `find_sessions` yields.
@@ -151,12 +155,12 @@ class SessionStore(SessionLayout[V]):
         and `take_merged` need.
         """
         key_bytes = self._serialize_key(key)
-        recent = self._recent_from(earliest_end_ms, latest_start_ms)
+        recent = self._find_recent_windows(earliest_end_ms, latest_start_ms)
         if recent is not None:
             return key_bytes, self._find_in_memory(
                 recent, key, key_bytes, earliest_end_ms, latest_start_ms
             )
-        found = self._sessions_of_key(key, earliest_end_ms, latest_start_ms, reverse=False)
+        found = self._iterate_sessions_of_key(key, earliest_end_ms, latest_start_ms, reverse=False)
         return key_bytes, {
             self._build_disk_key(key_bytes, session): StoreEntry(session, value, -1, b"")
             for session, value in found
@@ -165,7 +169,7 @@ class SessionStore(SessionLayout[V]):
     def remove_merged(
         self, disk_key: bytes, found_entry: StoreEntry[Windowed[Any], V], timestamp_ms: int
     ) -> StoreEntry[Windowed[Any], V]:
-        """Remove a session that `find_to_merge` has found, and return its entry, to be read."""
+        """Remove a session that `find_sessions_to_merge` has found, and return its entry."""
         if self._drained is not None:
             raise write_after_drain(self.name)
         session = found_entry.key
@@ -187,8 +191,9 @@ class SessionStore(SessionLayout[V]):
     ) -> StoreEntry[Windowed[Any], V] | None:
         """Return the entry of the session into which those in `found` are merged, to be changed.
 
-        It does what `entry_for_update` does, but reads no disk to find out that the session is new:
-        the search that returned `key_bytes` and `found` would have found it. None: none was made.
+        It does what `get_entry_for_update` does, but reads no disk to find out that the session is
+        new: the search that returned `key_bytes` and `found` would have found it. None: none was
+        made.
         """
         if self._drained is not None:
             raise write_after_drain(self.name)
@@ -220,19 +225,19 @@ class SessionStore(SessionLayout[V]):
         self, key: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield the sessions of `key` that a record between two times would join, newest first."""
-        return self._sessions_of_key(key, earliest_end_ms, latest_start_ms, reverse=True)
+        return self._iterate_sessions_of_key(key, earliest_end_ms, latest_start_ms, reverse=True)
 
     def find_ended(
         self, earliest_end_ms: int, latest_end_ms: int
     ) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield the sessions of all keys that end between the two times, both included."""
-        return self._sessions_of_keys(
+        return self._iterate_sessions_of_keys(
             None, None, earliest_end_ms, latest_end_ms, TIME_MAX, reverse=False
         )
 
     def all(self) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield all sessions with their values; those of a key come oldest first."""
-        return self._sessions_of_keys(None, None, 0, TIME_MAX, TIME_MAX, reverse=False)
+        return self._iterate_sessions_of_keys(None, None, 0, TIME_MAX, TIME_MAX, reverse=False)
 
     def commit(self, checkpoint: StoreCheckpoint) -> None:
         """Commit as any segmented store does, and bound what is in memory."""
@@ -259,7 +264,7 @@ class SessionStore(SessionLayout[V]):
         if self._recent is not None and self._recent_budget is not None:
             self._recent_budget.remove_store(self._recent)
 
-    def _note_bounds(self, key_bytes: bytes, session: Windowed[Any]) -> None:
+    def _remember_session_bounds(self, key_bytes: bytes, session: Windowed[Any]) -> None:
         """Keep the bounds of a session that is written, also of one that is removed by that."""
         if self._recent is not None:
             bounds = pack_session(session.end_ms, session.start_ms)
@@ -270,7 +275,9 @@ class SessionStore(SessionLayout[V]):
         if self._recent is not None:
             self._recent.restart(self._stream_time_ms + 1)
 
-    def _recent_from(self, earliest_end_ms: int, latest_start_ms: int) -> RecentWindows | None:
+    def _find_recent_windows(
+        self, earliest_end_ms: int, latest_start_ms: int
+    ) -> RecentWindows | None:
         """Return the bounds in memory if they are all that a search needs, else None.
 
         The first search says how far one goes, and from then on bounds are kept.
@@ -287,7 +294,7 @@ class SessionStore(SessionLayout[V]):
             return recent
         return None
 
-    def _sessions_in_memory(
+    def _iterate_sessions_in_memory(
         self, recent: RecentWindows, key: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield what `find_sessions` does, where all such sessions are in memory."""
@@ -306,7 +313,7 @@ class SessionStore(SessionLayout[V]):
         earliest_end_ms: int,
         latest_start_ms: int,
     ) -> dict[bytes, StoreEntry[Windowed[Any], V]]:
-        """Return what `find_to_merge` finds, where all such sessions are in memory."""
+        """Return what `find_sessions_to_merge` finds, where all such sessions are in memory."""
         found: dict[bytes, StoreEntry[Windowed[Any], V]] = {}
         overlay, cached = self._overlay, self._cached.entries
         segment_ms, latest = self._segment_ms, self._stream_time_ms

@@ -31,7 +31,7 @@ class SessionLayout(SegmentedStore[V]):
 
     _kind = "sessions"
 
-    def _sessions_of_key(
+    def _iterate_sessions_of_key(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int, *, reverse: bool
     ) -> Iterator[tuple[Windowed[Any], V]]:
         encoded = self._serialize_key(key)
@@ -41,15 +41,15 @@ class SessionLayout(SegmentedStore[V]):
         # No session ends after stream time: with this bound, longer keys that begin with this
         # key's bytes are not read.
         upper = encoded + pack_session(max(self._stream_time_ms, 0), TIME_MAX) + b"\0"
-        for segment in self._live_segments(earliest, TIME_MAX, reverse=reverse):
+        for segment in self._iterate_live_segments(earliest, TIME_MAX, reverse=reverse):
             found = self._scan_range(segment + lower, segment + upper, reverse=reverse)
             for disk_key, entry, stored in found:
                 if len(disk_key) == length:
                     end_ms, start_ms = unpack_session(disk_key[-SESSION_SUFFIX_BYTES:])
                     if start_ms <= latest_start_ms:
-                        yield Windowed(key, start_ms, end_ms), self._entry_value(entry, stored)
+                        yield Windowed(key, start_ms, end_ms), self._read_entry_value(entry, stored)
 
-    def _sessions_of_keys(
+    def _iterate_sessions_of_keys(
         self,
         key_from: Any,
         key_to: Any,
@@ -62,7 +62,7 @@ class SessionLayout(SegmentedStore[V]):
         first = b"" if key_from is None else self._serialize_key(key_from)
         last = None if key_to is None else self._serialize_key(key_to)
         earliest = max(earliest_end_ms, self._live_from_ms)
-        for segment in self._live_segments(earliest, latest_end_ms, reverse=reverse):
+        for segment in self._iterate_live_segments(earliest, latest_end_ms, reverse=reverse):
             upper = encode_next_segment(segment)
             if last is not None:
                 upper = segment + find_largest_suffixed_key(last, _SUFFIX_MAX) + b"\0"
@@ -79,23 +79,23 @@ class SessionLayout(SegmentedStore[V]):
                         if entry is None
                         else entry.key
                     )
-                    yield session, self._entry_value(entry, stored)
+                    yield session, self._read_entry_value(entry, stored)
 
     def _build_disk_key(self, key_bytes: bytes, session: Windowed[Any]) -> bytes:
         suffix = pack_session(session.end_ms, session.start_ms)
-        return self._segment_of(session.end_ms) + key_bytes + suffix
+        return self._encode_segment(session.end_ms) + key_bytes + suffix
 
     def _to_disk_key(self, key: Windowed[Any]) -> bytes:
         return self._build_disk_key(self._serialize_key(key.key), key)
 
-    def _time_of_changelog_key(self, changelog_key: bytes) -> int:
+    def _decode_changelog_time_ms(self, changelog_key: bytes) -> int:
         return unpack_session(changelog_key[-SESSION_SUFFIX_BYTES:])[0]  # type: ignore[no-any-return]
 
     def _to_time_key(self, disk_key: bytes) -> bytes:
         encoded = disk_key[SEGMENT_BYTES:-SESSION_SUFFIX_BYTES]
         return BY_TIME + disk_key[-SESSION_SUFFIX_BYTES:] + encoded
 
-    def _from_time_key(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
+    def _decode_time_key(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
         times = time_key[len(BY_TIME) :][:SESSION_SUFFIX_BYTES]
         end_ms, start_ms = unpack_session(times)
         encoded = time_key[len(BY_TIME) + SESSION_SUFFIX_BYTES :]

@@ -51,7 +51,7 @@ class StateSerdes:
             try:
                 self._encode_value(old_value)
             except Exception as error:
-                raise self._earlier_write_refused(old_value, error) from error
+                raise self._create_earlier_write_refused(old_value, error) from error
 
     def copy_value(self, value: Any) -> Any:
         """Return a copy of an uncommitted value, made from its bytes, or raise EarlierWriteRefused.
@@ -63,7 +63,7 @@ class StateSerdes:
         try:
             return self._decode_value(self._encode_value(value))
         except Exception as error:
-            raise self._earlier_write_refused(value, error) from error
+            raise self._create_earlier_write_refused(value, error) from error
 
-    def _earlier_write_refused(self, value: Any, error: Exception) -> EarlierWriteRefused:
+    def _create_earlier_write_refused(self, value: Any, error: Exception) -> EarlierWriteRefused:
         return EarlierWriteRefused(str(store_serde_error(self._store_name, "value", value, error)))

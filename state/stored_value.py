@@ -41,7 +41,7 @@ def load_entry(
     return StoreEntry(key, value, timestamp_ms, stored_value)
 
 
-def entry_timestamp_ms(entry: StoreEntry[K, V] | None, stored_value: bytes) -> int:
+def get_entry_timestamp_ms(entry: StoreEntry[K, V] | None, stored_value: bytes) -> int:
     """Return the timestamp of an overlay's entry if that has a value, else of the bytes on disk."""
     if entry is not None and entry.value is not None:
         return entry.timestamp_ms

@@ -35,7 +35,7 @@ def number_directories(
     another.
     """
     found: dict[int, int] = {}
-    for likeness in (_have_same_contents, _count_shared_stores, _count_shared_sources):
+    for likeness in (_score_equal_contents, _score_shared_stores, _score_shared_sources):
         for number, contents in sorted(subtopologies.items()):
             if number in found:
                 continue
@@ -46,26 +46,26 @@ def number_directories(
             best = max(left, key=lambda n: (left[n], n == number, -n), default=None)
             if best is not None and left[best]:
                 found[number] = best
-    free = _free_numbers({*known_directories, *found.values(), *subtopologies})
+    free = _iterate_free_numbers({*known_directories, *found.values(), *subtopologies})
     for number in sorted(subtopologies.keys() - found.keys()):
         taken = number in known_directories or number in found.values()
         found[number] = next(free) if taken else number
     return found
 
 
-def _have_same_contents(one: SubtopologyContents, other: SubtopologyContents) -> int:
+def _score_equal_contents(one: SubtopologyContents, other: SubtopologyContents) -> int:
     return int(one == other)
 
 
-def _count_shared_stores(one: SubtopologyContents, other: SubtopologyContents) -> int:
+def _score_shared_stores(one: SubtopologyContents, other: SubtopologyContents) -> int:
     return len(one.stores & other.stores)
 
 
-def _count_shared_sources(one: SubtopologyContents, other: SubtopologyContents) -> int:
+def _score_shared_sources(one: SubtopologyContents, other: SubtopologyContents) -> int:
     return len(one.sources & other.sources)
 
 
-def _free_numbers(taken: set[int]) -> Iterator[int]:
+def _iterate_free_numbers(taken: set[int]) -> Iterator[int]:
     number = 0
     while True:
         if number not in taken:

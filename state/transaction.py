@@ -7,7 +7,7 @@ Theory of operation. A store is at any time in one of these phases:
               until the outcome of the transaction is known
 
     phase     operation             next      what becomes true
-    OPEN      put, entry_for_update     OPEN      the overlay has the key
+    OPEN      put, get_entry_for_update     OPEN      the overlay has the key
     OPEN      drain_writes          DRAINED   the changelog entries exist; the disk is untouched
     DRAINED   commit                OPEN      the disk has the entries and the checkpoint after them
     any       rollback_transaction  OPEN      the overlay is gone, with every object handed out
@@ -99,7 +99,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
         self._begin_transaction()
 
-    def committed_value(self, entry: StoreEntry[K, V]) -> V | None:
+    def read_committed_value(self, entry: StoreEntry[K, V]) -> V | None:
         """Return the value of an entry's key as it was committed before this transaction, or None.
 
         It is decoded anew from its bytes: never an object that user code was handed, and may have
@@ -136,7 +136,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         held = self._overlay.get(self._to_disk_key(key))
         if held is None or held not in unemitted:
             return self.copy_entry(key)
-        value = self.committed_value(held)
+        value = self.read_committed_value(held)
         if value is None:
             return None
         stored = held.stored or b""
@@ -151,7 +151,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         """
         return estimate_overlay_bytes(self._overlay)
 
-    def written_entries(self) -> list[StoreEntry[K, V]]:
+    def list_written_entries(self) -> list[StoreEntry[K, V]]:
         """Return the entries written in this transaction, in the order of their first write.
 
         It is for tests: a commit takes the writes with `drain_writes`.
@@ -385,7 +385,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
             if overlay is not self._overlay:
                 raise RuntimeError(f"store {self.name!r}: a range outlived its transaction")
 
-    def _entry_value(self, entry: StoreEntry[K, V] | None, stored_value: bytes) -> V:
+    def _read_entry_value(self, entry: StoreEntry[K, V] | None, stored_value: bytes) -> V:
         if entry is not None and entry.value is not None:
             return entry.value
         return self._decode_value(stored_value[TIMESTAMP_BYTES:])  # type: ignore[no-any-return]

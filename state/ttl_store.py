@@ -34,7 +34,7 @@ V = TypeVar("V")
 class TtlStore(KeyValueStore[K, V]):
     """Stores the latest value of each key until it is `ttl_ms` of stream time old.
 
-    `put` and `delete` advance stream time; before `entry_for_update` the caller does, by
+    `put` and `delete` advance stream time; before `get_entry_for_update` the caller does, by
     `admit_write` or `advance_stream_time`. A value that has expired before it is put is dropped,
     and `dropped` counts it: the key keeps its value. Deletions are never dropped.
     """
@@ -73,13 +73,13 @@ class TtlStore(KeyValueStore[K, V]):
         held = super()._find_entry(disk_key, key)
         return held if held is not None and self._is_live(held.timestamp_ms) else None
 
-    def entry_for_update(self, key: K) -> StoreEntry[K, V]:
+    def get_entry_for_update(self, key: K) -> StoreEntry[K, V]:
         """Return the entry of `key`, counted as written; an expired one is reset to have no value.
 
         Its `value` is then None and its `timestamp_ms` -1, as for a key that was never written. The
         caller changes the entry in place.
         """
-        held = super().entry_for_update(key)
+        held = super().get_entry_for_update(key)
         if not self._is_live(held.timestamp_ms):
             held.value, held.timestamp_ms = None, -1
         return held

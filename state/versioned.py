@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from state.cache import ObjectCache, entry_size_bytes
+from state.cache import ObjectCache, estimate_entry_bytes
 from state.disk_backed import DiskBackedStore
 from state.disk_layout import read_own_checkpoint
 from state.drained_writes import write_after_drain
@@ -121,14 +121,16 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         if self._size_limit is not None:
             self._refuse_large_change(key, len(encoded) + len(stored) - 1)
         self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
-        latest = self._latest_version(encoded)
+        latest = self._find_latest_version(encoded)
         self._overlay[encoded + pack_time(timestamp_ms)] = stored
         self._overlay_bytes += _ENTRY_BYTES + 3 * len(encoded) + len(stored)
         if latest is None or timestamp_ms >= latest.timestamp_ms:
             self._latest_written[encoded] = StoreEntry(None, None, timestamp_ms, stored)
             return VALID_TO_UNDEFINED
         until: int
-        until, _ = next(self._versions_between(encoded, timestamp_ms + 1, TIME_MAX, reverse=False))
+        until, _ = next(
+            self._iterate_versions_between(encoded, timestamp_ms + 1, TIME_MAX, reverse=False)
+        )
         return until
 
     def delete(self, key: Any, timestamp_ms: int | None = None) -> VersionedRecord[V] | None:
@@ -148,17 +150,17 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         version is returned, if it was valid then.
         """
         encoded = self._serialize_key(key)
-        latest = self._latest_version(encoded)
+        latest = self._find_latest_version(encoded)
         if latest is None:
             return None
         if as_of_ms is None or as_of_ms >= latest.timestamp_ms:
             return self._to_record(latest.timestamp_ms, latest.stored or _DELETED, None)
         if as_of_ms < self._stream_time_ms - self._history_ms:
             return None
-        found = next(self._versions_between(encoded, 0, as_of_ms, reverse=True), None)
+        found = next(self._iterate_versions_between(encoded, 0, as_of_ms, reverse=True), None)
         if found is None:
             return None
-        following = self._versions_between(
+        following = self._iterate_versions_between(
             encoded, as_of_ms + 1, latest.timestamp_ms, reverse=False
         )
         return self._to_record(*found, next(following)[0])
@@ -270,7 +272,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         self._committed_stream_time_ms = self._stream_time_ms
         self._cached.evict_all()
 
-    def _latest_version(self, key_bytes: bytes) -> StoreEntry[None, None] | None:
+    def _find_latest_version(self, key_bytes: bytes) -> StoreEntry[None, None] | None:
         """Return the latest version of a key, as bytes, or None if there is none."""
         held = self._latest_written.get(key_bytes)
         if held is None:
@@ -279,7 +281,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
             # The bound is stream time and not the end of time: between two versions of a key lie
             # all keys that begin with it and go on with less than the first byte of a timestamp.
             to_ms = max(self._stream_time_ms, 0)
-            found = next(self._versions_between(key_bytes, 0, to_ms, reverse=True), None)
+            found = next(self._iterate_versions_between(key_bytes, 0, to_ms, reverse=True), None)
             if found is None:
                 return None
             held = StoreEntry(None, None, *found)
@@ -291,10 +293,10 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         """Cache a key's latest version in place of the one cached before, and count its bytes."""
         replaced = self._cached.entries.pop(key_bytes, None)
         if replaced is not None:
-            self._cached.bytes -= entry_size_bytes(key_bytes, replaced.stored or b"")
+            self._cached.bytes -= estimate_entry_bytes(key_bytes, replaced.stored or b"")
         entry.used = self._cache.commit_count
         self._cached.entries[key_bytes] = entry
-        self._cached.bytes += entry_size_bytes(key_bytes, entry.stored or b"")
+        self._cached.bytes += estimate_entry_bytes(key_bytes, entry.stored or b"")
 
     def _sweep_expired(self) -> list[bytes]:
         """Find expired versions among the sweep's next entries, and return their keys on disk.
@@ -318,12 +320,12 @@ class VersionedStore(DiskBackedStore, Generic[V]):
                 dead[before] = None
             # The one of the latest time is kept, since a restore takes stream time from it.
             if stored == _DELETED and not self.is_rewriting and timestamp_ms < self._stream_time_ms:
-                older = self._versions_between(key, 0, timestamp_ms - 1, reverse=False)
+                older = self._iterate_versions_between(key, 0, timestamp_ms - 1, reverse=False)
                 if all(key + pack_time(each) in dead for each, _ in older):
                     dead[disk_key] = None
         return list(dead)
 
-    def _versions_between(
+    def _iterate_versions_between(
         self, key_bytes: bytes, from_ms: int, to_ms: int, *, reverse: bool
     ) -> Iterator[tuple[int, bytes]]:
         """Yield timestamp and stored bytes of a key's versions between two times, both included."""

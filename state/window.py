@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 
 from state.cache import ObjectCache
 from state.drained_writes import write_after_drain
-from state.entry import StoreEntry, ValueAndTimestamp, value_and_timestamp
+from state.entry import StoreEntry, ValueAndTimestamp, to_value_and_timestamp
 from state.errors import store_serde_error
 from state.keys import (
     BY_TIME,
@@ -26,7 +26,7 @@ from state.keys import (
 from state.segmented import SegmentedStore, WindowSettings
 from state.state_serdes import StoreCodecs
 from state.store import StoreDisk
-from state.stored_value import entry_timestamp_ms
+from state.stored_value import get_entry_timestamp_ms
 from state.transaction import raise_no_record
 from state.windowed import Windowed
 
@@ -74,7 +74,7 @@ class WindowStore(SegmentedStore[V]):
         self._write_value(disk_key, self._create_window(key, window_start_ms), value, timestamp_ms)
         return True
 
-    def entry_for_update(
+    def get_entry_for_update(
         self, key: Any, window_start_ms: int
     ) -> StoreEntry[Windowed[Any], V] | None:
         """Return the entry of `key` in a window, counted as written, or None if it has expired.
@@ -93,7 +93,7 @@ class WindowStore(SegmentedStore[V]):
             self.dropped += 1
             return None
         affixes = self._affixes.get(window_start_ms)
-        before, after = self._key_affixes(window_start_ms) if affixes is None else affixes
+        before, after = self._encode_key_affixes(window_start_ms) if affixes is None else affixes
         disk_key = before + encoded + after
         held = self._overlay.get(disk_key)
         if held is not None:
@@ -103,7 +103,7 @@ class WindowStore(SegmentedStore[V]):
         window = self._create_window(key, window_start_ms) if cached is None else cached.key
         return self._take_for_update(disk_key, window)
 
-    def _key_affixes(self, window_start_ms: int) -> tuple[bytes, bytes]:
+    def _encode_key_affixes(self, window_start_ms: int) -> tuple[bytes, bytes]:
         """Return the bytes before and after a key on disk, for a window that starts then.
 
         They are cached, as many records in a row are in the same few windows.
@@ -115,7 +115,7 @@ class WindowStore(SegmentedStore[V]):
         if len(self._affixes) >= _AFFIXES_MAX:
             self._affixes.clear()
         affixes = self._affixes[window_start_ms] = (
-            self._segment_of(window_start_ms),
+            self._encode_segment(window_start_ms),
             pack_window(window_start_ms, 0),
         )
         return affixes
@@ -127,7 +127,7 @@ class WindowStore(SegmentedStore[V]):
             return None
         disk_key = self._build_disk_key(encoded, window_start_ms, 0)
         window = self._create_window(key, window_start_ms)
-        return value_and_timestamp(self._find_entry(disk_key, window))
+        return to_value_and_timestamp(self._find_entry(disk_key, window))
 
     def copy_entry(self, window: Windowed[Any]) -> ValueAndTimestamp[V] | None:
         """Return a copy of a window's value, for the caller to change, and its timestamp, or None.
@@ -151,15 +151,15 @@ class WindowStore(SegmentedStore[V]):
         to_ms = min(to_ms, self._stream_time_ms)
         lower = encoded + pack_time(from_ms)
         upper = encoded + pack_window(max(to_ms, 0), SEQUENCE_MAX) + b"\0"
-        for segment in self._live_segments(from_ms, to_ms, reverse=reverse):
+        for segment in self._iterate_live_segments(from_ms, to_ms, reverse=reverse):
             found = self._scan_range(segment + lower, segment + upper, reverse=reverse)
             for disk_key, entry, stored in found:
                 if len(disk_key) == length:
                     start_ms, _ = unpack_window(disk_key[-WINDOW_SUFFIX_BYTES:])
                     yield (
                         start_ms,
-                        self._entry_value(entry, stored),
-                        entry_timestamp_ms(entry, stored),
+                        self._read_entry_value(entry, stored),
+                        get_entry_timestamp_ms(entry, stored),
                     )
 
     def all_entries(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V, int]]:
@@ -172,19 +172,19 @@ class WindowStore(SegmentedStore[V]):
         to_ms = min(to_ms, self._stream_time_ms)
         if from_ms > to_ms:
             return
-        last = encode_next_segment(self._segment_of(to_ms))
+        last = encode_next_segment(self._encode_segment(to_ms))
         for disk_key, entry, stored in self._scan_range(
-            self._segment_of(from_ms), last, reverse=False
+            self._encode_segment(from_ms), last, reverse=False
         ):
             start_ms, _ = unpack_window(disk_key[-WINDOW_SUFFIX_BYTES:])
             if from_ms <= start_ms <= to_ms:
-                window = self._window_of_entry(
+                window = self._read_window_of_entry(
                     disk_key[SEGMENT_BYTES:-WINDOW_SUFFIX_BYTES], start_ms, entry
                 )
                 yield (
                     window,
-                    self._entry_value(entry, stored),
-                    entry_timestamp_ms(entry, stored),
+                    self._read_entry_value(entry, stored),
+                    get_entry_timestamp_ms(entry, stored),
                 )
 
     @overload
@@ -217,31 +217,31 @@ class WindowStore(SegmentedStore[V]):
         The times are those of the windows' starts. Keys are from `key_from` to `key_to`, both
         included, by their bytes; None is no bound.
         """
-        return self._windows_of_keys(key_from, key_to, from_ms, to_ms, reverse=False)
+        return self._iterate_windows_of_keys(key_from, key_to, from_ms, to_ms, reverse=False)
 
     def backward_fetch_range(
         self, key_from: Any, key_to: Any, from_ms: int, to_ms: int
     ) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield the windows of a range of keys between two times, those of a key newest first."""
-        return self._windows_of_keys(key_from, key_to, from_ms, to_ms, reverse=True)
+        return self._iterate_windows_of_keys(key_from, key_to, from_ms, to_ms, reverse=True)
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield the windows of all keys that start between two times, a key's oldest first."""
-        return self._windows_of_keys(None, None, from_ms, to_ms, reverse=False)
+        return self._iterate_windows_of_keys(None, None, from_ms, to_ms, reverse=False)
 
     def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield the windows of all keys that start between two times, a key's newest first."""
-        return self._windows_of_keys(None, None, from_ms, to_ms, reverse=True)
+        return self._iterate_windows_of_keys(None, None, from_ms, to_ms, reverse=True)
 
     def all(self) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield all windows with their values; those of a key come oldest first."""
-        return self._windows_of_keys(None, None, 0, TIME_MAX, reverse=False)
+        return self._iterate_windows_of_keys(None, None, 0, TIME_MAX, reverse=False)
 
     def backward_all(self) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield all windows with their values; those of a key come newest first."""
-        return self._windows_of_keys(None, None, 0, TIME_MAX, reverse=True)
+        return self._iterate_windows_of_keys(None, None, 0, TIME_MAX, reverse=True)
 
-    def _windows_of_keys(
+    def _iterate_windows_of_keys(
         self, key_from: Any, key_to: Any, from_ms: int, to_ms: int, *, reverse: bool
     ) -> Iterator[tuple[Windowed[Any], V]]:
         first = b"" if key_from is None else self._serialize_key(key_from)
@@ -249,7 +249,7 @@ class WindowStore(SegmentedStore[V]):
         from_ms = max(from_ms, self._live_from_ms)
         to_ms = min(to_ms, self._stream_time_ms)
         # Unlike in a range of one key, windows of other keys and times lie between the bounds.
-        for segment in self._live_segments(from_ms, to_ms, reverse=reverse):
+        for segment in self._iterate_live_segments(from_ms, to_ms, reverse=reverse):
             upper = _end_in_segment(segment, last)
             for disk_key, entry, stored in self._scan_range(
                 segment + first, upper, reverse=reverse
@@ -260,11 +260,11 @@ class WindowStore(SegmentedStore[V]):
                     if last is not None and encoded > last:
                         continue
                     yield (
-                        self._window_of_entry(encoded, start_ms, entry),
-                        self._entry_value(entry, stored),
+                        self._read_window_of_entry(encoded, start_ms, entry),
+                        self._read_entry_value(entry, stored),
                     )
 
-    def _window_of_entry(
+    def _read_window_of_entry(
         self, key_bytes: bytes, start_ms: int, entry: StoreEntry[Windowed[Any], V] | None
     ) -> Windowed[Any]:
         if entry is not None:
@@ -275,19 +275,19 @@ class WindowStore(SegmentedStore[V]):
         return Windowed(key, start_ms, min(start_ms + self._window_size_ms, TIME_MAX))
 
     def _build_disk_key(self, key_bytes: bytes, start_ms: int, sequence: int) -> bytes:
-        return self._segment_of(start_ms) + key_bytes + pack_window(start_ms, sequence)
+        return self._encode_segment(start_ms) + key_bytes + pack_window(start_ms, sequence)
 
     def _to_disk_key(self, key: Windowed[Any]) -> bytes:
         return self._build_disk_key(self._serialize_key(key.key), key.start_ms, 0)
 
-    def _time_of_changelog_key(self, changelog_key: bytes) -> int:
+    def _decode_changelog_time_ms(self, changelog_key: bytes) -> int:
         return unpack_window(changelog_key[-WINDOW_SUFFIX_BYTES:])[0]  # type: ignore[no-any-return]
 
     def _to_time_key(self, disk_key: bytes) -> bytes:
         encoded = disk_key[SEGMENT_BYTES:-WINDOW_SUFFIX_BYTES]
         return BY_TIME + disk_key[-WINDOW_SUFFIX_BYTES:][:TIME_BYTES] + encoded
 
-    def _from_time_key(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
+    def _decode_time_key(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
         (start_ms,) = unpack_time(time_key[len(BY_TIME) :][:TIME_BYTES])
         encoded = time_key[len(BY_TIME) + TIME_BYTES :]
         window = self._create_window(self._decode_key(encoded), start_ms)

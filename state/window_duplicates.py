@@ -30,9 +30,9 @@ _NO_KEY: Any = None
 class DuplicatesWindowStore(WindowStore[V]):
     """Stores each value beside those that its key has in the window (Kafka's `retainDuplicates`).
 
-    `fetch(key, time)` and `entry_for_update` don't make sense here, and putting None does nothing.
-    A value is serialised when it is put: no two have an object in common with each other or with
-    anybody else. The values of a window are told apart by a sequence number in their keys.
+    `fetch(key, time)` and `get_entry_for_update` don't make sense here, and putting None does
+    nothing. A value is serialised when it is put: no two have an object in common with each other
+    or with anybody else. The values of a window are told apart by a sequence number in their keys.
     `recent_windows` bounds the newest entries, which are kept in memory (`state.recent_windows`);
     None keeps none.
     """
@@ -86,7 +86,7 @@ class DuplicatesWindowStore(WindowStore[V]):
             timestamp_ms = self.clock()
         self._sequence = (self._sequence + 1) & SEQUENCE_MAX
         suffix = pack_window(window_start_ms, self._sequence)
-        disk_key = self._segment_of(window_start_ms) + encoded + suffix
+        disk_key = self._encode_segment(window_start_ms) + encoded + suffix
         # No two puts have a key in common, so there is no entry of it, in the cache neither.
         self._overlay[disk_key] = StoreEntry(_NO_KEY, serialized, timestamp_ms, None)
         self._recent.add_entry(encoded, window_start_ms, suffix, serialized)
@@ -160,17 +160,19 @@ class DuplicatesWindowStore(WindowStore[V]):
         # Without a changelog there is no offset: the sequence number stands in its place.
         return noted if checkpoint.topic_id else replace(noted, position=self._sequence)
 
-    def _window_of_entry(
+    def _read_window_of_entry(
         self, key_bytes: bytes, start_ms: int, entry: StoreEntry[Windowed[Any], V] | None
     ) -> Windowed[Any]:
-        return super()._window_of_entry(key_bytes, start_ms, None)
+        return super()._read_window_of_entry(key_bytes, start_ms, None)
 
-    def _entry_value(self, entry: StoreEntry[Windowed[Any], V] | None, stored_value: bytes) -> V:
+    def _read_entry_value(
+        self, entry: StoreEntry[Windowed[Any], V] | None, stored_value: bytes
+    ) -> V:
         """Return the value of an entry, whose overlay has the serialised value."""
         held: Any = None if entry is None else entry.value
         if held is not None:
             return self._decode_value(held)  # type: ignore[no-any-return]
-        return super()._entry_value(entry, stored_value)
+        return super()._read_entry_value(entry, stored_value)
 
 
 def _return_unchanged(value: Any) -> Any:

@@ -113,7 +113,7 @@ class WriteBehindDisk:
                 self._drop_deleted_unwritten(changes)
         self._checkpoint = checkpoint
         if _estimate_bytes(self._waiting) > WAITING_BYTES_MAX:
-            self._write_waiting()
+            self._write_waiting_changes()
         else:
             self.write_if_due()
 
@@ -123,16 +123,16 @@ class WriteBehindDisk:
         Raises StateError.
         """
         if self._checkpoint is not None and self._monotonic_s() >= self._due_at_s:
-            self._write_waiting()
+            self._write_waiting_changes()
 
     def delete_range(self, first: bytes, end: bytes) -> None:
-        self._write_waiting()
+        self._write_waiting_changes()
         self._disk.delete_range(first, end)
 
     def load_changes(
         self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: StoreCheckpoint
     ) -> None:
-        self._write_waiting()
+        self._write_waiting_changes()
         self._disk.load_changes(changes, checkpoint)
 
     def finish_load(self) -> None:
@@ -146,7 +146,7 @@ class WriteBehindDisk:
     def close(self) -> None:
         """Write the waiting changes, and close the disk even if they can't be written."""
         try:
-            self._write_waiting()
+            self._write_waiting_changes()
         except StateError as error:
             log.info("%s. Its last changes will be restored from the changelog", error)
         finally:
@@ -162,7 +162,7 @@ class WriteBehindDisk:
             unwritten.difference_update(gone)
             self._order = SortedOverlayKeys(waiting)
 
-    def _write_waiting(self) -> None:
+    def _write_waiting_changes(self) -> None:
         """Write the waiting changes, if there are any, with their checkpoint."""
         if self._checkpoint is None:
             return

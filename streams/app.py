@@ -13,7 +13,7 @@ from streams.common.user_code import describe_import_error
 from streams.common.user_module import import_user_module, refuse_to_run
 from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.global_table import GlobalTable, create_global_table
-from streams.dsl.kafka_streams_names import missing_method_hint
+from streams.dsl.kafka_streams_names import compose_missing_method_hint
 from streams.dsl.source_serdes import require_source_serdes, resolve_source_serdes
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, create_table
@@ -78,7 +78,7 @@ class App:
             """Raise AttributeError that says what to call instead of `name`."""
             if name.startswith("_") or name == "application_id":  # as a copy is made
                 raise AttributeError(name)
-            hint = missing_method_hint(type(self), name)
+            hint = compose_missing_method_hint(type(self), name)
             raise AttributeError(f"App {self.application_id!r} has no {name!r}{hint}")
 
     def configure(self, file: Path | None, **flags: Any) -> None:
@@ -121,18 +121,18 @@ class App:
         ('orders', 'returns')
         """
         if not isinstance(topic, list | tuple):
-            return self._stream_of_topic(topic, key, value, name)
+            return self._read_topic_as_stream(topic, key, value, name)
         if not topic:
             raise TopologyError("stream() needs a topic, or a list of at least one")
         first, *others = (
-            self._stream_of_topic(each, key, value, None if name is None else f"{name}-{each}")
+            self._read_topic_as_stream(each, key, value, None if name is None else f"{name}-{each}")
             for each in dict.fromkeys(topic)
         )
         if not others:
             return first
         return first.merge(*others, name=name, co_partitioned=co_partitioned)
 
-    def _stream_of_topic(
+    def _read_topic_as_stream(
         self, topic: Any, key: Serde[Any] | None, value: Serde[Any] | None, name: str | None
     ) -> Stream[Any, Any]:
         """Return the stream of a topic, adding its source the first time."""

@@ -139,12 +139,12 @@ def tumbling(
     >>> windows.tumbling(timedelta(minutes=5), grace=timedelta(seconds=30)).retention_ms
     330000
     """
-    size_ms = _positive_duration_ms("tumbling", size, "size")
+    size_ms = _to_positive_ms("tumbling", size, "size")
     return TimeWindows(
         size_ms=size_ms,
         advance_ms=size_ms,
-        grace_ms=_window_duration_ms("tumbling", grace, "grace"),
-        idle_close_ms=_idle_close_ms("tumbling", idle_close),
+        grace_ms=_to_window_ms("tumbling", grace, "grace"),
+        idle_close_ms=_to_idle_close_ms("tumbling", idle_close),
     )
 
 
@@ -158,8 +158,8 @@ def hopping(
     >>> windows.hopping(timedelta(minutes=5), advance=timedelta(minutes=1)).advance_ms
     60000
     """
-    size_ms = _positive_duration_ms("hopping", size, "size")
-    advance_ms = _positive_duration_ms("hopping", advance, "advance")
+    size_ms = _to_positive_ms("hopping", size, "size")
+    advance_ms = _to_positive_ms("hopping", advance, "advance")
     if advance_ms > size_ms:
         raise TopologyError(
             f"windows.hopping: advance is {advance_ms} ms and size {size_ms} ms: records between "
@@ -168,8 +168,8 @@ def hopping(
     return TimeWindows(
         size_ms=size_ms,
         advance_ms=advance_ms,
-        grace_ms=_window_duration_ms("hopping", grace, "grace"),
-        idle_close_ms=_idle_close_ms("hopping", idle_close),
+        grace_ms=_to_window_ms("hopping", grace, "grace"),
+        idle_close_ms=_to_idle_close_ms("hopping", idle_close),
     )
 
 
@@ -185,9 +185,9 @@ def sliding(
     10000
     """
     return SlidingWindows(
-        difference_ms=_positive_duration_ms("sliding", difference, "difference"),
-        grace_ms=_window_duration_ms("sliding", grace, "grace"),
-        idle_close_ms=_idle_close_ms("sliding", idle_close),
+        difference_ms=_to_positive_ms("sliding", difference, "difference"),
+        grace_ms=_to_window_ms("sliding", grace, "grace"),
+        idle_close_ms=_to_idle_close_ms("sliding", idle_close),
     )
 
 
@@ -201,12 +201,12 @@ def session(
     >>> windows.session(timedelta(minutes=30)).close_delay_past_end_ms
     1800000
     """
-    gap_ms = _window_duration_ms("session", gap, "gap")
+    gap_ms = _to_window_ms("session", gap, "gap")
     _warn_if_short("session", gap, "gap")
     return SessionWindows(
         gap_ms=gap_ms,
-        grace_ms=_window_duration_ms("session", grace, "grace"),
-        idle_close_ms=_idle_close_ms("session", idle_close),
+        grace_ms=_to_window_ms("session", grace, "grace"),
+        idle_close_ms=_to_idle_close_ms("session", idle_close),
     )
 
 
@@ -225,7 +225,7 @@ def unlimited(start: int = 0) -> UnlimitedWindows:
     return UnlimitedWindows(start_ms=start)
 
 
-def _window_duration_ms(kind: str, duration: Duration, argument: str) -> int:
+def _to_window_ms(kind: str, duration: Duration, argument: str) -> int:
     """Convert a duration of a window to ms. Raises TopologyError if it is invalid or too long."""
     try:
         ms = duration_to_ms(duration, argument)
@@ -240,9 +240,9 @@ def _window_duration_ms(kind: str, duration: Duration, argument: str) -> int:
     return ms
 
 
-def _positive_duration_ms(kind: str, duration: Duration, argument: str) -> int:
+def _to_positive_ms(kind: str, duration: Duration, argument: str) -> int:
     """Convert a duration of a window to ms. Raises TopologyError if it is invalid or 0."""
-    ms = _window_duration_ms(kind, duration, argument)
+    ms = _to_window_ms(kind, duration, argument)
     if ms == 0:
         raise TopologyError(f"windows.{kind}: {argument}={duration!r} must be at least 1 ms")
     _warn_if_short(kind, duration, argument)
@@ -263,6 +263,6 @@ def _warn_if_short(kind: str, duration: Duration, argument: str) -> None:
         )
 
 
-def _idle_close_ms(kind: str, duration: Duration | None) -> int | None:
+def _to_idle_close_ms(kind: str, duration: Duration | None) -> int | None:
     """Convert `idle_close` to ms; None stays None. Raises TopologyError if it is invalid or 0."""
-    return None if duration is None else _positive_duration_ms(kind, duration, "idle_close")
+    return None if duration is None else _to_positive_ms(kind, duration, "idle_close")

@@ -112,7 +112,7 @@ class RocksDisk:
         self._damage: StoreCorrupted | None = None
         self._logged = _create_write_options(use_log=True, refuse_stalls=wait is not None)
         self._unlogged = _create_write_options(use_log=False, refuse_stalls=wait is not None)
-        self._replace_handles(self._closed_error)
+        self._replace_handles(self._create_closed_error)
         self._open_column_families()
 
     def get(self, key: bytes) -> bytes | None:
@@ -167,7 +167,7 @@ class RocksDisk:
                 write_commit_mark(self._path, checkpoint.last_commit)
             except OSError as error:
                 raise self._to_state_error("be written", error) from error
-        self._flush_if_tight()
+        self._flush_if_memory_is_tight()
 
     def delete_range(self, first: bytes, end: bytes) -> None:
         try:
@@ -180,7 +180,7 @@ class RocksDisk:
             self._loaded_bytes += self._batches.write_changes(
                 self._get_write_handles, changes, checkpoint, self._logged
             )
-            self._flush_if_tight()
+            self._flush_if_memory_is_tight()
             return
         if not self._bulk:
             self._bulk = True
@@ -256,7 +256,7 @@ class RocksDisk:
         self._damage = None
         self._get = self._data.get
 
-    def _flush_if_tight(self) -> None:
+    def _flush_if_memory_is_tight(self) -> None:
         """Start a flush of this store's write buffer if memory is tight and the buffer not small.
 
         When the buffers of all stores are full RocksDB flushes the store that writes, however
@@ -297,9 +297,9 @@ class RocksDisk:
         """Close every handle: each keeps the database, and RocksDB's lock, alive."""
         # rocksdict flushes at each close, so the column family of the data is closed first.
         handles = [self._data, self._offsets, self._database]
-        self._replace_handles(self._closed_error)
+        self._replace_handles(self._create_closed_error)
         for cursor in list(self._cursors):  # other threads may begin ranges meanwhile
-            cursor.iterator = ClosedHandle(self._closed_error)
+            cursor.iterator = ClosedHandle(self._create_closed_error)
         self._cursors.clear()
         closing.close_handles(handles, self._store, self._path, may_go_later=may_go_later)
         handles.clear()
@@ -325,7 +325,7 @@ class RocksDisk:
         self._offsets = self._offsets_handle = nothing
         self._get = nothing.raise_error
 
-    def _closed_error(self) -> StateError:
+    def _create_closed_error(self) -> StateError:
         return StateError(f"store {self._store!r} in {self._path} is closed")
 
     def _create_iterator(self, read_options: Any) -> Any:

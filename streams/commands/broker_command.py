@@ -17,7 +17,7 @@ from streams.command_options import (
 )
 from streams.commands.output import print_json_line, print_message
 from streams.errors import ConfigError
-from streams.processes.broker_start import broker_command
+from streams.processes.broker_start import build_broker_command
 from streams.processes.broker_stop import EmbeddedBrokerStatus, look_at_broker, stop_broker
 from streams.processes.embedded import refuse_embedded_directory
 from streams.settings.config import load_config
@@ -62,7 +62,7 @@ def run_broker(
                 "the embedded broker of a state directory"
             )
         refuse_embedded_directory(data)
-    command = [*broker_command(data, port, host, settings or []), "--log-level", log_level]
+    command = [*build_broker_command(data, port, host, settings or []), "--log-level", log_level]
     if metrics_port is not None:
         command += ["--metrics-port", str(metrics_port)]
     if metrics_host is not None:

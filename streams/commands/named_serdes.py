@@ -110,11 +110,11 @@ def _wrap_windowed(inner: NamedSerde, size: str | None) -> NamedSerde:
         return _read_only(serdes.windowed(key, int(size)), f"windowed({inner.name}, {size})")
     serde = serdes.windowed(key)
 
-    def show_start(data: bytes) -> WindowWithUnknownEnd:
+    def read_window_start(data: bytes) -> WindowWithUnknownEnd:
         found = serde.deserialize(data)
         return WindowWithUnknownEnd(found.key, found.start_ms)
 
-    return replace(_read_only(serde, f"windowed({inner.name})"), show=show_start)
+    return replace(_read_only(serde, f"windowed({inner.name})"), show=read_window_start)
 
 
 def _read_only(serde: Serde[Any], name: str) -> NamedSerde:

@@ -17,7 +17,7 @@ from streams.commands.restorable_tasks import list_tasks
 from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import ConfigError, OutcomeUnknown, PositionRefused, StreamsError
 from streams.membership.connection import ConnectionLost
-from streams.runtime.assigning.internal_topics import expiry_of_changelog
+from streams.runtime.assigning.internal_topics import find_changelog_expiry
 from streams.runtime.changelogs.changelog import (
     ChangelogRange,
     find_restore_start,
@@ -126,7 +126,7 @@ def _review_task(
         name: LoggedStore(
             open_store(specs[name], MemoryDisk()),
             *(changelog, "", 0),
-            expiry=expiry_of_changelog(specs[name]),
+            expiry=find_changelog_expiry(specs[name]),
         )
         for name, changelog in task.changelogs.items()
     }

@@ -21,7 +21,7 @@ def hash_known_topic_id(topic_id: str) -> int | None:
     return None if topic_id == _ZERO_ID else hash_topic_id(topic_id)
 
 
-def known_topic_id(topic_id: str) -> str | None:
+def to_topic_id_or_none(topic_id: str) -> str | None:
     """Return the id; None for the one that a broker without topic ids gives."""
     return None if topic_id == _ZERO_ID else topic_id
 

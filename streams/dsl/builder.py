@@ -184,12 +184,12 @@ def require_serde(serde: Serde[Any] | None, role: str, step: str) -> Serde[Any]:
         )
     if not isinstance(serde, Serde):
         raise TopologyError(
-            f"step {step!r}: {role}={serde!r} is not a serde{_serde_hint(serde, role)}"
+            f"step {step!r}: {role}={serde!r} is not a serde{_compose_serde_hint(serde, role)}"
         )
     return serde
 
 
-def _serde_hint(serde: object, role: str) -> str:
+def _compose_serde_hint(serde: object, role: str) -> str:
     """Return a hint for a message: what was probably meant by a value that is no serde."""
     if isinstance(serde, type) and serde in _SERDE_OF_TYPE:
         return f": did you mean {role}=serdes.{_SERDE_OF_TYPE[serde]}?"

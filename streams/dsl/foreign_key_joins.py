@@ -34,7 +34,7 @@ from streams.operators.foreign_key import (
 from streams.serdes import Serde
 from streams.serdes.foreign_key_messages import (
     SubscriptionResponseWrapper,
-    response_serde,
+    create_response_serde,
     subscription_serde,
 )
 
@@ -78,7 +78,7 @@ def join_by_foreign_key(
     partitioner = None
     if other_partitioner is not None:
         check_callable(step, other_partitioner, ("key", "value", "partitions"))
-        partitioner = _partition_by_key_alone(other_partitioner)
+        partitioner = _create_key_partitioner(other_partitioner)
     join = _ForeignKeyJoin(left_table, right_table, step, name)
     resolver = join.add_response_resolver(joiner, foreign_key, left=left)
     join.add_subscription_steps(foreign_key, resolver, partitioner, left=left)
@@ -104,7 +104,7 @@ class _ForeignKeyJoin:
     ) -> None:
         self.builder = left._builder
         self._left, self._right, self._name = left, right, name
-        self._subscription_base = self._step_name(
+        self._subscription_base = self._name_step(
             "SUBSCRIPTION-REGISTRATION", "subscription-registration"
         )
         self._row_key = key = require_serde(left._key, "key", step)
@@ -125,8 +125,8 @@ class _ForeignKeyJoin:
         self._subscription_sink = graph.choose_step_name(
             "KTABLE-SINK", name and f"{name}-subscription-registration-sink"
         )
-        self._response_serde = response_serde(self._other_value)
-        base = self._step_name("SUBSCRIPTION-RESPONSE", "subscription-response")
+        self._response_serde = create_response_serde(self._other_value)
+        base = self._name_step("SUBSCRIPTION-RESPONSE", "subscription-response")
         self._response_topic = f"{self.builder.application_id}-{base}-topic"
 
     def add_response_resolver(
@@ -153,8 +153,8 @@ class _ForeignKeyJoin:
                 self.serdes,
                 is_left_join=left,
                 subscription_step=asking,
-                from_one_topic=not _sources_of(self._left._node).isdisjoint(
-                    _sources_of(self._right._node)
+                from_one_topic=not _find_upstream_sources(self._left._node).isdisjoint(
+                    _find_upstream_sources(self._right._node)
                 ),
             ),
             stores=view.require_readable_stores(),
@@ -189,7 +189,7 @@ class _ForeignKeyJoin:
         subscriptions = self._add_source(topic, "registration", self._other_key, serde)
         self.builder.graph.copartitioned.append((self._right._node, subscriptions))
         spec = StoreSpec(
-            name=self._step_name("SUBSCRIPTION-STATE-STORE", "subscription-store"),
+            name=self._name_step("SUBSCRIPTION-STATE-STORE", "subscription-store"),
             key=serdes.bytes,
             value=serde,
             caching=False,
@@ -223,14 +223,14 @@ class _ForeignKeyJoin:
             self._response_topic,
             self._row_key,
             self._response_serde,
-            _partition_of_subscriber,
+            _choose_subscriber_partition,
         )
 
     def _create_subscription_sender(
         self, foreign_key: Callable[[Any, Any], Any], *, left: bool
     ) -> Operator:
         """Return the operator that sends the subscriptions of the left table's rows."""
-        row_topics = [source.topic for source in _sources_of(self._left._node)]
+        row_topics = [source.topic for source in _find_upstream_sources(self._left._node)]
         return send_subscriptions(
             self._left._view, foreign_key, self.serdes, is_left_join=left, row_topics=row_topics
         )
@@ -255,7 +255,7 @@ class _ForeignKeyJoin:
             traits=traits,
         )
 
-    def _step_name(self, kind: str, suffix: str) -> str:
+    def _name_step(self, kind: str, suffix: str) -> str:
         """Return the name of a step: from the join's own name, or generated."""
         given = None if self._name is None else f"{self._name}-{suffix}"
         return self.builder.graph.choose_step_name(f"{_OPERATOR_PREFIX}-{kind}", given)
@@ -292,7 +292,7 @@ class _ForeignKeyJoin:
         return source
 
 
-def _partition_by_key_alone(partitioner: Partitioner) -> Partitioner:
+def _create_key_partitioner(partitioner: Partitioner) -> Partitioner:
     """Return a partitioner of subscriptions that hands `partitioner` the key alone.
 
     A subscription without a key is only answered, so any partition will do: None.
@@ -304,14 +304,14 @@ def _partition_by_key_alone(partitioner: Partitioner) -> Partitioner:
     return partition_by_key
 
 
-def _sources_of(node: Node) -> set[SourceNode]:
+def _find_upstream_sources(node: Node) -> set[SourceNode]:
     """Return the source nodes upstream of `node`."""
     if isinstance(node, SourceNode):
         return {node}
-    return set[SourceNode]().union(*map(_sources_of, node.parents))
+    return set[SourceNode]().union(*map(_find_upstream_sources, node.parents))
 
 
-def _partition_of_subscriber(
+def _choose_subscriber_partition(
     key: Any, value: SubscriptionResponseWrapper, count: int
 ) -> int | None:
     """Return the partition of the subscribed left row, to which the response must go.

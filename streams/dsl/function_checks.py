@@ -34,7 +34,8 @@ def check_callable(
     """
     if not callable(function):
         raise TopologyError(
-            f"step {step!r} needs a function, got {function!r}{_lambda_hint(argument_names)}"
+            f"step {step!r} needs a function, got {function!r}"
+            f"{_compose_lambda_hint(argument_names)}"
         )
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise TopologyError(
@@ -59,7 +60,7 @@ def check_callable(
             raise TopologyError(
                 f"step {step!r} calls its function with ({', '.join(argument_names)}), and "
                 f"{describe_function(function)} takes {signature}: "
-                f"{_signature_hint(argument_names, signature)}"
+                f"{_compose_signature_hint(argument_names, signature)}"
             ) from None
     gives_nothing = signature.return_annotation in (None, "None") and not inspect.isclass(function)
     if needs_result and gives_nothing:
@@ -107,7 +108,7 @@ def _returns_value(node: ast.AST) -> bool:
     return False
 
 
-def _lambda_hint(argument_names: Sequence[str] | None) -> str:
+def _compose_lambda_hint(argument_names: Sequence[str] | None) -> str:
     """Return a hint for a message: the function written as a lambda."""
     return (
         ""
@@ -116,9 +117,9 @@ def _lambda_hint(argument_names: Sequence[str] | None) -> str:
     )
 
 
-def _signature_hint(argument_names: Sequence[str], signature: inspect.Signature) -> str:
+def _compose_signature_hint(argument_names: Sequence[str], signature: inspect.Signature) -> str:
     """Return a hint for a function whose arguments don't fit."""
-    wanted = f"did you mean {_lambda_text(argument_names)}?"
+    wanted = f"did you mean {_format_lambda(argument_names)}?"
     if tuple(argument_names) == VALUE_ARGUMENTS and len(signature.parameters) == len(
         KEY_VALUE_ARGUMENTS
     ):
@@ -126,7 +127,7 @@ def _signature_hint(argument_names: Sequence[str], signature: inspect.Signature)
     return wanted
 
 
-def _lambda_text(argument_names: Sequence[str]) -> str:
+def _format_lambda(argument_names: Sequence[str]) -> str:
     """Return the text of a lambda with these arguments."""
     return f"lambda {', '.join(argument_names)}: ..." if argument_names else "lambda: ..."
 

@@ -113,17 +113,17 @@ class DslBase:
         """
         for what in ("key", "value"):
             if (serde := getattr(self, f"_{what}", None)) is not None:
-                require_serde(serde, what, _step_name(self))
+                require_serde(serde, what, _find_step_name(self))
 
     def __repr__(self) -> str:
         """Return the class and the step that it comes from, for messages."""
-        return f"{type(self).__name__} of {_step_name(self)!r}"
+        return f"{type(self).__name__} of {_find_step_name(self)!r}"
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError that says what to call instead of `name`."""
-            raise missing_attribute(self, name)
+            raise create_missing_attribute_error(self, name)
 
         def __getitem__(self, name: object) -> Any:
             """Raise TypeError that says what to call instead of an index or an iteration."""
@@ -141,23 +141,25 @@ class DslBase:
             )
 
 
-def _step_name(dsl_object: Any) -> str:
+def _find_step_name(dsl_object: Any) -> str:
     """Return the name of the step that a stream, a table or a group comes from."""
     node = getattr(dsl_object, "_node", None)
     return str(node.name if node is not None else dsl_object._view.table.name)
 
 
-def missing_attribute(owner: object, name: str) -> AttributeError:
+def create_missing_attribute_error(owner: object, name: str) -> AttributeError:
     """Return the error for an attribute that `owner` does not have, with what to call instead.
 
     A name with an underscore in front is Python's own, which asks for it while it copies, say.
     """
     if name.startswith("_"):
         return AttributeError(name)
-    return AttributeError(f"{owner!r} has no {name!r}{missing_method_hint(type(owner), name)}")
+    return AttributeError(
+        f"{owner!r} has no {name!r}{compose_missing_method_hint(type(owner), name)}"
+    )
 
 
-def missing_method_hint(dsl_class: type, name: str) -> str:
+def compose_missing_method_hint(dsl_class: type, name: str) -> str:
     """Return what to call instead of the missing method `name`; empty if nothing is like it."""
     snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
     for each in (name, snake, {"foreach": "for_each"}.get(name, "")):

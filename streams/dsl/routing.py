@@ -154,13 +154,13 @@ def merge_streams(
     return Stream(
         builder,
         node,
-        key or _common_serde([stream._key for stream in streams]),
-        value or _common_serde([stream._value for stream in streams]),
+        key or _find_common_serde([stream._key for stream in streams]),
+        value or _find_common_serde([stream._value for stream in streams]),
         any(stream._rekeyed for stream in streams),
     )
 
 
-def _common_serde(serdes: list[Serde[Any] | None]) -> Serde[Any] | None:
+def _find_common_serde(serdes: list[Serde[Any] | None]) -> Serde[Any] | None:
     """Return the serde that all streams have; None if they differ."""
     return serdes[0] if all(serde == serdes[0] for serde in serdes) else None
 

@@ -25,7 +25,7 @@ from streams.operators.lateness import OnLate
 from streams.operators.outer_join import OuterJoinOptions
 from streams.operators.stream_join import Joiner, JoinWindow
 from streams.serdes import Serde
-from streams.serdes.join_sides import left_or_right_values_serde, timestamped_key_serde
+from streams.serdes.join_sides import create_left_or_right_values_serde, timestamped_key_serde
 from streams.topology.stream_join_node import JoinStepNames, StreamJoinNode
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def join_streams(
             is_full_outer=options.kind is JoinKind.OUTER,
             window=window,
             joiner=join,
-            emit_interval_ms=_non_negative_ms(options.emit_interval, "emit_interval", step),
+            emit_interval_ms=_to_non_negative_ms(options.emit_interval, "emit_interval", step),
         )
     for spec in stores:
         graph.declare_store(spec, owner=object())
@@ -229,7 +229,7 @@ def create_outer_shared_store_spec(name: str, this: StoreSpec, other: StoreSpec)
     return StoreSpec(
         name=name,
         key=timestamped_key_serde(this.key),
-        value=left_or_right_values_serde(this.value, other.value),
+        value=create_left_or_right_values_serde(this.value, other.value),
         persistent=this.persistent,
         caching=False,
         logged=this.logged,
@@ -247,11 +247,11 @@ def create_join_window(options: StreamJoinOptions, step: str) -> JoinWindow:
             "or before= and after="
         )
     if options.within is not None:
-        _non_negative_ms(options.within, "within", step)
+        _to_non_negative_ms(options.within, "within", step)
     window = JoinWindow(
-        before_ms=_signed_ms(before, "before", step),
-        after_ms=_signed_ms(after, "after", step),
-        grace_ms=_non_negative_ms(options.grace, "grace", step),
+        before_ms=_to_signed_ms(before, "before", step),
+        after_ms=_to_signed_ms(after, "after", step),
+        grace_ms=_to_non_negative_ms(options.grace, "grace", step),
     )
     if window.size_ms < 0:
         raise TopologyError(
@@ -261,7 +261,7 @@ def create_join_window(options: StreamJoinOptions, step: str) -> JoinWindow:
     return window
 
 
-def _non_negative_ms(duration: Duration, argument: str, step: str) -> int:
+def _to_non_negative_ms(duration: Duration, argument: str, step: str) -> int:
     """Convert a duration to ms. Raises TopologyError if it is invalid or negative."""
     try:
         return duration_to_ms(duration, argument)
@@ -269,7 +269,7 @@ def _non_negative_ms(duration: Duration, argument: str, step: str) -> int:
         raise TopologyError(f"step {step!r}: {error}") from None
 
 
-def _signed_ms(duration: Duration, argument: str, step: str) -> int:
+def _to_signed_ms(duration: Duration, argument: str, step: str) -> int:
     """Convert a duration, which may be negative, to ms. Raises TopologyError if it is invalid."""
     if isinstance(duration, timedelta):
         return duration // timedelta(milliseconds=1)

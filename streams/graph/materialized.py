@@ -315,7 +315,7 @@ def _create_store(
     kept = {
         "persistent": persistent,
         "logged": logged is not False,
-        "topic_settings": {str(each): _topic_setting_text(settings[each]) for each in settings},
+        "topic_settings": {str(each): _format_topic_setting(settings[each]) for each in settings},
         "retention_ms": ms["retention"],
         "window_size_ms": ms["size"],
         "retain_duplicates": retain_duplicates,
@@ -326,6 +326,6 @@ def _create_store(
     return Store(name=name, kind=kind, key=key, value=value, caching=caching, spec_fields=kept)
 
 
-def _topic_setting_text(setting: object) -> str:
+def _format_topic_setting(setting: object) -> str:
     """Return a topic setting as Kafka writes it."""
     return str(setting).lower() if isinstance(setting, bool) else str(setting)

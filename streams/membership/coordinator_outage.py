@@ -67,7 +67,7 @@ class CoordinatorOutage:
             now_s = self._host.monotonic_s()
             if now_s < self._asked_at_s + _ASK_INTERVAL_S:
                 return not self._is_away
-            reason = self._find_silent()
+            reason = self._find_silent_coordinator()
             self._asked_at_s = self._host.monotonic_s()
             self._is_away = bool(reason)
             if reason:
@@ -78,7 +78,7 @@ class CoordinatorOutage:
         """Return whether a coordinator has been found away since a monotonic time in s."""
         return self._away_at_s >= since_s
 
-    def _find_silent(self) -> str:
+    def _find_silent_coordinator(self) -> str:
         """Return which coordinator does not answer, and why; empty if all do, as far as known."""
         tried: set[tuple[str, int]] = set()
         try:

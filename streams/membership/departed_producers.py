@@ -48,13 +48,13 @@ def abort_departed_transactions(
             ids = [*list_transactional_ids(connection, ("Ongoing",))]
         for each in ids:
             if thread_id.fullmatch(each) and each not in members and is_current():
-                with _failures_logged(application_id):
+                with _log_failures(application_id):
                     abort_transaction(open_connection, each)
                     aborted.append(each)
 
-    with _failures_logged(application_id):
+    with _log_failures(application_id):
         for address in list_brokers(open_connection):
-            with _failures_logged(application_id):
+            with _log_failures(application_id):
                 abort_at_broker(address)
     for each in aborted:
         log.info("aborted the transaction of %s, which is no member of its group any more", each)
@@ -62,7 +62,7 @@ def abort_departed_transactions(
 
 
 @contextmanager
-def _failures_logged(application_id: str) -> Iterator[None]:
+def _log_failures(application_id: str) -> Iterator[None]:
     """Log a failed request instead of raising it, since the transactions end by their time-out."""
     try:
         yield

@@ -164,7 +164,7 @@ def _create_in_place_fold(
 
     It needs one look-up and no copy. It is used where a fold that fails ends the transaction.
     """
-    update, check_value = store.entry_for_update, store.check_value
+    update, check_value = store.get_entry_for_update, store.check_value
 
     def fold_in_place(key: Any, value: Any, timestamp_ms: int) -> StoreEntry[Any, Any]:
         entry = update(key)
@@ -190,7 +190,7 @@ def _create_copying_fold(
     It is used where a fold may fail and its record be skipped: a key whose first record is skipped
     is not written.
     """
-    find, update, check_value = store.entry, store.entry_for_update, store.check_value
+    find, update, check_value = store.entry, store.get_entry_for_update, store.check_value
 
     def fold_into_copy(key: Any, value: Any, timestamp_ms: int) -> StoreEntry[Any, Any]:
         stored = find(key)

@@ -31,7 +31,7 @@ def count_records(view: TableView) -> Operator:
         if spec.kind is StoreKind.VERSIONED:
             return aggregate_records(view, _add_one)(binding)
         store: KeyValueStore[Any, int] = context.get_store(spec.name)
-        update = store.entry_for_update
+        update = store.get_entry_for_update
         caching, sends_old = spec.caching, view.sends_old_values
         pending_results = emit_at_commit(binding, store, view, return_unchanged) if caching else {}
 

@@ -81,7 +81,7 @@ def create_window_folder(
     (docs/decisions/0018).
     """
     initializer, fold = folding.initializer, folding.fold
-    find, update, check_value = store.entry, store.entry_for_update, store.check_value
+    find, update, check_value = store.entry, store.get_entry_for_update, store.check_value
     copy_value, copy_stored_value = create_copier(serde), create_stored_copier(serde)
 
     def fold_into_window(

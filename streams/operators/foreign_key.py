@@ -36,7 +36,7 @@ from streams.serdes.foreign_key_messages import (
     SubscriptionInstruction,
     SubscriptionResponseWrapper,
     SubscriptionWrapper,
-    combined_key_prefix,
+    encode_combined_key_prefix,
 )
 from streams.serdes.serde import Serde
 
@@ -160,7 +160,9 @@ def store_subscriptions(store_name: str, serdes: ForeignKeySerdes) -> Operator:
             if key is not None:
                 subscribes = value.instruction >= _SUBSCRIBE_AND_RESPOND
                 try:
-                    combined = combined_key_prefix(serialize_key(key)) + serialize_row(value.key)
+                    combined = encode_combined_key_prefix(serialize_key(key)) + serialize_row(
+                        value.key
+                    )
                     put(combined, value if subscribes else None, timestamp_ms)
                 except Exception as error:
                     failed(error, key, value)
@@ -220,7 +222,7 @@ def respond_to_subscribers(view: TableView, store_name: str, serdes: ForeignKeyS
                 context.dropped_count += 1
                 return
             try:
-                prefix = combined_key_prefix(serialize_key(key))
+                prefix = encode_combined_key_prefix(serialize_key(key))
             except Exception as error:
                 failed(error, key, new)
                 return

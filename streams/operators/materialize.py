@@ -36,7 +36,7 @@ def create_value_materializer(
     downstream, sends_old = binding.downstream, view.sends_old_values
     context, failed = binding.context, binding.handle_failure
     copy_value = create_downstream_copier(binding, spec.value)
-    update, check_value = store.entry_for_update, store.check_value
+    update, check_value = store.get_entry_for_update, store.check_value
     caching = spec.caching
     pending_results = emit_at_commit(binding, store, view, copy_value) if caching else {}
     find_entry = store.entry if sends_old and skips_empty else None
@@ -125,7 +125,7 @@ def _create_cached_update_materializer(
     binding: Binding, store: Any, view: TableView
 ) -> ForwardUpdate:
     assert view.spec is not None
-    context, update, failed = binding.context, store.entry_for_update, binding.handle_failure
+    context, update, failed = binding.context, store.get_entry_for_update, binding.handle_failure
     check_value = store.check_value
     pending_results = emit_at_commit(
         binding, store, view, create_downstream_copier(binding, view.spec.value)

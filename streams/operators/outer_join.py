@@ -69,7 +69,9 @@ class UnmatchedRecords:
 
     def add_record(self, is_left: bool, key: Any, value: Any, timestamp_ms: int) -> None:
         """Store a record that has not been joined with another one yet."""
-        entry = self.store.entry_for_update(TimestampedKeyAndJoinSide(timestamp_ms, is_left, key))
+        entry = self.store.get_entry_for_update(
+            TimestampedKeyAndJoinSide(timestamp_ms, is_left, key)
+        )
         mine = LeftOrRightValue(is_left, value)
         waiting = entry.value
         if waiting is None:

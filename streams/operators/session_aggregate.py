@@ -54,7 +54,7 @@ def aggregate_sessions(
         assert view.spec is not None
         time = context.get_step_stream_time(binding.step)
         store: SessionStore[Any] = context.get_store(view.spec.name)
-        find, check_value = store.find_to_merge, store.check_value
+        find, check_value = store.find_sessions_to_merge, store.check_value
         handle_late = create_late_handler(binding, on_late)
         sends_old = view.sends_old_values and not emits_on_close and not view.spec.caching
         merged = _create_session_merger(binding, view, window_fold, copies_values=sends_old)
@@ -134,8 +134,8 @@ def _create_session_writer(
 ) -> Callable[[bytes, dict[bytes, SessionEntry], Windowed[Any], Any, int], None]:
     """Return a function that replaces sessions by the one merged from them, and forwards it.
 
-    It takes what `SessionStore.find_to_merge` returns, the merged session, its value, None to
-    remove it, and the timestamp in ms of the record.
+    It takes what `SessionStore.find_sessions_to_merge` returns, the merged session, its value, None
+    to remove it, and the timestamp in ms of the record.
     """
     assert view.spec is not None
     context, hides_headers = binding.context, emits and not view.spec.caching

@@ -42,7 +42,7 @@ def create_topic_writer(node: SinkNode, context: InternalProcessorContext) -> Fo
     if isinstance(topic, str):
         return _create_fixed_writer(node, topic, context)
     if node.partitioner is None and node.key.inner is not None:
-        node = replace(node, partitioner=_partitioner_by_inner_key(node))
+        node = replace(node, partitioner=_create_inner_key_partitioner(node))
     return _create_dynamic_writer(node, topic, context)
 
 
@@ -81,7 +81,7 @@ def _create_partition_counter(
     return count_read_partitions
 
 
-def _partitioner_by_inner_key(node: SinkNode) -> Partitioner:
+def _create_inner_key_partitioner(node: SinkNode) -> Partitioner:
     """Return a partitioner by the key in a window, for a sink whose topic a function chooses."""
     assert node.key.inner is not None
     serialize_inner = node.key.inner.serialize

@@ -255,7 +255,7 @@ class _SlidingAggregator:
         """Write a window's new value to the store and forward the result."""
         try:
             self._store.check_value(new)
-            entry = self._store.entry_for_update(record.key, start_ms)
+            entry = self._store.get_entry_for_update(record.key, start_ms)
             if entry is None:
                 entry = create_unstored_entry(record.key, start_ms, start_ms + self._difference_ms)
             entry.value = new

@@ -59,7 +59,7 @@ def emit_at_commit(
         return noted
     held: PendingResults = {}
     context.uncommitted_results[store.name] = held
-    sends_old, before = view.sends_old_values, store.committed_value
+    sends_old, before = view.sends_old_values, store.read_committed_value
     assert view.spec is not None
     own_key = create_downstream_key_copier(binding, view.spec)
     expires = view.spec.ttl_ms is not None

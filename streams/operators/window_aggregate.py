@@ -65,7 +65,7 @@ def _create_window_counter(
     spec = view.spec
     assert spec is not None
     store: WindowStore[int] = binding.context.get_store(spec.name)
-    update, failed = store.entry_for_update, binding.handle_failure
+    update, failed = store.get_entry_for_update, binding.handle_failure
     forward_result = (
         create_result_forwarder(binding, view, store, return_unchanged) if emits else None
     )

@@ -107,14 +107,14 @@ def _create_close_schedule(
         case SlidingWindows(difference_ms=difference_ms, grace_ms=grace_ms):
             return _WindowCloseSchedule(
                 close_delay_ms=difference_ms + grace_ms + 1,  # its end is part of a window
-                windows_between=store.entries_in_time_order,
+                windows_between=store.iterate_entries_in_time_order,
                 next_time_after=lambda ms: store.find_first_entry_time(ms + 1),
                 earliest_time_for=lambda ms: max(ms - difference_ms, 0),
             )
         case SessionWindows():
             return _WindowCloseSchedule(
                 close_delay_ms=windows.close_delay_past_end_ms + 1,
-                windows_between=store.entries_in_time_order,
+                windows_between=store.iterate_entries_in_time_order,
                 next_time_after=lambda ms: store.find_first_entry_time(ms + 1),
                 earliest_time_for=lambda ms: ms,
             )

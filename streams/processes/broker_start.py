@@ -60,7 +60,7 @@ def ignore_start_step(step: BrokerStartStep, broker_pid: int) -> None:
     """Do nothing at a step of a start."""
 
 
-def broker_command(data_dir: Path, port: int, host: str, settings: list[str]) -> list[str]:
+def build_broker_command(data_dir: Path, port: int, host: str, settings: list[str]) -> list[str]:
     """Return the command line that runs a broker process."""
     command = [sys.executable, "-m", "coordinator", "--data", str(data_dir)]
     command += ["--port", str(port), "--host", host]
@@ -168,7 +168,7 @@ def _spawn_broker(directory: Path, port: int, lock: int) -> subprocess.Popen[byt
     settings = []
     with suppress(FileNotFoundError):
         settings = [f"metrics.port={(directory / METRICS_PORT_FILE).read_text().strip() or -1}"]
-    command = broker_command(directory / "data", port, "127.0.0.1", settings)
+    command = build_broker_command(directory / "data", port, "127.0.0.1", settings)
     command += ["--announce", str(directory / "process"), "--start-lock", str(lock)]
     with open(directory / "broker.log", "a+b") as broker_log:
         return subprocess.Popen(  # nosec B603 # our own module, without a shell

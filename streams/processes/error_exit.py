@@ -25,7 +25,7 @@ def report_error(error: UserError) -> int:
     It ends with the address of the page about it, if there is one, and is a line of the log where
     that is for programs. The traceback is logged at level debug, which `--verbose` shows.
     """
-    message = f"{error}{user_code_location(error)}"
+    message = f"{error}{locate_user_code(error)}"
     symptom = find_symptom(error)
     if logs_json():
         log.error(message, extra={} if symptom is None else {"code": symptom.code})
@@ -50,7 +50,7 @@ def exit_with_error(error: UserError, *, is_reported: bool = False) -> NoReturn:
     sys.exit(status)
 
 
-def user_code_location(error: UserError) -> str:
+def locate_user_code(error: UserError) -> str:
     """Return " (file:line)" of the user's code that described a step which can't be built.
 
     Empty for an error that is no TopologyError, or where the place is not known.

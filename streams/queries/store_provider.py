@@ -117,10 +117,10 @@ class StateStoreProvider(Generic[S]):
         except StoreSerdeError as error:
             raise SerdeError(f"{error}; the serde of its keys is {self.spec.key.name!r}") from error
         except StateError as error:
-            raise self._unavailable_error(str(error)) from error
+            raise self._create_unavailable_error(str(error)) from error
         if not by_task:
             self._require_all_partitions(by_task, assignments)
-            raise self._unavailable_error("no task of it is on this worker now")
+            raise self._create_unavailable_error("no task of it is on this worker now")
         return by_task
 
     def _list_assignments(self) -> Sequence[ThreadAssignment]:
@@ -134,7 +134,7 @@ class StateStoreProvider(Generic[S]):
         if self._locations is not None and (
             reason := self._locations.find_transition(tasks_read, assignments)
         ):
-            raise self._unavailable_error(reason)
+            raise self._create_unavailable_error(reason)
 
     def _require_all_partitions(
         self, tasks_read: Collection[str], assignments: Sequence[ThreadAssignment]
@@ -151,7 +151,7 @@ class StateStoreProvider(Generic[S]):
         try:
             return self._locations.find_missing_partitions(tasks_read)
         except StoreUnavailable as error:
-            raise self._unavailable_error(str(error)) from error
+            raise self._create_unavailable_error(str(error)) from error
 
     def _create_iterator(self, items: Iterator[R], tasks_read: Collection[str]) -> StoreIterator[R]:
         """Return an iterator that knows which tasks were read."""
@@ -169,7 +169,7 @@ class StateStoreProvider(Generic[S]):
             if logged is None:
                 continue
             if task.state is not TaskState.RUNNING or logged.disk is None:
-                raise self._unavailable_error(f"task {task.name} is {task.state.name}")
+                raise self._create_unavailable_error(f"task {task.name} is {task.state.name}")
             stores.append((task.name, cast("S", open_store(self.spec, logged.disk))))
         return stores
 
@@ -178,8 +178,8 @@ class StateStoreProvider(Generic[S]):
         try:
             yield from items
         except StateError as error:
-            raise self._unavailable_error(str(error)) from error
+            raise self._create_unavailable_error(str(error)) from error
 
-    def _unavailable_error(self, reason: str) -> StoreUnavailable:
+    def _create_unavailable_error(self, reason: str) -> StoreUnavailable:
         """Return the error that says why the store can't be read now."""
         return StoreUnavailable(f"store {self.spec.name!r} can't be read now: {reason}")

@@ -132,15 +132,15 @@ def _create_writer(schema: AvroType) -> Convert:
         case "date":
             return lambda day: day.toordinal() - _EPOCH_DAY
         case "time-millis":
-            return lambda of_day: _in_milliseconds(_write_time(of_day), of_day)
+            return lambda of_day: _to_milliseconds(_write_time(of_day), of_day)
         case "time-micros":
             return _write_time
         case "timestamp-millis":
-            return lambda at: _in_milliseconds(_write_timestamp(at), at)
+            return lambda at: _to_milliseconds(_write_timestamp(at), at)
         case "timestamp-micros":
             return _write_timestamp
         case "local-timestamp-millis":
-            return lambda at: _in_milliseconds(_write_local_timestamp(at), at)
+            return lambda at: _to_milliseconds(_write_local_timestamp(at), at)
         case "local-timestamp-micros":
             return _write_local_timestamp
         case "uuid":
@@ -148,7 +148,7 @@ def _create_writer(schema: AvroType) -> Convert:
     return _create_decimal_writer(schema)
 
 
-def _in_milliseconds(microseconds: int, value: Any) -> int:
+def _to_milliseconds(microseconds: int, value: Any) -> int:
     if microseconds % 1_000:
         raise AvroMismatch(
             f"the schema has milliseconds, and {quote_value(value)} would be cut to them"

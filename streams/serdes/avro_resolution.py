@@ -68,7 +68,7 @@ class _Resolver:
             return self._resolve_written_union(writer, reader)
         if reader.kind == "union":
             return self._resolve_to_union(writer, reader)
-        if not _fits(writer, reader):
+        if not _can_read_branch(writer, reader):
             return _create_refusal(writer, reader)
         if reader.kind in RECORDS:
             return self._resolve_record(writer, reader)
@@ -334,7 +334,7 @@ def _decode_text(raw: bytes) -> str:
         raise AvroMismatch(f"the bytes are no UTF-8, which a string is: {error}") from None
 
 
-def _fits(writer: AvroType, reader: AvroType) -> bool:
+def _can_read_branch(writer: AvroType, reader: AvroType) -> bool:
     """Return whether the reader's type can be read from the writer's, apart from what they hold."""
     if writer.kind != reader.kind:
         return (writer.kind, reader.kind) in _PROMOTIONS

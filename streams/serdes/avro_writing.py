@@ -192,7 +192,7 @@ class _UnionPreparer:
             return self._prepare_pair(value)
         indexes = self._groups.get(type(value), self._of_fastavro)
         if len(indexes) == 1:
-            return self._as_branch(indexes[0], self._prepares[indexes[0]](value))
+            return self._wrap_as_branch(indexes[0], self._prepares[indexes[0]](value))
         if not indexes:
             raise AvroMismatch(
                 f"the union of {self._name_branches()} has no {type(value).__name__}, got "
@@ -203,7 +203,7 @@ class _UnionPreparer:
         refusals = []
         for index in indexes:
             try:
-                return self._as_branch(index, self._prepares[index](value))
+                return self._wrap_as_branch(index, self._prepares[index](value))
             except AvroMismatch as misfit:
                 refusals.append(misfit.reason)
         raise AvroMismatch("; ".join(refusals))
@@ -229,7 +229,7 @@ class _UnionPreparer:
                 f"{quote_value(value)} comes back without its name, since only {name} has it: "
                 "give it as it is"
             )
-        return self._as_branch(index, prepared)
+        return self._wrap_as_branch(index, prepared)
 
     def _prepare_unnamed(self, value: dict[Any, Any], indexes: Sequence[int]) -> Any:
         """Prepare a record, or a map, that has no name though several branches are dicts."""
@@ -247,9 +247,9 @@ class _UnionPreparer:
             raise AvroMismatch(
                 f"a dict without a name fits {' and '.join(found)}: give ({found[0]!r}, {{...}})"
             )
-        return self._as_branch(fitting[0], self._prepares[fitting[0]](value))
+        return self._wrap_as_branch(fitting[0], self._prepares[fitting[0]](value))
 
-    def _as_branch(self, index: int, prepared: Any) -> Any:
+    def _wrap_as_branch(self, index: int, prepared: Any) -> Any:
         return self._wire_names[index], {WIRE_FIELD: prepared}
 
     def _name_branches(self) -> str:

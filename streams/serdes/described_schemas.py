@@ -82,30 +82,30 @@ class _AvroDescriber:
     def _describe_name(self, name: str, namespace: str, around: tuple[str, ...]) -> DescribedType:
         if name in _AVRO_PRIMITIVES:
             return _scalar(name)
-        full = _full_name(name, namespace)
+        full = _add_namespace(name, namespace)
         if full in around:
-            return DescribedType(kind="reference", name=_short_name(full))
+            return DescribedType(kind="reference", name=_remove_namespace(full))
         if full in self._named:
             return self.describe(*self._named[full], around)
         return DescribedType(kind="any", name=full)  # of another subject, which is not at hand
 
     def _describe_named(self, schema: Mapping[str, Any], namespace: str) -> DescribedType:
         """Describe an enumeration or bytes of a fixed size."""
-        full = _full_name(schema["name"], schema.get("namespace", namespace))
+        full = _add_namespace(schema["name"], schema.get("namespace", namespace))
         self._named[full] = (schema, namespace)
         return DescribedType(
             kind="enum" if schema["type"] == "enum" else "scalar",
-            name=_short_name(full),
+            name=_remove_namespace(full),
             symbols=tuple(schema.get("symbols", ())),
             must_be_named=True,
-            former_names=_short_names(schema),
+            former_names=_list_names_without_namespace(schema),
             rules=_select_rules(schema, _AVRO_RULES),
         )
 
     def _describe_record(
         self, schema: Mapping[str, Any], namespace: str, around: tuple[str, ...]
     ) -> DescribedType:
-        full = _full_name(schema["name"], schema.get("namespace", namespace))
+        full = _add_namespace(schema["name"], schema.get("namespace", namespace))
         self._named[full] = (schema, namespace)
         inner = full.rpartition(".")[0]
         fields = {
@@ -118,10 +118,10 @@ class _AvroDescriber:
         }
         return DescribedType(
             kind="record",
-            name=_short_name(full),
+            name=_remove_namespace(full),
             fields=fields,
             must_be_named=True,
-            former_names=_short_names(schema),
+            former_names=_list_names_without_namespace(schema),
         )
 
 
@@ -248,16 +248,16 @@ def _opaque(schema: Any) -> DescribedType:
     return DescribedType(kind="scalar", name="schema", rules=_write_sorted(schema))
 
 
-def _full_name(name: str, namespace: str) -> str:
+def _add_namespace(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
 
 
-def _short_name(name: str) -> str:
+def _remove_namespace(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _short_names(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(_short_name(each) for each in schema.get("aliases", ()))
+def _list_names_without_namespace(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(_remove_namespace(each) for each in schema.get("aliases", ()))
 
 
 def _select_rules(schema: Mapping[str, Any], names: Collection[str]) -> str:

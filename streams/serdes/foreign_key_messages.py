@@ -103,7 +103,7 @@ def subscription_serde(
     )
 
 
-def response_serde(value_serde: Serde[Any]) -> Serde[SubscriptionResponseWrapper]:
+def create_response_serde(value_serde: Serde[Any]) -> Serde[SubscriptionResponseWrapper]:
     """Return the serde of SubscriptionResponseWrapper, with the serde of the other table's values.
 
     A value without bytes, as an empty text, is read as None: as in Kafka Streams, whose format has
@@ -124,7 +124,7 @@ def response_serde(value_serde: Serde[Any]) -> Serde[SubscriptionResponseWrapper
         return _new_tuple(SubscriptionResponseWrapper, (row_hash, found, None))
 
     def bind_to_topic(topic: str, field: Field) -> Serde[SubscriptionResponseWrapper]:
-        return response_serde(value_serde.for_topic(topic, field))
+        return create_response_serde(value_serde.for_topic(topic, field))
 
     binder = None if value_serde.binder is None else bind_to_topic
     return Serde(
@@ -155,6 +155,6 @@ def _read_version_and_hash(
     raise ValueError(f"{len(data)} bytes are too few for a hash")
 
 
-def combined_key_prefix(foreign_key: bytes) -> bytes:
+def encode_combined_key_prefix(foreign_key: bytes) -> bytes:
     """Return the bytes with which all combined keys of a foreign key begin."""
     return _pack_int(len(foreign_key)) + foreign_key

@@ -86,7 +86,7 @@ def timestamped_key_serde(inner: Serde[Any]) -> Serde[TimestampedKeyAndJoinSide]
     )
 
 
-def left_or_right_values_serde(
+def create_left_or_right_values_serde(
     left: Serde[Any], right: Serde[Any]
 ) -> Serde[list[LeftOrRightValue]]:
     """Return the serde of a list of LeftOrRightValue, in the order in which the records came."""
@@ -107,7 +107,7 @@ def left_or_right_values_serde(
         ]
 
     def bind_to_topic(topic: str, field: Field) -> Serde[Any]:
-        return left_or_right_values_serde(
+        return create_left_or_right_values_serde(
             left.for_topic(topic, field), right.for_topic(topic, field)
         )
 

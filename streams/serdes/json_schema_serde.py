@@ -128,7 +128,9 @@ def json_schema(
             reading,
             json_decode=deserialize_exactly,
         )
-        return _name_refusals(write) if writes else refuse_to_write, _name_refusals(read)
+        return _name_place_in_refusals(
+            write
+        ) if writes else refuse_to_write, _name_place_in_refusals(read)
 
     name = name_schema(schema_text, None, "title") if type is None else describe_type(type)
     described = (
@@ -170,7 +172,7 @@ def _select_conversions(
     return encode, build
 
 
-def _name_refusals(function: Any) -> Any:
+def _name_place_in_refusals(function: Any) -> Any:
     """Wrap confluent-kafka's (de)serializer so that its refusals name the place in the value."""
     from confluent_kafka.serialization import SerializationError
 

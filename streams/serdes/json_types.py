@@ -66,17 +66,17 @@ class _EncoderComposer:
         if is_union(type_hint):
             return self._compose_union(type_hint)
         if origin is typing.Literal:
-            return _literal_encoder(arguments)
+            return _create_literal_encoder(arguments)
         if origin in LISTS and arguments:
             kinds = find_scalar_kinds(arguments[0]) or frozenset()
-            return _list_encoder(list, self.compose(arguments[0]), kinds)
+            return _create_list_encoder(list, self.compose(arguments[0]), kinds)
         if type_hint is tuple or (origin is tuple and arguments):
             return self._compose_tuple(arguments)
         if origin in SETS and arguments:
-            return _set_encoder(origin, self.compose(arguments[0]))
+            return _create_set_encoder(origin, self.compose(arguments[0]))
         if origin in DICTS and arguments:
-            return _dict_encoder(
-                _encoder_for_key(arguments[0]),
+            return _create_dict_encoder(
+                _create_key_encoder(arguments[0]),
                 self.compose(arguments[1]),
                 find_scalar_kinds(arguments[1]),
             )
@@ -85,8 +85,8 @@ class _EncoderComposer:
         if dataclasses.is_dataclass(type_hint):
             return self._encoders.get(type_hint) or self._add_dataclass(type_hint)
         if issubclass(type_hint, Enum):
-            return _exact_encoder(type_hint, lambda member: check_plain(member.value))
-        return _TEXT_ENCODERS.get(type_hint) or _plain_encoder(type_hint)
+            return _create_exact_encoder(type_hint, lambda member: check_plain(member.value))
+        return _TEXT_ENCODERS.get(type_hint) or _create_plain_encoder(type_hint)
 
     def _add_dataclass(self, cls: type[Any]) -> Encode:
         """Return the function that encodes a dataclass, and add it to the encoders."""
@@ -130,15 +130,15 @@ class _EncoderComposer:
         takes_none = len(others) < len(typing.get_args(type_hint))
         encode = self.compose(others[0])
         if len(others) > 1:
-            encode = _first_encoder([self.compose(each) for each in others], type_hint)
+            encode = _create_union_encoder([self.compose(each) for each in others], type_hint)
         return (lambda value: None if value is None else encode(value)) if takes_none else encode
 
     def _compose_tuple(self, type_hints: Sequence[Any]) -> Encode:
         if not type_hints:
-            return _list_encoder(tuple, check_plain)
+            return _create_list_encoder(tuple, check_plain)
         if len(type_hints) == 2 and type_hints[1] is Ellipsis:
-            return _list_encoder(tuple, self.compose(type_hints[0]))
-        return _tuple_encoder([self.compose(hint) for hint in type_hints])
+            return _create_list_encoder(tuple, self.compose(type_hints[0]))
+        return _create_tuple_encoder([self.compose(hint) for hint in type_hints])
 
 
 def _add_unknown_fields(encode: Encode, rest: str | None) -> Encode:
@@ -189,7 +189,7 @@ def _scalar_encoder(kinds: Kinds, type_hint: Any) -> Encode:
     return check_scalar
 
 
-def _plain_encoder(cls: type[Any]) -> Encode:
+def _create_plain_encoder(cls: type[Any]) -> Encode:
     """Return a function that returns what JSON has and a class takes, as `dict` and `list`."""
     base: Any = dict if typing.is_typeddict(cls) else cls
 
@@ -206,7 +206,7 @@ def _plain_encoder(cls: type[Any]) -> Encode:
     return check_instance
 
 
-def _literal_encoder(values: Sequence[Any]) -> Encode:
+def _create_literal_encoder(values: Sequence[Any]) -> Encode:
     accepted = [(type(each), each) for each in values]
 
     def check_literal(value: Any) -> Any:
@@ -219,7 +219,7 @@ def _literal_encoder(values: Sequence[Any]) -> Encode:
     return check_literal
 
 
-def _first_encoder(encoders: Sequence[Encode], type_hint: Any) -> Encode:
+def _create_union_encoder(encoders: Sequence[Encode], type_hint: Any) -> Encode:
     """Return an encoder of a union, which encodes a value by the first member that takes it."""
     need = describe_type(type_hint)
 
@@ -235,7 +235,9 @@ def _first_encoder(encoders: Sequence[Encode], type_hint: Any) -> Encode:
     return encode_first
 
 
-def _list_encoder(collection: type[Any], encode: Encode, kinds: Kinds = frozenset()) -> Encode:
+def _create_list_encoder(
+    collection: type[Any], encode: Encode, kinds: Kinds = frozenset()
+) -> Encode:
     """Return the encoder of collections; `kinds` are the classes of elements that stay."""
 
     def encode_list(value: Any) -> Any:
@@ -254,7 +256,7 @@ def _list_encoder(collection: type[Any], encode: Encode, kinds: Kinds = frozense
     return encode_list
 
 
-def _tuple_encoder(encodes: Sequence[Encode]) -> Encode:
+def _create_tuple_encoder(encodes: Sequence[Encode]) -> Encode:
     def encode_tuple(value: Any) -> Any:
         if type(value) is not tuple or len(value) != len(encodes):
             raise NotExact(f"needs a tuple of {len(encodes)}, got {describe_value(value)}")
@@ -269,9 +271,9 @@ def _tuple_encoder(encodes: Sequence[Encode]) -> Encode:
     return encode_tuple
 
 
-def _set_encoder(collection: type[Any], encode: Encode) -> Encode:
+def _create_set_encoder(collection: type[Any], encode: Encode) -> Encode:
     """Return the encoder of sets: sorted lists, so that equal sets have equal bytes."""
-    encode_list = _list_encoder(collection, encode)
+    encode_list = _create_list_encoder(collection, encode)
 
     def encode_set(value: Any) -> Any:
         found = encode_list(value)
@@ -283,7 +285,7 @@ def _set_encoder(collection: type[Any], encode: Encode) -> Encode:
     return encode_set
 
 
-def _dict_encoder(encode_key: Encode | None, encode: Encode, kinds: Kinds | None) -> Encode:
+def _create_dict_encoder(encode_key: Encode | None, encode: Encode, kinds: Kinds | None) -> Encode:
     """Return the encoder of dicts; `kinds` are the classes of values that stay."""
 
     def encode_dict(value: Any) -> Any:
@@ -304,13 +306,13 @@ def _dict_encoder(encode_key: Encode | None, encode: Encode, kinds: Kinds | None
     return encode_dict
 
 
-def _encoder_for_key(type_hint: Any) -> Encode | None:
+def _create_key_encoder(type_hint: Any) -> Encode | None:
     """Return the function that turns a key of a declared type into text, or None for text."""
     type_hint = strip_type_hint(type_hint)
     if type_hint is int:
-        return _exact_encoder(int, str)
+        return _create_exact_encoder(int, str)
     if isinstance(type_hint, type) and issubclass(type_hint, Enum):
-        return _exact_encoder(type_hint, _name_member)
+        return _create_exact_encoder(type_hint, _name_member)
     return _TEXT_ENCODERS.get(type_hint) if isinstance(type_hint, type) else None
 
 
@@ -320,7 +322,7 @@ def _name_member(member: Enum) -> str:
     return member.value
 
 
-def _exact_encoder(cls: type[Any], encode: Encode) -> Encode:
+def _create_exact_encoder(cls: type[Any], encode: Encode) -> Encode:
     def encode_exact(value: Any) -> Any:
         if type(value) is not cls:
             raise NotExact(f"needs {cls.__name__}, got {describe_value(value)}")
@@ -345,9 +347,9 @@ def _format_time(value: datetime | time) -> str:
 
 
 _TEXT_ENCODERS: dict[type[Any], Encode] = {
-    datetime: _exact_encoder(datetime, _format_time),
-    date: _exact_encoder(date, date.isoformat),
-    time: _exact_encoder(time, _format_time),
-    UUID: _exact_encoder(UUID, str),
-    Decimal: _exact_encoder(Decimal, str),
+    datetime: _create_exact_encoder(datetime, _format_time),
+    date: _create_exact_encoder(date, date.isoformat),
+    time: _create_exact_encoder(time, _format_time),
+    UUID: _create_exact_encoder(UUID, str),
+    Decimal: _create_exact_encoder(Decimal, str),
 }

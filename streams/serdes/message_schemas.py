@@ -139,7 +139,7 @@ class _SchemaComposer:
         key_hint = strip_type_hint(key_hint)
         if not is_built_key(key_hint):
             return core_schema.dict_schema(None, self.compose(value_hint), strict=True)
-        keys = _convert(int, int) if key_hint is int else _compose_class(key_hint)
+        keys = _create_conversion_schema(int, int) if key_hint is int else _compose_class(key_hint)
         schema = core_schema.dict_schema(keys, self.compose(value_hint), strict=True)
         return core_schema.no_info_wrap_validator_function(_refuse_equal_keys, schema)
 
@@ -176,7 +176,7 @@ class _SchemaComposer:
         message = core_schema.typed_dict_schema(fields, extra_behavior=extra, strict=True)
         create = _create_constructor(cls)
         if self._unknown == "keep":
-            create = _keep_unknown_fields(create, frozenset(fields), rest)
+            create = _create_constructor_keeping_unknown(create, frozenset(fields), rest)
         return core_schema.no_info_after_validator_function(create, message)
 
 
@@ -194,7 +194,9 @@ def _create_constructor(cls: type[Any]) -> Convert:
     return construct
 
 
-def _keep_unknown_fields(create: Convert, names: frozenset[str], rest: str | None) -> Convert:
+def _create_constructor_keeping_unknown(
+    create: Convert, names: frozenset[str], rest: str | None
+) -> Convert:
     """Return a constructor that keeps the fields whose names are not among `names`."""
 
     def construct_and_keep(fields: Any) -> Any:
@@ -235,7 +237,7 @@ def _compose_class(cls: type[Any]) -> CoreSchema:
     if cls in _SCHEMAS:
         return _SCHEMAS[cls]
     if issubclass(cls, Enum):
-        return _convert(_create_member_finder(cls), cls)
+        return _create_conversion_schema(_create_member_finder(cls), cls)
     return core_schema.dict_schema(strict=True) if typing.is_typeddict(cls) else _require(cls)
 
 
@@ -287,7 +289,7 @@ def _to_decimal(decoded: Any) -> Decimal:
         raise ValueError(str(error)) from None
 
 
-def _convert(function: Convert, result_type: type[Any]) -> CoreSchema:
+def _create_conversion_schema(function: Convert, result_type: type[Any]) -> CoreSchema:
     """Return the schema of values that a function creates from those of a message."""
     name = describe_type(result_type)
 
@@ -316,9 +318,9 @@ _SCHEMAS: dict[Any, CoreSchema] = {
     ),
     bool: core_schema.bool_schema(strict=True),
     type(None): core_schema.none_schema(),
-    datetime: _convert(datetime.fromisoformat, datetime),
-    date: _convert(date.fromisoformat, date),
-    time: _convert(time.fromisoformat, time),
-    UUID: _convert(UUID, UUID),
-    Decimal: _convert(_to_decimal, Decimal),
+    datetime: _create_conversion_schema(datetime.fromisoformat, datetime),
+    date: _create_conversion_schema(date.fromisoformat, date),
+    time: _create_conversion_schema(time.fromisoformat, time),
+    UUID: _create_conversion_schema(UUID, UUID),
+    Decimal: _create_conversion_schema(_to_decimal, Decimal),
 }

@@ -21,7 +21,9 @@ def _check_bytes(value: builtins.bytes) -> builtins.bytes:
     return value
 
 
-def _fixed_size_serde(name: str, struct_format: str, kind: type, accepted: str) -> Serde[Any]:
+def _create_fixed_size_serde(
+    name: str, struct_format: str, kind: type, accepted: str
+) -> Serde[Any]:
     layout = struct.Struct(struct_format)
     pack, unpack, size = layout.pack, layout.unpack, layout.size
 
@@ -63,8 +65,10 @@ def _refuse_to_deserialize(data: builtins.bytes) -> None:
 # str.encode itself, not a function around it, which would cost as much again for each record. What
 # it says of another type is put into other words by `state.errors.describe_refusal`.
 string: Serde[str] = Serde("string", str.encode, builtins.bytes.decode)
-int32: Serde[int] = _fixed_size_serde("int32", ">i", int, "int from -2**31 to 2**31 - 1")
-int64: Serde[int] = _fixed_size_serde("int64", ">q", int, "int from -2**63 to 2**63 - 1")
-float64: Serde[float] = _fixed_size_serde("float64", ">d", float, "float, or int that equals one")
+int32: Serde[int] = _create_fixed_size_serde("int32", ">i", int, "int from -2**31 to 2**31 - 1")
+int64: Serde[int] = _create_fixed_size_serde("int64", ">q", int, "int from -2**63 to 2**63 - 1")
+float64: Serde[float] = _create_fixed_size_serde(
+    "float64", ">d", float, "float, or int that equals one"
+)
 none: Serde[None] = Serde("none", _refuse_to_serialize, _refuse_to_deserialize)
 bytes: Serde[builtins.bytes] = Serde("bytes", _check_bytes, _check_bytes)  # noqa: A001  the public name

@@ -82,10 +82,10 @@ def _pair_descriptors(writer: Any, reader: Any, pairs: dict[tuple[str, str], _Pa
         read = reader.fields_by_number.get(written.number)
         if read is None:
             continue
-        if _holds_messages(written, read):
+        if _contain_messages_alike(written, read):
             parts = _pair_descriptors(written.message_type, read.message_type, pairs)
             pair.parts.append((written, read, parts))
-        elif not _reads_the_same(written, read):
+        elif not _keeps_every_value(written, read):
             pair.fields.append((written, read))
     for oneof in reader.oneofs:
         numbers = [each.number for each in oneof.fields]
@@ -112,7 +112,7 @@ def _drop_equal_parts(pairs: Any) -> None:
         pair.parts = [each for each in pair.parts if id(each[2]) in differ]
 
 
-def _holds_messages(written: Any, read: Any) -> bool:
+def _contain_messages_alike(written: Any, read: Any) -> bool:
     """Return whether both fields hold messages in the same way, whose own fields decide."""
     if not (written.type == read.type and written.message_type and read.message_type):
         return False
@@ -128,7 +128,7 @@ def _is_map(field: Any) -> bool:
     return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
-def _reads_the_same(written: Any, read: Any) -> bool:
+def _keeps_every_value(written: Any, read: Any) -> bool:
     """Return whether a reader makes of every value of a field what the writer meant."""
     if written.type != read.type or written.is_repeated != read.is_repeated:
         return False

@@ -98,7 +98,7 @@ def _write_exactly(write: Serializer, message_type: Any) -> Serializer:
     """Return a serializer that refuses unreadable messages and writes equal ones alike."""
     kinds = list(find_messages(message_type.DESCRIPTOR))
     has_maps = any(kind.GetOptions().map_entry for kind in kinds)
-    is_recursive = any(_holds_itself(kind) for kind in kinds)
+    is_recursive = any(_contains_itself(kind) for kind in kinds)
     check_texts = create_text_check(kinds)
 
     def write_exactly(message: Any, context: Any) -> bytes:
@@ -137,7 +137,7 @@ def _create_class_error(message_type: Any, message: Any) -> TypeError:
     )
 
 
-def _holds_itself(descriptor: Any) -> bool:
+def _contains_itself(descriptor: Any) -> bool:
     parts = (each.message_type for each in descriptor.fields if each.message_type)
     return any(
         found.full_name == descriptor.full_name for part in parts for found in find_messages(part)

@@ -57,7 +57,7 @@ def windowed(inner: Serde[K], size_ms: Duration | None = None) -> Serde[Windowed
                         f"needs windows of {size} ms, since their end is not written, got {key}"
                     )
                 return serialize_key(inner_key) + pack_time(start_ms)
-        raise _invalid_key_error(key)
+        raise _create_invalid_key_error(key)
 
     def deserialize_window(data: bytes) -> Any:
         if not data:
@@ -90,7 +90,7 @@ def session_windowed(inner: Serde[K]) -> Serde[Windowed[K]]:
             or key.key is None
             or not 0 <= key.start_ms <= key.end_ms <= TIME_MAX
         ):
-            raise _invalid_key_error(key)
+            raise _create_invalid_key_error(key)
         return serialize_key(key.key) + pack_session(key.end_ms, key.start_ms)
 
     def deserialize_session(data: bytes) -> Any:
@@ -129,7 +129,7 @@ def _window_suffix(data: bytes, length: int) -> bytes:
     return data[-length:]
 
 
-def _invalid_key_error(key: Any) -> Exception:
+def _create_invalid_key_error(key: Any) -> Exception:
     if type(key) is not Windowed:
         return TypeError(f"needs a Windowed key, got {describe_value(key)}")
     return ValueError(

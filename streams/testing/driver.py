@@ -24,7 +24,7 @@ from state.rocksdb import MemoryBudget
 from streams import serdes
 from streams.app import App
 from streams.common.durations import duration_to_ms
-from streams.dsl.kafka_streams_names import missing_attribute
+from streams.dsl.kafka_streams_names import create_missing_attribute_error
 from streams.errors import ConfigError
 from streams.operators.lateness import LateRecord
 from streams.processor.record import Record
@@ -144,7 +144,7 @@ class TopologyTestDriver:
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError that says what to call instead of `name`."""
-            raise missing_attribute(self, name)
+            raise create_missing_attribute_error(self, name)
 
     def topic(
         self, name: str, *, key: Serde[Any] | None = None, value: Serde[Any] | None = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from state.errors import describe_refusal
 from streams.common.partitioning import partition_for_key
 from streams.common.topic_partitions import Partition
-from streams.dsl.kafka_streams_names import missing_attribute
+from streams.dsl.kafka_streams_names import create_missing_attribute_error
 from streams.errors import ConfigError, SerdeError
 from streams.processor.record import GivenHeaders, Record, to_headers
 from streams.serdes import Serde
@@ -139,7 +139,7 @@ class DriverTopic:
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError that says what to call instead of `name`."""
-            raise missing_attribute(self, name)
+            raise create_missing_attribute_error(self, name)
 
     def pipe(
         self,

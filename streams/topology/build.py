@@ -30,7 +30,7 @@ from streams.topology.partitions import (
 )
 
 
-def ttl_time_name(store: str) -> str:
+def name_ttl_stream_time(store: str) -> str:
     """Return the name under which the stream time of a store with a `ttl` is committed.
 
     It stands among the names of steps that have a stream time.
@@ -55,11 +55,11 @@ class Subtopology:
     def stream_time_names(self) -> tuple[str, ...]:
         """Return the names of the steps and stores whose own stream time is committed.
 
-        These are steps, and stores whose values expire (`ttl_time_name`).
+        These are steps, and stores whose values expire (`name_ttl_stream_time`).
         """
         steps = (n.name for n in self.nodes if isinstance(n, ProcessorNode) and n.has_stream_time)
         return *steps, *(
-            ttl_time_name(spec.name) for spec in self.stores if spec.ttl_ms is not None
+            name_ttl_stream_time(spec.name) for spec in self.stores if spec.ttl_ms is not None
         )
 
     @property

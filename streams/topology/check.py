@@ -27,13 +27,13 @@ def check_topology(graph: Graph, changelog_topic_of: Callable[[str], str]) -> No
         if isinstance(sink, SinkNode):
             _check_writes_no_internal_topic(sink, graph, changelog_topic_of)
             _check_no_endless_loop(sink)
-            if topic := _fixed_topic(sink):
+            if topic := _get_fixed_topic(sink):
                 _check_topic_name(f"step {sink.name!r}: its topic", topic)
     for name in graph.stores:
         _check_topic_name(f"store {name!r}: its changelog", changelog_topic_of(name))
 
 
-def _fixed_topic(node: Node) -> str:
+def _get_fixed_topic(node: Node) -> str:
     """Return the topic of a sink with a fixed one; empty for any other node."""
     return node.topic if isinstance(node, SinkNode) and isinstance(node.topic, str) else ""
 
@@ -101,7 +101,7 @@ def _check_writes_no_internal_topic(
     sink: SinkNode, graph: Graph, changelog_topic_of: Callable[[str], str]
 ) -> None:
     """Raise TopologyError if a user's sink writes a repartition or changelog topic."""
-    if sink.internal or not (topic := _fixed_topic(sink)):
+    if sink.internal or not (topic := _get_fixed_topic(sink)):
         return
     for node in graph.nodes:
         if isinstance(node, SinkNode) and node.internal and node.topic == topic:
@@ -123,7 +123,7 @@ def _check_no_endless_loop(sink: SinkNode) -> None:
     A topic may lead back to itself, as where a failed record is retried; but not each record.
     """
     for node in _find_unconditional_upstream(sink.parents):
-        if isinstance(node, SourceNode) and node.topic == _fixed_topic(sink):
+        if isinstance(node, SourceNode) and node.topic == _get_fixed_topic(sink):
             raise TopologyError(
                 f"step {sink.name!r} writes each record of {node.topic!r} back into that topic, "
                 "where it is read again, without an end: write another topic, or filter() first"

@@ -185,7 +185,9 @@ def _compare_stores(before: VersionIndex, after: VersionIndex) -> Iterator[State
     for name, old in before.stores.items():
         if name not in after.stores:
             yield StateChange(
-                StateKind.STORE, name, (_vanished_store_effect(old, moved.get(name), before),)
+                StateKind.STORE,
+                name,
+                (_derive_vanished_store_effect(old, moved.get(name), before),),
             )
             continue
         new = after.stores[name]
@@ -205,7 +207,7 @@ def _compare_stores(before: VersionIndex, after: VersionIndex) -> Iterator[State
             yield StateChange(StateKind.STORE, name, (effect,))
 
 
-def _vanished_store_effect(
+def _derive_vanished_store_effect(
     old: DescribedStore, likely_new_name: str | None, before: VersionIndex
 ) -> StateEffect:
     """Return the effect of a store that vanishes, or that looks renamed to `likely_new_name`."""

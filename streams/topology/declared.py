@@ -156,8 +156,8 @@ def declare_topology(description: TopologyDescription) -> DeclaredTopology:
                 frozenset(sub.sources),
                 frozenset(store.name for store in sub.stores),
                 frozenset(sub.internal_sinks),
-                _state_formats_by_name(sub),
-                _message_types_by_name(sub),
+                _collect_state_formats(sub),
+                _collect_message_types(sub),
             )
             for sub in subs
         },
@@ -166,7 +166,7 @@ def declare_topology(description: TopologyDescription) -> DeclaredTopology:
     )
 
 
-def _state_formats_by_name(sub: DescribedSubtopology) -> dict[str, str]:
+def _collect_state_formats(sub: DescribedSubtopology) -> dict[str, str]:
     """Return the record formats of the stores and the repartition topics read, by name."""
     stores = {store.name: _store_format(store) for store in sub.stores}
     return stores | {
@@ -176,7 +176,7 @@ def _state_formats_by_name(sub: DescribedSubtopology) -> dict[str, str]:
     }
 
 
-def _message_types_by_name(sub: DescribedSubtopology) -> dict[str, MessageTypes]:
+def _collect_message_types(sub: DescribedSubtopology) -> dict[str, MessageTypes]:
     """Return the types of what the application writes into stores and repartition topics."""
     stores = {
         store.name: MessageTypes(store.key_type, store.value_type)
@@ -217,13 +217,13 @@ def _compute_fingerprint(description: TopologyDescription) -> str:
             [[s.name, s.kind, s.key, s.value, s.logged, s.changelog] for s in sub.stores],
             # The formats are part of it because members with equal fingerprints are not compared
             # any further.
-            sorted(_state_formats_by_name(sub).items()),
+            sorted(_collect_state_formats(sub).items()),
         ]
         for sub in description.subtopologies
     ]
     fields.append([[topic.name, topic.partitions] for topic in description.repartition_topics])
     fields.append(description.copartitioned)
-    types = [_types_to_plain(_message_types_by_name(sub)) for sub in description.subtopologies]
+    types = [_types_to_plain(_collect_message_types(sub)) for sub in description.subtopologies]
     if any(types):
         fields.append(types)
     return hashlib.sha256(orjson.dumps(fields)).hexdigest()[:_FINGERPRINT_CHARS]

@@ -58,9 +58,9 @@ def derive_partition_counts(
     }
     fixed = frozenset(counts)
     while missing := [topic for topic in declared_counts if topic not in counts]:
-        upstream = {t: _upstream_topics(t, flows) for t in missing}
+        upstream = {t: _find_upstream_topics(t, flows) for t in missing}
         derived = {
-            t: _largest_count(up, counts)
+            t: _find_largest_count(up, counts)
             for t, up in upstream.items()
             if up and up <= counts.keys()
         }
@@ -68,10 +68,10 @@ def derive_partition_counts(
             circling = [
                 t
                 for t in missing
-                if _all_upstream_topics(t, flows, fixed) <= {*declared_counts, *fixed}
+                if _find_all_upstream_topics(t, flows, fixed) <= {*declared_counts, *fixed}
             ]
             known = [t for t in circling if upstream[t] & counts.keys()]
-            derived = {t: _largest_count(upstream[t], counts) for t in known}
+            derived = {t: _find_largest_count(upstream[t], counts) for t in known}
         if not derived:
             break
         counts |= derived
@@ -80,25 +80,27 @@ def derive_partition_counts(
     return counts
 
 
-def _upstream_topics(topic: str, flows: Iterable[TopicFlow]) -> frozenset[str]:
+def _find_upstream_topics(topic: str, flows: Iterable[TopicFlow]) -> frozenset[str]:
     """Return the topics that the sub-topologies which write `topic` read."""
     return frozenset[str]().union(
         *(flow.source_topics for flow in flows if topic in flow.internal_sink_topics)
     )
 
 
-def _all_upstream_topics(
+def _find_all_upstream_topics(
     topic: str, flows: Iterable[TopicFlow], given_topics: frozenset[str]
 ) -> set[str]:
     """Return a topic and all topics upstream of it, up to those whose counts are given."""
     upstream = [topic]
     for each in upstream:  # the list grows while it is walked
         if each not in given_topics:
-            upstream += [above for above in _upstream_topics(each, flows) if above not in upstream]
+            upstream += [
+                above for above in _find_upstream_topics(each, flows) if above not in upstream
+            ]
     return set(upstream)
 
 
-def _largest_count(topics: Iterable[str], counts: Mapping[str, int]) -> int:
+def _find_largest_count(topics: Iterable[str], counts: Mapping[str, int]) -> int:
     """Return the largest known count of `topics`."""
     return max(counts[topic] for topic in topics if topic in counts)
 
@@ -132,7 +134,7 @@ def _equalize_counts(
     if given:
         counts |= dict.fromkeys(internal, next(iter(given.values())))
     elif group == internal and group <= counts.keys():
-        counts |= dict.fromkeys(internal, _largest_count(internal, counts))
+        counts |= dict.fromkeys(internal, _find_largest_count(internal, counts))
     else:  # their count is that of an input which isn't known
         for topic in internal:
             counts.pop(topic, None)

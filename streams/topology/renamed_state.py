@@ -51,13 +51,13 @@ def match_renamed(
             if b != a and not keeps_name(a) and not keeps_name(b)
             if is_compatible(a, b) and fits(a, b)
         ]
-        for a, b in sorted(pairs, key=_name_distance):  # equal ones stay in their order
+        for a, b in sorted(pairs, key=_measure_name_distance):  # equal ones stay in their order
             if a not in renamed and b not in renamed.values():
                 renamed[a] = b
     return renamed
 
 
-def _name_distance(pair: tuple[str, str]) -> float:
+def _measure_name_distance(pair: tuple[str, str]) -> float:
     """Return from 0 to 1 how far apart two names are; 0 for names that were both generated."""
     if all(map(is_generated_name, pair)):
         return 0.0

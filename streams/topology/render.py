@@ -25,12 +25,12 @@ def render_text(topology: TopologyDescription) -> str:
         makes_no_tasks = " for global store (will not generate tasks)" if sub.is_global else ""
         lines.append(f"   Sub-topology: {sub.number}{makes_no_tasks}")
         for step in sub.steps:
-            lines += _step_lines(step)
+            lines += _render_step_lines(step)
         lines.append("")
     return "\n".join(lines)
 
 
-def _step_lines(step: DescribedStep) -> Iterator[str]:
+def _render_step_lines(step: DescribedStep) -> Iterator[str]:
     """Yield the lines of one step."""
     match step.kind:
         case "source":
@@ -38,14 +38,14 @@ def _step_lines(step: DescribedStep) -> Iterator[str]:
         case "processor":
             yield f"    Processor: {step.name} (stores: [{', '.join(step.stores)}])"
         case "sink":
-            yield f"    Sink: {step.name} (topic: {_topic_label(step)})"
+            yield f"    Sink: {step.name} (topic: {_label_topic(step)})"
     if step.kind != "sink":
         yield f"      --> {_join_names(step.successors)}"
     if step.kind != "source":
         yield f"      <-- {_join_names(step.predecessors)}"
 
 
-def _topic_label(step: DescribedStep) -> str:
+def _label_topic(step: DescribedStep) -> str:
     """Return a sink's or a source's topic, or the function that chooses it."""
     return step.topic or step.chosen or "none"
 
@@ -76,9 +76,9 @@ def _list_edges(
                 yield names.identifier_of("step", parent), step, ">"
             match each.kind:
                 case "source":
-                    yield names.identifier_of("topic", _topic_label(each)), step, ">"
+                    yield names.identifier_of("topic", _label_topic(each)), step, ">"
                 case "sink":
-                    yield step, names.identifier_of("topic", _topic_label(each)), ">"
+                    yield step, names.identifier_of("topic", _label_topic(each)), ">"
                 case "processor":
                     for store in each.stores:
                         yield step, names.identifier_of("store", store), "-"
@@ -90,7 +90,7 @@ def _list_topics(topology: TopologyDescription) -> list[str]:
     For those that a function chooses for each record, the function's name.
     """
     steps = [step for sub in topology.subtopologies for step in sub.steps]
-    return sorted({_topic_label(step) for step in steps if step.kind != "processor"})
+    return sorted({_label_topic(step) for step in steps if step.kind != "processor"})
 
 
 def _subtopology_title(sub: DescribedSubtopology) -> str:

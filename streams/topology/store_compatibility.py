@@ -74,11 +74,12 @@ def find_store_effects(
         )
     if old.caching != new.caching:
         yield StateEffect(
-            f"caching: {_on_or_off(old.caching)} -> {_on_or_off(new.caching)}", StateOutcome.KEPT
+            f"caching: {_format_switch(old.caching)} -> {_format_switch(new.caching)}",
+            StateOutcome.KEPT,
         )
     if old.topic_settings != new.topic_settings and old.changelog == new.changelog:
         yield StateEffect(
-            f"settings of its changelog: {_settings_text(old)} -> {_settings_text(new)}",
+            f"settings of its changelog: {_format_settings(old)} -> {_format_settings(new)}",
             StateOutcome.KEPT,
             "a topic keeps what it was made with",
             f"alter {new.changelog} with kafka-configs",
@@ -103,8 +104,8 @@ def _compare_formats(old: DescribedStore, new: DescribedStore) -> Iterator[State
             )
     if old.kind == new.kind and old.window_size_ms != new.window_size_ms:
         difference = (
-            f"window size: {_duration_text(old.window_size_ms)} -> "
-            f"{_duration_text(new.window_size_ms)}"
+            f"window size: {_format_duration(old.window_size_ms)} -> "
+            f"{_format_duration(new.window_size_ms)}"
         )
         if new.retain_duplicates:
             yield StateEffect(difference, StateOutcome.KEPT, "a join finds entries by their time")
@@ -128,7 +129,7 @@ def _compare_retention(old: DescribedStore, new: DescribedStore) -> Iterator[Sta
     ):
         if a == b:
             continue
-        difference = f"{what}: {_duration_text(a)} -> {_duration_text(b)}"
+        difference = f"{what}: {_format_duration(a)} -> {_format_duration(b)}"
         shorter = b is not None and (a is None or b < a)
         why = "what is older expires" if shorter else "what has expired does not come back"
         keeps = what == "retention" and new.changelog is not None
@@ -141,10 +142,10 @@ def _compare_retention(old: DescribedStore, new: DescribedStore) -> Iterator[Sta
             if keeps
             else "",
         )
-    if _segment_ms(old) != _segment_ms(new) and old.persistent and new.persistent:
+    if _compute_segment_ms(old) != _compute_segment_ms(new) and old.persistent and new.persistent:
         difference = (
-            f"segments on disk: {_duration_text(_segment_ms(old))} -> "
-            f"{_duration_text(_segment_ms(new))}"
+            f"segments on disk: {_format_duration(_compute_segment_ms(old))} -> "
+            f"{_format_duration(_compute_segment_ms(new))}"
         )
         if old.changelog and new.changelog:
             why = f"they are cut anew, from {new.changelog}"
@@ -157,7 +158,7 @@ def _compare_retention(old: DescribedStore, new: DescribedStore) -> Iterator[Sta
             )
 
 
-def _segment_ms(store: DescribedStore) -> int | None:
+def _compute_segment_ms(store: DescribedStore) -> int | None:
     """Return how much time, in ms, one segment on disk covers (`state.keys`)."""
     if store.segment_ms is not None or store.retention_ms is None:
         return store.segment_ms
@@ -226,14 +227,14 @@ def _compare_directories(
         )
 
 
-def _on_or_off(yes: bool) -> str:
+def _format_switch(yes: bool) -> str:
     return "on" if yes else "off"
 
 
-def _duration_text(duration: int | None) -> str:
+def _format_duration(duration: int | None) -> str:
     return "none" if duration is None else f"{duration} ms"
 
 
-def _settings_text(store: DescribedStore) -> str:
+def _format_settings(store: DescribedStore) -> str:
     each = (f"{name}={value}" for name, value in sorted(store.topic_settings.items()))
     return ", ".join(each) or "none"

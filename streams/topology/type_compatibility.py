@@ -118,9 +118,9 @@ def describe_difference(difference: TypeDifference) -> str:
     return ": ".join(filter(None, (difference.path, difference.reason)))
 
 
-def show_type(described: DescribedType) -> str:
+def format_type(described: DescribedType) -> str:
     """Return a type for messages, as `list[Order]`."""
-    items = [show_type(each) for each in described.items]
+    items = [format_type(each) for each in described.items]
     match described.kind:
         case "union":
             return " | ".join(items)
@@ -223,7 +223,7 @@ def _read_enum(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeD
 def _read_scalar(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     a, b = written.type, reader.type
     if not _is_read_as_scalar(a, b):
-        yield _refuse(path, f"{show_type(a)} is not read as {show_type(b)}")
+        yield _refuse(path, f"{format_type(a)} is not read as {format_type(b)}")
 
 
 def _refuse(path: str, reason: str) -> TypeDifference:
@@ -283,9 +283,11 @@ def _find_source(written: DescribedType, name: str, field: DescribedField) -> st
 def _read_elements(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     a, b = written.type, reader.type
     if b.kind == "set" and a.kind != "set":
-        yield _refuse(path, f"{show_type(a)} is not read as {show_type(b)}: it may have equal ones")
+        yield _refuse(
+            path, f"{format_type(a)} is not read as {format_type(b)}: it may have equal ones"
+        )
     elif b.kind == "tuple" and (a.kind != "tuple" or len(a.items) != len(b.items)):
-        yield _refuse(path, f"{show_type(a)} is not read as {show_type(b)}: of another length")
+        yield _refuse(path, f"{format_type(a)} is not read as {format_type(b)}: of another length")
     else:
         for index, item in enumerate(a.items):
             place = f"{path}[{index}]" if a.kind == "tuple" else f"{path}[...]"
@@ -304,7 +306,7 @@ def _read_union(written: _Reading, reader: _Reading, path: str) -> Iterator[Type
         ]
         best = min(found, key=lambda each: (any(one.is_refused for one in each), len(each)))
         if any(each.is_refused for each in best) and member.kind not in ("record", "list", "map"):
-            reason = f"{show_type(member)} is not read as {show_type(reader.type)}"
+            reason = f"{format_type(member)} is not read as {format_type(reader.type)}"
             yield _refuse(path, reason)
         else:
             yield from best
@@ -348,4 +350,4 @@ def _list_changes(old: _Reading, new: _Reading, path: str) -> Iterator[str]:
         told = [*(f"-{each}" for each in sorted(gone)), *(f"+{each}" for each in sorted(come))]
         yield f"{place}: {', '.join(told)}"
     else:
-        yield f"{place}: ".lstrip(": ") + f"{show_type(a)} -> {show_type(b)}"
+        yield f"{place}: ".lstrip(": ") + f"{format_type(a)} -> {format_type(b)}"

@@ -149,7 +149,7 @@ class StreamsPartitionAssignor:
         if reasons:
             return dict.fromkeys(members, AssignmentInfo((), (), reasons[0]))
         existing = self._admin.fetch_partition_counts()
-        counts = self._source_partition_counts(existing)
+        counts = self._find_source_partition_counts(existing)
         admission = admit_versions(find_versions(members), existing, self._topology.application_id)
         admitted = [version.topology for version in admission.versions]
         if any(each.fingerprint == self.declared.fingerprint for each in admitted):
@@ -229,7 +229,7 @@ class StreamsPartitionAssignor:
         if assigned.leader == self.declared.fingerprint or is_idle:
             return assigned
         existing = self._admin.fetch_partition_counts()
-        counts = self._source_partition_counts(existing)
+        counts = self._find_source_partition_counts(existing)
         self._create_internal_topics(existing, counts, is_only_version=False)
         return assigned
 
@@ -270,7 +270,7 @@ class StreamsPartitionAssignor:
             raise StreamsError(f"input topics {missing} do not exist any more: create them again")
         return {topic: existing_counts[topic] for topic in self._topology.input_topics}
 
-    def _source_partition_counts(self, existing_counts: Mapping[str, int]) -> dict[str, int]:
+    def _find_source_partition_counts(self, existing_counts: Mapping[str, int]) -> dict[str, int]:
         """Return the partition counts of all source topics, internal ones included."""
         try:
             return self._topology.derive_partition_counts(

@@ -177,7 +177,7 @@ def build_assignments(
     assigned = {}
     for member, target in targets.members.items():
         waiting = set(target.active).difference(withheld.tasks[member]) & set(stateful_tasks)
-        warmups = {*target.warmup, *_without_shared_state(group, member, waiting)}
+        warmups = {*target.warmup, *_select_tasks_without_shared_state(group, member, waiting)}
         assigned[member] = _build_assignment(
             group,
             member,
@@ -199,7 +199,9 @@ def build_assignments(
     return assigned
 
 
-def _without_shared_state(group: GroupInfo, member: str, tasks: Iterable[str]) -> list[str]:
+def _select_tasks_without_shared_state(
+    group: GroupInfo, member: str, tasks: Iterable[str]
+) -> list[str]:
     """Return the tasks whose owner has another state directory than `member`."""
     shared = next(members for members in group.clients.values() if member in members)
     return [task for task in tasks if group.owners.get(task) not in shared]

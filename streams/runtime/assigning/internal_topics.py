@@ -114,7 +114,7 @@ def find_cut_lags(topology: Topology, cut_retention_ms: int) -> dict[str, int]:
     }
 
 
-def expiry_of_changelog(store: StoreSpec) -> ChangelogExpiry:
+def find_changelog_expiry(store: StoreSpec) -> ChangelogExpiry:
     """Return whether the first records of a store's changelog may be removed, by what declares it.
 
     Settings of the topic that are declared with the store may let it be cut at any time.

@@ -96,7 +96,7 @@ def admit_versions(
     refused: dict[str, str] = {}
     counts: dict[str, int] = {}
     for version in versions:
-        version_counts, reasons = _source_counts_or_reasons(version.topology, existing_counts)
+        version_counts, reasons = _find_source_counts_or_reasons(version.topology, existing_counts)
         for other in admitted:
             reasons += find_conflicts(
                 other.topology, version.topology, ("the running version", "the refused one")
@@ -121,7 +121,7 @@ def admit_versions(
     return VersionAdmission(tuple(admitted), refused, counts)
 
 
-def _source_counts_or_reasons(
+def _find_source_counts_or_reasons(
     topology: DeclaredTopology, existing_counts: Mapping[str, int]
 ) -> tuple[dict[str, int], list[str]]:
     """Return the partition counts of a version's source topics, or none and the reasons why."""

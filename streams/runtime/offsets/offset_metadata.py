@@ -99,11 +99,11 @@ class OffsetMetadata:
 
     def time_of_step(self, step: str) -> int:
         """Return the stream time in ms of a step that has its own; -1 if unknown."""
-        return self._positions.get(hash_name(_step_time_name(step)), _NO_TIME)
+        return self._positions.get(hash_name(_step_time_key(step)), _NO_TIME)
 
     def names_input(self, topic: str) -> bool:
         """Return whether the offset was committed together with one of this topic."""
-        return hash_name(_input_name(topic)) in self._positions
+        return hash_name(_input_key(topic)) in self._positions
 
     @property
     def is_at_least_once(self) -> bool:
@@ -134,11 +134,11 @@ class OffsetMetadata:
         `hash_topic_id` makes it. It is unknown for a topic that was no input of the task, where
         the metadata had no room, and where the brokers have no topic ids.
         """
-        return self._positions.get(hash_name(_topic_id_name(topic)))
+        return self._positions.get(hash_name(_topic_id_key(topic)))
 
     def changelog_id_hash(self, store: str) -> int | None:
         """Return the hash of the id that a store's changelog had at the commit; None if unknown."""
-        return self._positions.get(hash_name(_changelog_id_name(store)))
+        return self._positions.get(hash_name(_changelog_id_key(store)))
 
     @property
     def first_start(self) -> FirstStart | None:
@@ -179,7 +179,7 @@ def encode_metadata(
     for store, position in positions.items():
         data += _HASHED_POSITION.pack(hash_name(store), position)
     for step, step_ms in (step_times or {}).items():
-        data += _HASHED_POSITION.pack(hash_name(_step_time_name(step)), step_ms)
+        data += _HASHED_POSITION.pack(hash_name(_step_time_key(step)), step_ms)
     for name, value in (entries or {}).items():
         data += _HASHED_POSITION.pack(hash_name(name), value)
     if is_at_least_once and _has_room(data, bytes_max):
@@ -192,8 +192,8 @@ def encode_metadata(
     if first_start is not None and _has_room(data, bytes_max, entries=2):
         data += _HASHED_POSITION.pack(_FIRST_START_HASH, first_start.at_ms)
         data += _HASHED_POSITION.pack(_FIRST_COUNT_HASH, first_start.partition_count)
-    ids = {_topic_id_name(topic): each for topic, each in (topic_ids or {}).items()}
-    ids |= {_changelog_id_name(store): each for store, each in (changelog_ids or {}).items()}
+    ids = {_topic_id_key(topic): each for topic, each in (topic_ids or {}).items()}
+    ids |= {_changelog_id_key(store): each for store, each in (changelog_ids or {}).items()}
     for name, id_hash in ids.items():
         if not _has_room(data, bytes_max):
             break
@@ -246,13 +246,13 @@ def list_entry_names(
     stores = [*changelog_stores]
     return [
         *stores,
-        *map(_step_time_name, steps),
+        *map(_step_time_key, steps),
         _COMMIT_NUMBER_NAME,
         *_MARK_NAMES,
         *_FIRST_START_NAMES,
-        *map(_input_name, inputs),
-        *map(_topic_id_name, inputs),
-        *map(_changelog_id_name, stores),
+        *map(_input_key, inputs),
+        *map(_topic_id_key, inputs),
+        *map(_changelog_id_key, stores),
     ]
 
 
@@ -305,12 +305,12 @@ def hash_name(name: str) -> int:
     return crc32(name.encode())
 
 
-def _step_time_name(step: str) -> str:
+def _step_time_key(step: str) -> str:
     """Return the metadata key of a step's stream time, which can't equal the name of a store."""
     return f"time of {step}"
 
 
-def _input_name(topic: str) -> str:
+def _input_key(topic: str) -> str:
     """Return the metadata key that says that a topic was an input, which equals no store's name."""
     return f"input {topic}"
 
@@ -318,15 +318,15 @@ def _input_name(topic: str) -> str:
 @lru_cache(maxsize=1_024)
 def _encode_input_names(topics: tuple[str, ...]) -> bytes:
     """Encode the entries that name the inputs of a task, once for all of its commits."""
-    return b"".join(_HASHED_POSITION.pack(hash_name(_input_name(t)), 1) for t in topics)
+    return b"".join(_HASHED_POSITION.pack(hash_name(_input_key(t)), 1) for t in topics)
 
 
-def _topic_id_name(topic: str) -> str:
+def _topic_id_key(topic: str) -> str:
     """Return the metadata key of a topic's id, which can't equal the name of a store."""
     return f"id of {topic}"
 
 
-def _changelog_id_name(store: str) -> str:
+def _changelog_id_key(store: str) -> str:
     """Return the metadata key of the id of a store's changelog, which equals no store's name."""
     return f"id of the changelog of {store}"
 

@@ -197,7 +197,7 @@ class RepeatedWriteCheck:
         partitions = self._list_partitions(self._topics_before_stores[number])
         starts = self._admin.fetch_earliest_offsets(partitions)
         purged = [p for p, start in starts.items() if start > 0]
-        found = True if purged and self._had_records(purged) else None
+        found = True if purged and self._were_records_processed(purged) else None
         found = found or self._search.has_committed_record(partitions)
         if found:
             self._written.add(number)
@@ -210,7 +210,7 @@ class RepeatedWriteCheck:
         except ConnectionLost as error:
             raise OutcomeUnknown(f"read the committed offsets: {error}") from error
 
-    def _had_records(self, purged: list[Partition]) -> bool:
+    def _were_records_processed(self, purged: list[Partition]) -> bool:
         """Return whether a record was processed of partitions that were purged.
 
         Their offsets name its time, or where the changelog stood that it led to: restored offsets

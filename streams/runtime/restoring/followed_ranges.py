@@ -103,7 +103,7 @@ class FollowedRangeFetcher:
                     rebuild_reason=logged_store.rebuild_reason,
                 )
             else:
-                start = self._find_own_start(task, logged_store, checkpoint, changelog)
+                start = self._find_own_changelog_start(task, logged_store, checkpoint, changelog)
         except PositionRefused as error:
             self.log_problem(str(changelog.partition), str(error))
             return None
@@ -111,7 +111,7 @@ class FollowedRangeFetcher:
             self.log_problem(str(changelog.partition), start.loss)
         return start
 
-    def _find_own_start(
+    def _find_own_changelog_start(
         self,
         task: Restorable,
         logged_store: LoggedStore,

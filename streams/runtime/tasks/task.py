@@ -44,7 +44,7 @@ from streams.runtime.tasks.partition_group import (
 )
 from streams.runtime.tasks.task_state import TaskState, find_next_state
 from streams.runtime.tasks.task_stores import TaskStores
-from streams.topology.build import Subtopology, ttl_time_name
+from streams.topology.build import Subtopology, name_ttl_stream_time
 
 _INITIAL_SLICE_SIZE, _SLICE_SIZE_MAX = 16, 256
 _SLICE_TARGET_S = 0.005
@@ -220,7 +220,7 @@ class Task:
             notes_lookups=order_settings.keeps_order,
         )
         self._steps = BoundSteps(self._subtopology, context, self.stores, self.early_serialization)
-        for expiry, store in self._ttl_stores_with_time():
+        for expiry, store in self._iterate_ttl_stores_with_time():
             store.advance_stream_time(expiry.ms)
         topics = self._steps.bind_sources()
         self._buffered_records = create_record_buffer(
@@ -250,10 +250,10 @@ class Task:
         self.commit_needed = self.must_commit_positions = False
         self.stores.roll_back_changes()
 
-    def distrust_stores(self, store_names: Collection[str], reason: str) -> None:
+    def mark_stores_for_rebuild(self, store_names: Collection[str], reason: str) -> None:
         """Have the named stores rebuilt; raise StreamsError for one without a changelog."""
         assert self.state is TaskState.CREATED, f"task {self.name} is {self.state.name}"
-        self.stores.distrust_stores(store_names, reason)
+        self.stores.mark_stores_for_rebuild(store_names, reason)
 
     def close(self) -> None:
         """Release stores and directory, whatever fails, and discard what was not committed."""
@@ -305,7 +305,7 @@ class Task:
         if (fatal := steps.context.fatal_error) is not None:
             raise fatal
         stores = self.stores.committable_positions()
-        for expiry, store in self._ttl_stores_with_time():
+        for expiry, store in self._iterate_ttl_stores_with_time():
             expiry.ms = store.stream_time_ms
         times = self.buffered_records.partition_times_ms(steps.context.stream_time_ms)
         step_times = {step: time.ms for step, time in steps.context.step_times.items()}
@@ -338,7 +338,7 @@ class Task:
         so that an input without an offset has lost it (`streams.runtime.tasks.offset_proof`).
         """
         first, self.uncommitted_inputs = self.uncommitted_inputs, []
-        if not self.stores.written_changelogs():
+        if not self.stores.list_written_changelogs():
             return []
         encode = partial(
             encode_metadata,
@@ -373,10 +373,10 @@ class Task:
         steps = self._steps
         return steps is not None and steps.context.message is not None
 
-    def _ttl_stores_with_time(self) -> Iterator[tuple[StepStreamTime, TtlStore[Any, Any]]]:
+    def _iterate_ttl_stores_with_time(self) -> Iterator[tuple[StepStreamTime, TtlStore[Any, Any]]]:
         """Yield each store whose values expire, with its committed stream time."""
         for name, store in self.stores.list_ttl_stores():
-            yield self.steps.context.get_step_stream_time(ttl_time_name(name)), store
+            yield self.steps.context.get_step_stream_time(name_ttl_stream_time(name)), store
 
     def _unbind_steps(self) -> None:
         """Drop the buffered records, and the bound steps with all that they hold."""

@@ -26,7 +26,7 @@ from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata,
 from streams.errors import OutcomeUnknown, TopologyRefused
 from streams.graph.nodes import StoreSpec, TaskObserver
 from streams.membership.connection import ConnectionLost
-from streams.runtime.assigning.internal_topics import expiry_of_changelog
+from streams.runtime.assigning.internal_topics import find_changelog_expiry
 from streams.runtime.assigning.leftover_stores import format_leftover_warning
 from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.offsets.missed_deletions import MissedDeletionCheck
@@ -160,7 +160,7 @@ class TaskCreator:
                         changelog_position=0,
                         disk=disk,
                         is_source_topic=from_source,
-                        expiry=expiry_of_changelog(spec),
+                        expiry=find_changelog_expiry(spec),
                     )
             except DirectoryLocked as error:
                 self._log_locked(task_name, error)

@@ -95,8 +95,8 @@ class TaskStores:
             if logged.is_source_topic or not decoded:
                 continue
             # The largest position is of the last commit: an input may have been removed since.
-            latest = max(decoded, key=partial(_position_in_metadata, store))
-            positions[logged.changelog] = _position_in_metadata(store, latest)
+            latest = max(decoded, key=partial(_read_position, store))
+            positions[logged.changelog] = _read_position(store, latest)
             logged.committed_id_hash = latest.changelog_id_hash(store)
         return positions
 
@@ -182,7 +182,7 @@ class TaskStores:
         """Return about how many bytes of memory the uncommitted writes of all stores take."""
         return sum(store.uncommitted_bytes for store in self.all_stores().values())
 
-    def distrust_stores(self, store_names: Collection[str], reason: str) -> None:
+    def mark_stores_for_rebuild(self, store_names: Collection[str], reason: str) -> None:
         """Have the named stores, which can't be trusted, rebuilt from their changelogs.
 
         Each is cleared when its changelog is known to have everything. Raises StreamsError for one
@@ -229,7 +229,7 @@ class TaskStores:
             if logged.is_source_topic
         }
 
-    def written_changelogs(self) -> list[Partition]:
+    def list_written_changelogs(self) -> list[Partition]:
         """Return the changelog partitions that the task writes."""
         return [each.changelog for each in self.logged.values() if not each.is_source_topic]
 
@@ -327,6 +327,6 @@ class TaskStores:
         )
 
 
-def _position_in_metadata(store: str, metadata: OffsetMetadata) -> int:
+def _read_position(store: str, metadata: OffsetMetadata) -> int:
     """Return the changelog position of a store that an offset's metadata name; 0 if unknown."""
     return metadata.position_of_store(store) or 0

@@ -178,7 +178,7 @@ class TaskCommitter:
     def _commit_at_least_once(self, dirty: list[Task]) -> PartitionOffsets:
         """Commit the offsets of tasks outside a transaction and return them."""
         latest = self._admin.fetch_latest_offsets(
-            [p for task in dirty for p in task.stores.written_changelogs()]
+            [p for task in dirty for p in task.stores.list_written_changelogs()]
         )
         for task in dirty:
             task.stores.set_changelog_positions(latest)

@@ -200,7 +200,7 @@ class StreamLoop:
             if not (
                 self._member.is_joining
                 or self._producers.creations.is_waiting
-                or self._thread_tasks.in_state(TaskState.RESTORING)
+                or self._thread_tasks.list_tasks_in_state(TaskState.RESTORING)
             ):
                 self._stop.wait(_POLL_WAIT_S)
             return

@@ -245,7 +245,7 @@ class ProducerCreations:
                 creation.attempt = self._start_attempt(task_name, name)
             return creation.attempt.take_producer() if creation.attempt.is_over else None
         except OutcomeUnknown as error:
-            self._note_failure(task_name, creation, error)
+            self._schedule_next_attempt(task_name, creation, error)
             return None
 
     def _is_former_over(self, task_name: str) -> bool:
@@ -274,7 +274,9 @@ class ProducerCreations:
         attempt.thread = self._host.spawn_thread(f"producer-{task_name}", run)
         return attempt
 
-    def _note_failure(self, task_name: str, creation: _Creation, error: OutcomeUnknown) -> None:
+    def _schedule_next_attempt(
+        self, task_name: str, creation: _Creation, error: OutcomeUnknown
+    ) -> None:
         """Schedule the next attempt. Raises StreamsError once attempts have failed for too long."""
         now_s = self._host.monotonic_s()
         creation.attempt, creation.failure = None, str(error)

@@ -305,8 +305,8 @@ class ThreadRecovery:
         another's. What that one commits is more than the offsets account for that this one has.
         """
         active = [
-            *self._tasks.in_state(TaskState.RESTORING),
-            *self._tasks.in_state(TaskState.RUNNING),
+            *self._tasks.list_tasks_in_state(TaskState.RESTORING),
+            *self._tasks.list_tasks_in_state(TaskState.RUNNING),
         ]
         try:
             overtaken = self._task_creator.find_overtaken_tasks(active)
@@ -368,7 +368,7 @@ class ThreadRecovery:
         else:
             tasks.discard_uncommitted_work()
         if isinstance(error, TaskCorrupted) and error.task in tasks.by_name:
-            tasks.by_name[error.task].distrust_stores(error.stores, error.reason)
+            tasks.by_name[error.task].mark_stores_for_rebuild(error.stores, error.reason)
         if isinstance(error, ValueRefused) and error.task in tasks.by_name:
             tasks.by_name[error.task].early_serialization.start_serializing_early(error.limits)
         self._on_state_change(ThreadState.REBALANCING)

@@ -79,14 +79,16 @@ class ThreadTasks:
         """Return whether the tasks are committed in transactions."""
         return self._producers.is_transactional
 
-    def in_state(self, state: TaskState) -> list[Task]:
+    def list_tasks_in_state(self, state: TaskState) -> list[Task]:
         """Return the tasks that are in a state."""
         return [task for task in self.by_name.values() if task.state is state]
 
     def is_settled(self) -> bool:
         """Return whether all assigned tasks run."""
         assigned = self.assignment
-        return assigned is not None and len(assigned.tasks) == len(self.in_state(TaskState.RUNNING))
+        return assigned is not None and len(assigned.tasks) == len(
+            self.list_tasks_in_state(TaskState.RUNNING)
+        )
 
     def report_if_settled(self) -> None:
         """Report RUNNING, and note the time, if all assigned tasks run.
@@ -119,7 +121,7 @@ class ThreadTasks:
         """
         self.assignment = assigned
         self.by_name |= self.standby.promote_tasks(self._partitions_by_task(assigned))
-        self.standby.take_assignment(self._followed_partitions_by_task(assigned))
+        self.standby.take_assignment(self._find_partitions_to_follow(assigned))
         leaving = self.find_leaving_tasks(assigned)
         if leaving:
             names = ", ".join(sorted(task.name for task in leaving))
@@ -140,17 +142,21 @@ class ThreadTasks:
     def start_assigned_tasks(self) -> None:
         """Bring each assigned task towards RUNNING; what can't be done yet is retried next turn."""
         creator, producers, restorer = self._task_creator, self._producers, self._restorer
-        for name, partitions in self._assigned_but_not_created().items():
+        for name, partitions in self._find_uncreated_tasks().items():
             if (created := creator.create_task(name, partitions)) is not None:
                 self.by_name[name] = created
                 self._task_offsets.note_opened(created)
         # A task's producer fences its predecessor before offsets are read.
-        waiting = self.in_state(TaskState.CREATED)
+        waiting = self.list_tasks_in_state(TaskState.CREATED)
         waiting = [task for task in waiting if producers.prepare_producer(task.name)]
         restorer.add_tasks(creator.start_restoring_from_committed(waiting))
         # While no task runs there is nothing else to do than to wait for one that can.
         wait_s = 0.0 if self.executor else self._restored_wait_s
-        if wait_s and producers.creations.is_waiting and not self.in_state(TaskState.RESTORING):
+        if (
+            wait_s
+            and producers.creations.is_waiting
+            and not self.list_tasks_in_state(TaskState.RESTORING)
+        ):
             producers.creations.wait_for_producer(wait_s)
             wait_s = 0.0
         ready = restorer.take_restored_tasks(wait_s)
@@ -233,7 +239,7 @@ class ThreadTasks:
             steps.callback(task.close)
             self._task_offsets.note_closing(task, self._thread_name)
 
-    def _assigned_but_not_created(self) -> dict[str, list[Partition]]:
+    def _find_uncreated_tasks(self) -> dict[str, list[Partition]]:
         """Return the tasks that are assigned and not created yet, with their partitions."""
         assigned = self._partitions_by_task(self.assignment or _NO_ASSIGNMENT)
         return {name: sorted(mine) for name, mine in assigned.items() if name not in self.by_name}
@@ -242,7 +248,7 @@ class ThreadTasks:
         """Return the assigned tasks with the partitions that each of them reads."""
         return self._group_by_task(assigned.tasks, assigned.partitions)
 
-    def _followed_partitions_by_task(self, assigned: AssignmentInfo) -> dict[str, set[Partition]]:
+    def _find_partitions_to_follow(self, assigned: AssignmentInfo) -> dict[str, set[Partition]]:
         """Return the tasks to follow with the partitions that each would read if it were active."""
         followed = {*assigned.standby, *assigned.warmup}.difference(assigned.tasks)
         return self._group_by_task(followed, assigned.following)

@@ -221,13 +221,13 @@ def locate_frame(frame: FrameType) -> tuple[ThreadLocation, str]:
         return ThreadLocation.RUNTIME, frame.f_code.co_qualname
     path = ours.f_code.co_filename
     if path.startswith(_BROKER_PATHS):
-        return ThreadLocation.BROKER, _outermost_call(ours, _BROKER_PATHS)
+        return ThreadLocation.BROKER, _find_outermost_call(ours, _BROKER_PATHS)
     machinery = path.startswith((_RUNTIME_PATH, _STATE_PATH, _COMMON_PATH))
     if callee is not None and not (machinery and _is_library(callee.f_code.co_filename)):
         code = callee.f_code
         return ThreadLocation.USER, f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
     if path.startswith(_STATE_PATH):
-        return ThreadLocation.STORE, _outermost_call(ours, (_STATE_PATH,))
+        return ThreadLocation.STORE, _find_outermost_call(ours, (_STATE_PATH,))
     if machinery:
         return ThreadLocation.RUNTIME, ours.f_code.co_qualname
     # A function that is written in C has no frame.
@@ -241,7 +241,7 @@ def _is_library(path: str) -> bool:
     return path.startswith((_PYTHON_PATH, "<"))
 
 
-def _outermost_call(frame: FrameType, paths: tuple[str, ...]) -> str:
+def _find_outermost_call(frame: FrameType, paths: tuple[str, ...]) -> str:
     """Walk up the stack while its code is in `paths`, and return the last function's name."""
     while frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(paths):
         frame = frame.f_back

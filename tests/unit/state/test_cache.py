@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 import pytest
 
-from state.cache import ObjectCache, StoreCache, entry_size_bytes
+from state.cache import ObjectCache, StoreCache, estimate_entry_bytes
 from state.entry import StoreEntry, is_immutable
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
@@ -58,7 +58,7 @@ def test_what_was_committed_is_found_without_the_disk() -> None:
     store.put("a", 1)
     store.put("b", [1])
     commit(store)
-    assert (store.get("a"), store.get("b"), store.entry_for_update("b").value) == (1, [1], [1])
+    assert (store.get("a"), store.get("b"), store.get_entry_for_update("b").value) == (1, [1], [1])
     assert disk.gets == 0
 
 
@@ -92,7 +92,7 @@ def test_a_rolled_back_object_is_not_met_again() -> None:
     for value in ([1], 1):
         store.put("a", value)
         commit(store)
-        entry = store.entry_for_update("a")
+        entry = store.get_entry_for_update("a")
         entry.value = "changed"
         entry.timestamp_ms = 9
         store.drain_writes()
@@ -100,7 +100,7 @@ def test_a_rolled_back_object_is_not_met_again() -> None:
         found = store.entry("a")
         assert found is not None
         assert (found.value, found.timestamp_ms) == (value, 1)
-        assert store.entry_for_update("a").value == value
+        assert store.get_entry_for_update("a").value == value
         store.rollback_transaction()
 
 
@@ -111,10 +111,10 @@ def test_an_object_that_user_code_keeps_and_changes_after_the_commit_changes_no_
     one.put("a", shared)
     other.put("a", shared)
     commit(one, other)
-    value: Any = one.entry_for_update("a").value
+    value: Any = one.get_entry_for_update("a").value
     value["n"] = 2
     shared["n"] = 3
-    assert other.entry_for_update("a").value == {"n": 1}
+    assert other.get_entry_for_update("a").value == {"n": 1}
 
 
 def test_the_value_before_is_decoded_from_bytes_whatever_became_of_the_object() -> None:
@@ -123,13 +123,15 @@ def test_the_value_before_is_decoded_from_bytes_whatever_became_of_the_object() 
     store.put("a", [1])
     store.put("b", 5)
     commit(store)
-    entry = store.entry_for_update("a")
+    entry = store.get_entry_for_update("a")
     value: Any = entry.value
     value.append(2)
-    assert store.committed_value(entry) == [1]
+    assert store.read_committed_value(entry) == [1]
     store.put("b", 6)
     store.put("c", 7)
-    before = {entry.key: store.committed_value(entry) for entry in store.written_entries()}
+    before = {
+        entry.key: store.read_committed_value(entry) for entry in store.list_written_entries()
+    }
     assert before == {"a": [1], "b": 5, "c": None}
 
 
@@ -138,7 +140,7 @@ def test_the_budget_holds_for_all_stores_and_what_was_used_longest_ago_goes_firs
     one, other = store_on(MemoryDisk(), cache), store_on(MemoryDisk(), cache)
     fill(one, "ab")
     fill(other, "cd")
-    one.entry_for_update("a").value = 2
+    one.get_entry_for_update("a").value = 2
     commit(one)
     fill(other, "ef")
     held = {key for store in (one, other) for key in store._cached.entries}
@@ -166,7 +168,7 @@ def test_a_share_may_be_emptied_by_a_restore_while_another_store_makes_room() ->
     restored, running = cache.add_store_cache(), store_on(MemoryDisk(), cache)
     entry = Emptied("k", "v", 1, b"12345678v")
     entry.share = restored
-    restored.entries[b"k"], restored.bytes = entry, entry_size_bytes(b"k", b"12345678v")
+    restored.entries[b"k"], restored.bytes = entry, estimate_entry_bytes(b"k", b"12345678v")
     fill(running, [f"key {number}" for number in range(100)])
     assert (restored.entries, restored.bytes) == ({}, 0)
     assert 5_000 < cache.used_bytes <= 10_000
@@ -182,7 +184,7 @@ def test_what_is_being_written_still_counts_when_all_else_of_a_store_has_gone() 
     commit(writing)
     cached = [*cache._store_caches[0].entries.items(), *cache._store_caches[1].entries.items()]
     assert cache.used_bytes == sum(
-        entry_size_bytes(key, entry.stored or b"") for key, entry in cached
+        estimate_entry_bytes(key, entry.stored or b"") for key, entry in cached
     )
 
 
@@ -214,7 +216,7 @@ def test_what_the_budget_counts_stays_right_through_updates_deletions_and_rollba
     store = store_on(MemoryDisk(), cache)
     for round_ in range(4):
         for number in range(20):
-            store.entry_for_update(f"{number}").value = "x" * (number * round_)
+            store.get_entry_for_update(f"{number}").value = "x" * (number * round_)
         store.delete(f"{round_}")
         if round_ % 2:
             commit(store)

@@ -61,7 +61,7 @@ def test_keys_that_come_again_are_taken_from_the_next_try_on() -> None:
     assert cached[-5:] == [WRITES] * 5
     written.disk.gets = 0
     for name in hot:
-        written.store.entry_for_update(name)
+        written.store.get_entry_for_update(name)
     assert written.disk.gets == 0
 
 

@@ -121,9 +121,9 @@ def done(store: Any, kind: str, act: str, place: Any, at_ms: int, value: list[st
         if isinstance(store, TtlStore) and not store.admit_write(at_ms, deletes=False):
             return None
         entry = (
-            store.entry_for_update(place.key, place.start_ms)
+            store.get_entry_for_update(place.key, place.start_ms)
             if windows
-            else store.entry_for_update(place if sessions else place.key)
+            else store.get_entry_for_update(place if sessions else place.key)
         )
         if entry is None:
             return None
@@ -163,7 +163,7 @@ def test_a_put_that_is_refused_leaves_what_was_there() -> None:
 
 def test_an_update_that_is_refused_writes_no_key() -> None:
     store = Pair(key_value).early
-    entry = store.entry_for_update("a")
+    entry = store.get_entry_for_update("a")
     with pytest.raises(StoreSerdeError):
         entry.value = [POISON]
     assert store.get("a") is None

@@ -56,7 +56,7 @@ def test_a_window_is_kept_up_to_the_retention_behind_and_dropped_from_there_on(w
         if write == "put":
             store.put("k", "v", start_ms, 0)
         else:
-            assert (store.entry_for_update("k", start_ms) is None) == (start_ms == 90)
+            assert (store.get_entry_for_update("k", start_ms) is None) == (start_ms == 90)
     assert store.dropped == 1
 
 
@@ -89,7 +89,7 @@ def test_a_window_store_that_is_opened_again_knows_what_has_expired() -> None:
     assert store.stream_time_ms == 10 * MINUTE_MS
     assert store.fetch("k", 0) is None
     store.put("k", "late", 0, 0)
-    assert (store.dropped, store.written_entries()) == (1, [])
+    assert (store.dropped, store.list_written_entries()) == (1, [])
 
 
 def test_sessions_expire_by_their_end() -> None:

@@ -48,7 +48,7 @@ def test_sessions_come_by_their_end_then_their_start_then_their_key() -> None:
     store = sessions(MemoryDisk())
     for key, start_ms, end_ms in (("b", 3, 9), ("a", 3, 9), ("c", 1, 9), ("d", 7, 7), ("e", 0, 12)):
         store.put(Windowed(key, start_ms, end_ms), key, 0)
-    found = [each.key for each, _, _ in store.entries_in_time_order(0, 11)]
+    found = [each.key for each, _, _ in store.iterate_entries_in_time_order(0, 11)]
     assert found == ["d", "c", "a", "b"]
 
 
@@ -56,7 +56,7 @@ def test_windows_come_by_their_start_then_their_key_with_their_timestamp() -> No
     store = windows(MemoryDisk())
     for key, start_ms in (("b", 3), ("a", 3), ("c", 1)):
         store.put(key, key, start_ms, 40 + start_ms)
-    assert list(store.entries_in_time_order(0, 3)) == [
+    assert list(store.iterate_entries_in_time_order(0, 3)) == [
         (Windowed("c", 1, 6), "c", 41),
         (Windowed("a", 3, 8), "a", 43),
         (Windowed("b", 3, 8), "b", 43),
@@ -102,7 +102,9 @@ def test_a_store_that_was_not_kept_by_time_is_caught_up_from_its_changelog() -> 
     store.clear_all_data()
     assert store.read_checkpoint() is None
     store.replay_changelog(drained, StoreCheckpoint(1, "t"))
-    assert [each for each, _, _ in store.entries_in_time_order(0, 5)] == [Windowed("k", 1, 2)]
+    assert [each for each, _, _ in store.iterate_entries_in_time_order(0, 5)] == [
+        Windowed("k", 1, 2)
+    ]
 
 
 @pytest.mark.parametrize("make", [sessions, windows], ids=["sessions", "windows"])
@@ -125,7 +127,7 @@ def test_it_is_as_if_all_had_been_sorted(make: Any, seed: int, tmp_path: Path) -
                 if make is sessions and step % 2:
                     store.put(window, value, step)
                 else:
-                    entry = store.entry_for_update(
+                    entry = store.get_entry_for_update(
                         *((window.key, start_ms) if make is windows else (window,))
                     )
                     entry.value, entry.timestamp_ms = value, step
@@ -157,7 +159,8 @@ def test_it_is_as_if_all_had_been_sorted(make: Any, seed: int, tmp_path: Path) -
                     key=lambda window: (place(window), window.key),
                 )
                 found = [
-                    (each, value) for each, value, _ in store.entries_in_time_order(from_ms, to_ms)
+                    (each, value)
+                    for each, value, _ in store.iterate_entries_in_time_order(from_ms, to_ms)
                 ]
                 assert found == [(each, model[each]) for each in wanted], f"{seed=} {step=}"
     disk.close()

@@ -180,7 +180,7 @@ def key_value_step(
             store.put(key, value, 1)
             model[key] = value
         case "update":
-            entry = store.entry_for_update(key)
+            entry = store.get_entry_for_update(key)
             assert entry.value == model.get(key)
             if isinstance(entry.value, list):
                 entry.value.append(7)  # in place, as an aggregator may
@@ -197,7 +197,7 @@ def key_value_step(
             found = store.get(key)
             assert found == model.get(key)
             if isinstance(found, list) and key not in {
-                entry.key for entry in store.written_entries()
+                entry.key for entry in store.list_written_entries()
             }:
                 found.append(8)  # The change is not written, so no reader may see it.
     if model.get(key) is None:
@@ -258,7 +258,7 @@ def test_a_store_with_a_time_to_live_is_a_dict_that_forgets(
             if step == "update":
                 life.store.advance_stream_time(timestamp_ms)
                 model.advance(timestamp_ms, RETENTION_MS)
-                entry = life.store.entry_for_update(key)
+                entry = life.store.get_entry_for_update(key)
                 assert entry.value == live_values(model).get(key)
                 entry.value, entry.timestamp_ms = value, timestamp_ms
                 model.now[key] = [value, timestamp_ms]
@@ -323,7 +323,7 @@ def test_a_window_store_is_a_dict_of_windows_that_forgets(
             dropped = life.store.dropped
             arrived = model.advance(start_ms, RETENTION_MS)
             if in_place:
-                entry = life.store.entry_for_update(key, start_ms)
+                entry = life.store.get_entry_for_update(key, start_ms)
                 assert (entry is not None) == arrived
                 if entry is not None:
                     assert entry.value == model.now.get((key, start_ms))

@@ -87,14 +87,14 @@ class Twin:
         session = Windowed(key, start_ms, end_ms)
         committed = []
         for store in (self.store, self.plain):
-            key_bytes, found = store.find_to_merge(key, *times)
+            key_bytes, found = store.find_sessions_to_merge(key, *times)
             assert [(entry.key, entry.value) for entry in found.values()] == expected
             if start_ms != end_ms:
                 for disk_key, entry in found.items():
                     store.remove_merged(disk_key, entry, time_ms)
             if isinstance(value, int):
                 taken = store.take_merged(key_bytes, found, session)
-                committed.append(taken and store.committed_value(taken))
+                committed.append(taken and store.read_committed_value(taken))
                 if taken is not None:
                     taken.value, taken.timestamp_ms = value, time_ms
             else:
@@ -214,13 +214,13 @@ def test_a_session_that_is_written_again_has_its_committed_value() -> None:
     twin.add_record(b"b", 40, 1)
     twin.end("commit")
     session = Windowed(b"b", 40, 40)
-    merged = twin.store.take_merged(*twin.store.find_to_merge(b"b", 40, 40), session)
+    merged = twin.store.take_merged(*twin.store.find_sessions_to_merge(b"b", 40, 40), session)
     assert merged is not None
-    assert (merged.value, twin.store.committed_value(merged)) == (1, 1)
+    assert (merged.value, twin.store.read_committed_value(merged)) == (1, 1)
     twin.roll_back()
-    written = twin.store.entry_for_update(session)
+    written = twin.store.get_entry_for_update(session)
     assert written is not None
-    assert (written.value, twin.store.committed_value(written)) == (1, 1)
+    assert (written.value, twin.store.read_committed_value(written)) == (1, 1)
 
 
 def test_a_session_that_a_crash_left_on_disk_beyond_stream_time_is_looked_up() -> None:
@@ -232,11 +232,11 @@ def test_a_session_that_a_crash_left_on_disk_beyond_stream_time_is_looked_up() -
     assert checkpoint is not None
     plain_disk.write_changes({}, replace(checkpoint, stream_time_ms=0))
     twin.reopen()
-    key_bytes, found = twin.plain.find_to_merge(b"a", 50, 50)
+    key_bytes, found = twin.plain.find_sessions_to_merge(b"a", 50, 50)
     entry = twin.plain.take_merged(key_bytes, found, session)
     assert found == {}
     assert entry is not None
-    assert twin.plain.committed_value(entry) == 1
+    assert twin.plain.read_committed_value(entry) == 1
 
 
 def test_a_session_in_memory_that_has_expired_is_not_found() -> None:
@@ -245,8 +245,8 @@ def test_a_session_in_memory_that_has_expired_is_not_found() -> None:
     for key, time_ms in ((b"a", 40), (b"c", 41), (b"b", 100)):
         twin.add_record(key, time_ms, 1)
     ranges = twin.disk.ranges
-    assert twin.store.find_to_merge(b"a", 30, 50)[1] == {}
-    found = twin.store.find_to_merge(b"c", 31, 51)[1]
+    assert twin.store.find_sessions_to_merge(b"a", 30, 50)[1] == {}
+    found = twin.store.find_sessions_to_merge(b"c", 31, 51)[1]
     assert [entry.key for entry in found.values()] == [Windowed(b"c", 41, 41)]
     assert twin.disk.ranges == ranges
 
@@ -254,7 +254,7 @@ def test_a_session_in_memory_that_has_expired_is_not_found() -> None:
 def test_no_session_is_merged_after_the_drain() -> None:
     twin = Twin(PLENTY)
     twin.add_record(b"a", 0, 0)
-    key_bytes, found = twin.store.find_to_merge(b"a", 0, 20)
+    key_bytes, found = twin.store.find_sessions_to_merge(b"a", 0, 20)
     twin.store.drain_writes()
     for disk_key, entry in found.items():
         with pytest.raises(RuntimeError, match="after drain"):

@@ -103,14 +103,14 @@ def test_an_object_read_but_not_written_is_not_kept_when_it_is_changed_in_place(
 
 
 def bump(store: Store, key: str, timestamp_ms: int = 1) -> None:
-    entry = store.entry_for_update(key)
+    entry = store.get_entry_for_update(key)
     entry.value = (entry.value or 0) + 1
     entry.timestamp_ms = timestamp_ms
 
 
 def test_an_update_reads_and_writes_a_key_in_one(disk: StoreDisk) -> None:
     store = store_on(disk)
-    assert store.entry_for_update("a").timestamp_ms == -1
+    assert store.get_entry_for_update("a").timestamp_ms == -1
     for position in (1, 2, 3):
         bump(store, "a", timestamp_ms=position)
         commit(store, position)
@@ -122,7 +122,7 @@ def test_what_a_rolled_back_update_changed_in_place_is_gone(disk: StoreDisk) -> 
     store.put("a", [1], timestamp_ms=1)
     commit(store, 1)
     for _ in range(2):
-        value = store.entry_for_update("a").value
+        value = store.get_entry_for_update("a").value
         assert value == [1]
         value.append(2)
         store.drain_writes()
@@ -144,7 +144,7 @@ def test_a_kept_object_gives_way_to_a_put_a_deletion_and_a_replay(disk: StoreDis
     assert store.get("a") == 21
     store.delete("a", timestamp_ms=5)
     commit(store, 5)
-    assert store.entry_for_update("a").timestamp_ms == -1
+    assert store.get_entry_for_update("a").timestamp_ms == -1
 
 
 def test_a_write_between_drain_and_the_outcome_is_refused(disk: StoreDisk) -> None:
@@ -237,6 +237,6 @@ def test_a_value_that_another_serde_wrote_is_told_with_the_store_and_its_key(
     codecs = StoreCodecs(str.encode, bytes.decode, orjson.dumps, refuse_bytes)
     store: Store = KeyValueStore("counts", disk, codecs, cache=ObjectCache(1 << 20))
     expected = r"store 'counts' can't read the value b'1' of key 'a': not mine\. Was it written"
-    for read in (store.get, store.entry_for_update):
+    for read in (store.get, store.get_entry_for_update):
         with pytest.raises(StoreSerdeError, match=expected):
             read("a")

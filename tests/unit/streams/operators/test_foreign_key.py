@@ -22,7 +22,7 @@ from streams.serdes.foreign_key_messages import (
     SubscriptionInstruction,
     SubscriptionResponseWrapper,
     SubscriptionWrapper,
-    response_serde,
+    create_response_serde,
     subscription_serde,
 )
 
@@ -311,9 +311,9 @@ def test_subscriptions_of_version_0_are_read_and_written_as_they_came() -> None:
         (subscription_serde(serdes.string), b"\x81\x04row\0\0\0\0"),
         (subscription_serde(serdes.string), b"\x02\x01" + b"h" * 30),
         (subscription_serde(serdes.string), b"\x01\x01" + b"h" * 10),
-        (response_serde(serdes.string), b""),
-        (response_serde(serdes.string), b"\x01" + b"h" * 16),
-        (response_serde(serdes.string), b"\x00" + b"h" * 15),
+        (create_response_serde(serdes.string), b""),
+        (create_response_serde(serdes.string), b"\x01" + b"h" * 16),
+        (create_response_serde(serdes.string), b"\x00" + b"h" * 15),
     ],
 )
 def test_bytes_that_are_none_of_theirs_are_refused(serde: serdes.Serde[Any], data: bytes) -> None:

@@ -11,7 +11,7 @@ from streams.dsl.stream import Stream
 from streams.serdes.join_sides import (
     LeftOrRightValue,
     TimestampedKeyAndJoinSide,
-    left_or_right_values_serde,
+    create_left_or_right_values_serde,
     timestamped_key_serde,
 )
 from tests.unit.streams.bound import BoundTask
@@ -226,7 +226,7 @@ def test_the_shared_store_lies_in_its_changelog_as_kafka_streams_writes_it() -> 
     assert key == b"\0\0\0\0\0\0\1\2" + b"\1" + b"k"
     assert value == (b"\1" + b"\0\0\0\2" + b"\0\0\0\2" + b"\1a" + b"\0\0\0\3" + b"\1bc")
     keys = timestamped_key_serde(serdes.string)
-    values = left_or_right_values_serde(serdes.string, serdes.int64)
+    values = create_left_or_right_values_serde(serdes.string, serdes.int64)
     assert keys.deserialize(key) == TimestampedKeyAndJoinSide(258, True, "k")
     mixed = [LeftOrRightValue(True, "x"), LeftOrRightValue(False, 7), LeftOrRightValue(True, "")]
     assert values.deserialize(values.serialize(mixed)) == mixed

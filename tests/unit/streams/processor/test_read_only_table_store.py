@@ -43,7 +43,7 @@ WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "put": lambda rows, key, value: rows.put(key, value),
     "put_if_absent": lambda rows, key, value: rows.put_if_absent(key, value),
     "delete": lambda rows, key, value: rows.delete(key),
-    "entry_for_update": lambda rows, key, value: rows.entry_for_update(key),
+    "get_entry_for_update": lambda rows, key, value: rows.get_entry_for_update(key),
 }
 READS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "get": lambda rows, key, value: rows.get(key),

@@ -136,7 +136,7 @@ def test_a_store_that_a_running_task_found_damaged_is_left_as_it_is_too() -> Non
     load(world)
     logged = world.store({"row": "kept"}, position=2, disk=disk)
     task = world.task(logged, required=2)
-    task.stores.distrust_stores([logged.store.name], "a block's checksum")
+    task.stores.mark_stores_for_rebuild([logged.store.name], "a block's checksum")
     world.restorer.add_tasks([task])
     with pytest.raises(PositionRefused, match=LEFT.format("a block's checksum")):
         world.until_ready()

@@ -20,13 +20,13 @@ from streams.serdes.foreign_key_messages import (
     SubscriptionInstruction,
     SubscriptionResponseWrapper,
     SubscriptionWrapper,
-    response_serde,
+    create_response_serde,
     subscription_serde,
 )
 from streams.serdes.join_sides import (
     LeftOrRightValue,
     TimestampedKeyAndJoinSide,
-    left_or_right_values_serde,
+    create_left_or_right_values_serde,
     timestamped_key_serde,
 )
 from tests import edge_values as edges
@@ -70,7 +70,7 @@ def enclose(inner: Serde[Any], values: st.SearchStrategy[Any]) -> list[tuple[Ser
             timestamped_key_serde(inner),
             st.builds(TimestampedKeyAndJoinSide, edges.int64s, st.booleans(), values),
         ),
-        (left_or_right_values_serde(inner, inner), st.lists(sides, max_size=5)),
+        (create_left_or_right_values_serde(inner, inner), st.lists(sides, max_size=5)),
         (
             subscription_serde(inner),
             st.builds(
@@ -82,7 +82,7 @@ def enclose(inner: Serde[Any], values: st.SearchStrategy[Any]) -> list[tuple[Ser
             ),
         ),
         (
-            response_serde(inner),
+            create_response_serde(inner),
             st.builds(
                 SubscriptionResponseWrapper,
                 HASHES,
@@ -186,7 +186,10 @@ def test_values_of_10_mb_are_given_back() -> None:
         (serdes.bytes, data),
         (serdes.pickle, [text, data]),
         (serdes.changed(serdes.bytes), Change(data, data[1:])),
-        (left_or_right_values_serde(serdes.bytes, serdes.string), [LeftOrRightValue(True, data)]),
+        (
+            create_left_or_right_values_serde(serdes.bytes, serdes.string),
+            [LeftOrRightValue(True, data)],
+        ),
         (serdes.windowed(serdes.string, SIZE_MS), in_window(text, 0)),
     ]
     for serde, value in cases:

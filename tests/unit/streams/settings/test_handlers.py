@@ -358,7 +358,7 @@ def test_a_key_that_a_store_refuses_is_a_failure_of_its_record() -> None:
     task = BoundTask(app, processing="skip")
     task.pipe("k", "v")
     assert topics(task) == ["after"]
-    assert task.stores["c"].written_entries() == []
+    assert task.stores["c"].list_written_entries() == []
 
 
 def test_a_key_that_a_tables_store_refuses_is_too() -> None:
@@ -369,7 +369,7 @@ def test_a_key_that_a_tables_store_refuses_is_too() -> None:
     task = BoundTask(app, processing="skip")
     task.pipe("k", "v")
     assert topics(task) == ["after"]
-    assert task.stores["t"].written_entries() == []
+    assert task.stores["t"].list_written_entries() == []
 
 
 def test_handlers_are_settings() -> None:

@@ -12,7 +12,7 @@ from state.versioned import VersionedStore
 from streams import serdes
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.graph.nodes import StoreKind, StoreSpec
-from streams.runtime.assigning.internal_topics import expiry_of_changelog
+from streams.runtime.assigning.internal_topics import find_changelog_expiry
 from streams.runtime.changelogs.changelog import ChangelogRange
 from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.changelogs.version_expiry import REWRITE_RECORDS_MIN
@@ -46,7 +46,7 @@ class World:
         store = open_store(spec, MemoryDisk(), clock=lambda: 0)
         assert isinstance(store, VersionedStore)
         self.store = store
-        logged = LoggedStore(store, CHANGELOG, "id", 0, expiry=expiry_of_changelog(spec))
+        logged = LoggedStore(store, CHANGELOG, "id", 0, expiry=find_changelog_expiry(spec))
         self.stores = TaskStores("0_0", {"v": logged})
 
     @property
@@ -159,7 +159,7 @@ class Standby:
         self.world.kafka.topic_settings[STANDBY_LOG.topic] = {"cleanup.policy": "delete"}
         self.world.kafka.load(STANDBY_LOG, *entries)
         self.logged = self.world.store()
-        self.logged.expiry = expiry_of_changelog(SPEC)
+        self.logged.expiry = find_changelog_expiry(SPEC)
 
     def commit(self, position: int, expired_offset: int | None, time_ms: int) -> None:
         """Commit the input at this stream time, when the changelog stood at this position."""

@@ -25,7 +25,7 @@ from streams.runtime.tasks.store_opening import open_store
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.serdes.foreign_key_messages import (
     SubscriptionResponseWrapper,
-    response_serde,
+    create_response_serde,
     subscription_serde,
 )
 from streams.testing.cluster import Message
@@ -124,7 +124,7 @@ def test_only_rows_are_hashed_of_a_slice_that_has_responses_too(
 
     monkeypatch.setattr(murmur3, "compute_hashes", note_rows)
     rows = create_rows()
-    response = response_serde(serdes.string).serialize(
+    response = create_response_serde(serdes.string).serialize(
         SubscriptionResponseWrapper(b"-" * 16, None, 0)
     )
     made.process({LEFT: list(rows), RESPONSES: [response + row for row in rows]})
