@@ -41,7 +41,7 @@ class DamagedRange(NamedTuple):
 
 def locate_damaged_batch(segments: LogSegments, offset: int) -> DamagedRange:
     """Locate the bytes of the damaged batch that has this offset."""
-    segment = segments.all[segments.find_segment_index_of(offset)]
+    segment = segments.all[segments.find_segment_index(offset)]
     try:
         start = segment.find_batch_position(offset)
     except CorruptBatch as error:

@@ -201,7 +201,7 @@ class PartitionLog:
         timestamp_ms = batch.max_timestamp_ms if log_append_time_ms < 0 else log_append_time_ms
         segments = self._segments
         try:
-            segment = segments.find_active_segment_for(len(data), last_offset, timestamp_ms)
+            segment = segments.find_active_segment(len(data), last_offset, timestamp_ms)
             if segment is None:
                 segment = segments.roll_segment(base_offset)
                 if len(segments.all) > 1:
@@ -280,9 +280,7 @@ class PartitionLog:
     def find_aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions with data from `offset` to below `upper_offset`."""
         segments = self._segments
-        return collect_aborted(
-            segments, segments.find_segment_index_of(offset), offset, upper_offset
-        )
+        return collect_aborted(segments, segments.find_segment_index(offset), offset, upper_offset)
 
     # Removing
 

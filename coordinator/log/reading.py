@@ -113,7 +113,7 @@ def _locate_batches(
 
     `upper_offset` is above `offset`. None if there are none. Raises: `CorruptBatch`.
     """
-    at = segments.find_segment_index_of(offset)
+    at = segments.find_segment_index(offset)
     segment = segments.all[at]
     start = segment.find_batch_position(offset)
     while segment.size - start <= HEADER_BYTES:

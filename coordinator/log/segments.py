@@ -60,7 +60,7 @@ class LogSegments:
 
     # Finding
 
-    def find_segment_index_of(self, offset: int) -> int:
+    def find_segment_index(self, offset: int) -> int:
         """Return the index of the segment that has this offset, if any has; at least 0."""
         last = len(self.all) - 1
         if last < 0 or offset >= self.all[last].base_offset:
@@ -82,7 +82,7 @@ class LogSegments:
 
     # Appending
 
-    def find_active_segment_for(
+    def find_active_segment(
         self, batch_bytes: int, last_offset: int, timestamp_ms: int
     ) -> LogSegment | None:
         """Return the active segment if a batch still fits; None if a new segment is due."""

@@ -61,7 +61,7 @@ class TimestampLookup:
     def _find_batch_with_max_timestamp(self, start_offset: int) -> RecordBatch | None:
         """Return the first batch with the largest timestamp from `start_offset` on, or None."""
         segments = self._segments
-        first, *rest = segments.all[segments.find_segment_index_of(start_offset) :] or (None,)
+        first, *rest = segments.all[segments.find_segment_index(start_offset) :] or (None,)
         batch = _find_first_batch_with_max_timestamp(first, start_offset) if first else None
         newest = max(rest, key=lambda each: each.max_timestamp_ms, default=None)
         if newest and newest.max_timestamp_ms > (batch.max_timestamp_ms if batch else -1):

@@ -175,11 +175,9 @@ def find_restore_start(
     loss = _describe_loss(store_name, changelog, required_offset, expiry) if is_cut else ""
     if rebuild_reason:
         kept = _describe_kept(rebuild_reason, is_readable=checkpoint is not None)
-        return _require_accepted_start(
-            RestoreStart(start, now_ms, rebuild_reason, loss), accepts_loss, kept
-        )
+        return _refuse_loss(RestoreStart(start, now_ms, rebuild_reason, loss), accepts_loss, kept)
     if checkpoint is None:
-        return _require_accepted_start(RestoreStart(start, now_ms, loss=loss), accepts_loss)
+        return _refuse_loss(RestoreStart(start, now_ms, loss=loss), accepts_loss)
     position, written_ms = checkpoint.position, checkpoint.written_ms
     if not remade and 0 < required_offset <= position <= end:
         return RestoreStart(max(position, start), now_ms)
@@ -199,11 +197,11 @@ def find_restore_start(
         reason = f"it is at {position} of {partition}, and was written again from {start} on"
     elif position < start or (loss and expiry.is_versioned):
         at = max(position, start)
-        return _require_accepted_start(RestoreStart(at, written_ms, loss=loss), accepts_loss)
+        return _refuse_loss(RestoreStart(at, written_ms, loss=loss), accepts_loss)
     else:
         # A `written_ms` of 0 means that the age is unknown; such a store is trusted.
         return RestoreStart(position, written_ms if unseen > 0 else now_ms)
-    return _require_accepted_start(RestoreStart(start, now_ms, reason, loss), accepts_loss)
+    return _refuse_loss(RestoreStart(start, now_ms, reason, loss), accepts_loss)
 
 
 def _refuse_if_not_committed_one(
@@ -256,7 +254,7 @@ def _describe_remade(end_offset: int) -> str:
     return "was deleted, and made again empty by a worker's start or by hand"
 
 
-def _require_accepted_start(
+def _refuse_loss(
     restore_start: RestoreStart,
     accepts_loss: bool,
     kept: str = "Start the worker whose state directory still has the store",
@@ -287,9 +285,7 @@ def _accept_unlogged(
         "kept without one until now"
     )
     start = RestoreStart(changelog.start_offset, changelog.fetched_at_ms, reason, loss)
-    return _require_accepted_start(
-        start, accepts_loss, kept=_describe_kept(reason, is_readable=True)
-    )
+    return _refuse_loss(start, accepts_loss, kept=_describe_kept(reason, is_readable=True))
 
 
 def _describe_kept(rebuild_reason: str, *, is_readable: bool) -> str:
@@ -361,11 +357,9 @@ def find_source_restore_start(
         )
     if rebuild_reason:
         kept = _describe_kept(rebuild_reason, is_readable=checkpoint is not None)
-        return _require_accepted_start(
-            RestoreStart(start, now_ms, rebuild_reason, loss), accepts_loss, kept
-        )
+        return _refuse_loss(RestoreStart(start, now_ms, rebuild_reason, loss), accepts_loss, kept)
     if checkpoint is None:
-        return _require_accepted_start(RestoreStart(start, now_ms, loss=loss), accepts_loss)
+        return _refuse_loss(RestoreStart(start, now_ms, loss=loss), accepts_loss)
     position, written_ms = checkpoint.position, checkpoint.written_ms
     if checkpoint.topic_id != topic_id:
         loss = ""
@@ -383,7 +377,7 @@ def find_source_restore_start(
         )
     else:
         return RestoreStart(position, written_ms)
-    return _require_accepted_start(RestoreStart(start, now_ms, reason, loss), accepts_loss)
+    return _refuse_loss(RestoreStart(start, now_ms, reason, loss), accepts_loss)
 
 
 def _may_have_missed_tombstones(age_ms: int, retention_ms: int | None) -> bool:
