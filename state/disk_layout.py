@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from state.database_statistics import DatabaseStatistic
 from state.errors import StateError, StoreCorrupted
 from state.store import StoreDisk
 from state.store_checkpoint import StoreCheckpoint
@@ -70,6 +71,9 @@ class HeldBackDisk:
 
     def read_properties(self, names: Iterable[str]) -> dict[str, int]:
         return self.disk.read_properties(names)
+
+    def read_statistics(self, names: Collection[str]) -> dict[str, DatabaseStatistic]:
+        return self.disk.read_statistics(names)
 
     def read_checkpoint(self) -> StoreCheckpoint | None:
         return self.disk.read_checkpoint()

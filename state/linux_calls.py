@@ -9,6 +9,7 @@ asks the system when it is called: so a test hides what Linux has, and runs an a
     PrivateFile                 /dev/fd/N of such a file    a file that its owner alone can read
     find_memory_file_system     /dev/shm                    none: what asks takes TMPDIR
     read_memory_limit           the limits of its cgroups   none
+    list_open_files             /proc/self/fd               none: how many there are is not known
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from weakref import finalize
 MEMORY_FILE_SYSTEM = Path("/dev/shm")  # nosec B108 # tempfile makes the names in it
 """The directory of a file system in memory, on Linux."""
 _CGROUPS = Path("/sys/fs/cgroup")
+_DESCRIPTORS = Path("/proc/self/fd")
 _UNLIMITED_BYTES = 1 << 60
 """About what version 1 of cgroups shows where there is no limit."""
 
@@ -111,3 +113,14 @@ def _list_limit_files() -> Iterator[Path]:
             if number == "0":
                 group = _CGROUPS / path.lstrip("/")
                 yield from (each / "memory.max" for each in (group, *group.parents))
+
+
+def list_open_files() -> list[str] | None:
+    """Return the path of each open file of this process, None where the system doesn't tell."""
+    if not _DESCRIPTORS.is_dir():
+        return None
+    paths = []
+    for name in os.listdir(_DESCRIPTORS):
+        with suppress(OSError):  # it may be closed by now
+            paths.append(os.readlink(_DESCRIPTORS / name))
+    return paths

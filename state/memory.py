@@ -10,6 +10,7 @@ import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from state.database_statistics import DatabaseStatistic
 from state.store_checkpoint import StoreCheckpoint
 
 _PIECE_KEYS_MAX = 1_000
@@ -125,6 +126,10 @@ class MemoryDisk:
 
     def read_properties(self, names: Iterable[str]) -> dict[str, int]:
         """Return nothing: memory has no properties of RocksDB."""
+        return {}
+
+    def read_statistics(self, names: Collection[str]) -> dict[str, DatabaseStatistic]:
+        """Return nothing: memory has no statistics of RocksDB."""
         return {}
 
     def read_checkpoint(self) -> StoreCheckpoint | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from state.buffered_change import Headers
+from state.database_statistics import DatabaseStatistic
 from state.early_serialization import ChangeLimit, RefusedChange
 from state.store_checkpoint import StoreCheckpoint
 
@@ -47,6 +48,13 @@ class StoreDisk(Protocol):
         """Return properties of RocksDB such as `rocksdb.background-errors`, those that it has.
 
         A disk in memory has none.
+        """
+        ...
+
+    def read_statistics(self, names: Collection[str]) -> dict[str, DatabaseStatistic]:
+        """Return RocksDB's statistics with these names, such as `rocksdb.bytes.written`.
+
+        Nothing where they are not collected. It takes about half a millisecond.
         """
         ...
 

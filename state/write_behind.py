@@ -24,6 +24,7 @@ from itertools import chain, islice
 from threading import Lock
 from typing import Final
 
+from state.database_statistics import DatabaseStatistic
 from state.errors import StateError
 from state.overlay import SortedOverlayKeys, merge_overlay
 from state.store import StoreDisk
@@ -93,6 +94,9 @@ class WriteBehindDisk:
 
     def read_properties(self, names: Iterable[str]) -> dict[str, int]:
         return self._disk.read_properties(names)
+
+    def read_statistics(self, names: Collection[str]) -> dict[str, DatabaseStatistic]:
+        return self._disk.read_statistics(names)
 
     def read_checkpoint(self) -> StoreCheckpoint | None:
         return self._checkpoint or self._disk.read_checkpoint()

@@ -38,6 +38,11 @@ from typing import Any
 
 from rocksdict import Rdict, WriteOptions
 
+from state.database_statistics import (
+    STATISTICS_PROPERTY,
+    DatabaseStatistic,
+    parse_statistics,
+)
 from state.errors import StateError, StoreCorrupted
 from state.rocksdb import checkpoints, closing, failures
 from state.rocksdb.batches import Change, ChangeBatchWriter, WriteHandles
@@ -69,8 +74,9 @@ class RocksDisk:
     that has the same; without one it has 32 MiB to itself. `tune` may change its options. `wait`
     waits so many seconds while RocksDB takes no writes (it compacts, or flushes); without it
     RocksDB waits itself, and keeps all threads of Python waiting. `on_batch_written` is called
-    between the batches of one write: a test ends the process there. `open_database` is called as
-    Rdict is: a test opens one that stalls, or that is damaged while it is open.
+    between the batches of one write: a test ends the process there. With `collect_statistics`
+    RocksDB counts what it does, at a cost for each call. `open_database` is called as Rdict is: a
+    test opens one that stalls, or that is damaged while it is open.
 
     Raises DirectoryLocked if another handle has it open, StateError if it can't be opened or `tune`
     asks for what a store can't do. A damaged one can be opened, to be cleared.
@@ -94,12 +100,14 @@ class RocksDisk:
         tune: TuneOptions | None = None,
         wait: Callable[[float], object] | None = None,
         on_batch_written: Callable[[], object] | None = None,
+        collect_statistics: bool = False,
         open_database: Callable[..., Any] = Rdict,
     ) -> None:
         self._path = path
         self._store = store_name or path.name
         self._budget = budget or MemoryBudget(_OWN_BUDGET_BYTES)
         self._tune = tune
+        self._collect_statistics = collect_statistics
         self._batches = ChangeBatchWriter(
             self._store, path, wait=wait, on_batch_written=on_batch_written
         )
@@ -144,6 +152,13 @@ class RocksDisk:
         except Exception as error:  # it may be closed while a scrape of metrics asks
             raise self._to_state_error("be read", error) from error
         return {name: int(value) for name, value in values.items() if value is not None}
+
+    def read_statistics(self, names: Collection[str]) -> dict[str, DatabaseStatistic]:
+        try:
+            text = self._database.property_value(STATISTICS_PROPERTY)
+        except Exception as error:  # it may be closed while a scrape of metrics asks
+            raise self._to_state_error("be read", error) from error
+        return parse_statistics(text or "", names)
 
     def read_checkpoint(self) -> StoreCheckpoint | None:
         try:
@@ -233,6 +248,8 @@ class RocksDisk:
 
     def _open_column_families(self) -> None:
         options = create_data_options(self._store, self._budget, self._tune)
+        if self._collect_statistics:
+            options.enable_statistics()
         families = {DATA_FAMILY: options, OFFSETS_FAMILY: create_offsets_options(self._budget)}
         try:
             self._path.mkdir(parents=True, exist_ok=True)

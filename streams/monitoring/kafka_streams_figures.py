@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
+from streams.monitoring.database_figures import DatabaseFigures
 from streams.monitoring.definitions.kafka_names import to_scraped_name
 from streams.monitoring.definitions.kafka_streams import TASK_GROUP, THREAD_GROUP, TIMED_CALLS
 from streams.monitoring.definitions.rocksdb import STATE_GROUP
 from streams.monitoring.families import build_family, build_store_family
-from streams.monitoring.store_sizes import StoreProperties
 from streams.runtime.threads.measurements import ThreadMeasurements
 from streams.runtime.threads.timings import ThreadTimings, Timing
 
@@ -21,7 +21,7 @@ _Samples: TypeAlias = dict[str, list[tuple[tuple[str, ...], float]]]
 
 
 def describe_kafka_streams_figures(
-    measurements: Mapping[str, ThreadMeasurements], properties: Iterable[StoreProperties]
+    measurements: Mapping[str, ThreadMeasurements], properties: Iterable[DatabaseFigures]
 ) -> Iterator[Metric]:
     """Yield the families of threads, tasks and stores; `measurements` are by thread."""
     samples: _Samples = {}
@@ -37,8 +37,8 @@ def describe_kafka_streams_figures(
     yield from _describe_stores(properties)
 
 
-def _describe_stores(properties: Iterable[StoreProperties]) -> Iterator[Metric]:
-    """Yield the families of RocksDB's properties."""
+def _describe_stores(properties: Iterable[DatabaseFigures]) -> Iterator[Metric]:
+    """Yield the families of RocksDB's properties and statistics."""
     values: dict[str, list[tuple[tuple[str, str], tuple[str, str], float]]] = {}
     for store in properties:
         labels = (store.thread, store.task), (store.label, store.store)

@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from streams.monitoring.database_figures import DatabaseFigures
 from streams.monitoring.families import build_family, build_histogram
 from streams.monitoring.health import Health
 from streams.monitoring.kafka_streams_figures import describe_kafka_streams_figures
-from streams.monitoring.store_sizes import StoreProperties, StoreSize
+from streams.monitoring.store_sizes import StoreSize
 from streams.runtime.threads.measurements import ThreadMeasurements
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class WorkerCollector:
     """Collects a worker's metrics for a registry of prometheus_client.
 
     `get_counters` and `get_measurements` return values by thread; `measure_stores` the sizes of
-    stores, `read_properties` those of RocksDB; `source_steps` is the step that reads a topic.
+    stores, `read_database_figures` those of RocksDB; `source_steps` is the step that reads a topic.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class WorkerCollector:
         *,
         get_measurements: Callable[[], Mapping[str, ThreadMeasurements]] = dict,
         measure_stores: Callable[[], Iterable[StoreSize]] = tuple,
-        read_properties: Callable[[], Iterable[StoreProperties]] = tuple,
+        read_database_figures: Callable[[], Iterable[DatabaseFigures]] = tuple,
         source_steps: Mapping[str, str] | None = None,
     ) -> None:
         self._health = get_health
@@ -44,7 +45,7 @@ class WorkerCollector:
         self._now_ms = now_ms
         self._measurements = get_measurements
         self._measure_stores = measure_stores
-        self._read_properties = read_properties
+        self._read_database_figures = read_database_figures
         self._source_steps = source_steps or {}
 
     def collect(self) -> Iterator[Metric]:
@@ -56,7 +57,9 @@ class WorkerCollector:
         yield from _describe_restores(health)
         yield from self._describe_processing()
         yield from self._describe_stores()
-        yield from describe_kafka_streams_figures(self._measurements(), self._read_properties())
+        yield from describe_kafka_streams_figures(
+            self._measurements(), self._read_database_figures()
+        )
 
     def _describe_worker(self, health: Health) -> Iterator[Metric]:
         """Yield the state of the worker."""

@@ -1,15 +1,14 @@
-"""Measure the stores of a worker when its metrics are read: entries, bytes on disk, RocksDB."""
+"""Measure the stores of a worker when its metrics are read: entries and bytes on disk."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from state.errors import StateError
-from streams.monitoring.definitions.rocksdb import DATABASE_PROPERTIES, name_state_label
 from streams.runtime.tasks.task import Task
 
 
@@ -21,44 +20,6 @@ class StoreSize:
     store: str
     entries: int
     disk_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoreProperties:
-    """Reports properties of RocksDB of one store, by Kafka Streams' names for them.
-
-    `label` is the label that names a store of its kind.
-    """
-
-    thread: str
-    task: str
-    store: str
-    label: str
-    values: Mapping[str, int]
-
-
-def read_store_properties(
-    tasks_by_thread: Mapping[str, Iterable[Task]],
-) -> Iterator[StoreProperties]:
-    """Yield the properties of each store on disk; one that is being closed is left out."""
-    for thread, tasks in tasks_by_thread.items():
-        for task in tasks:
-            specs = task.store_specs
-            for name, logged in list(task.stores.logged.items()):
-                disk = logged.disk
-                if disk is None:
-                    continue
-                with suppress(StateError):
-                    found = disk.read_properties(DATABASE_PROPERTIES.values())
-                    values = {
-                        metric: found[property_name]
-                        for metric, property_name in DATABASE_PROPERTIES.items()
-                        if property_name in found
-                    }
-                    if values:  # what waits in memory to be written counts, too
-                        values["estimate-num-keys"] = disk.approximate_count()
-                    label = name_state_label(specs[name].kind, persistent=True)
-                    yield StoreProperties(thread, task.name, name, label, values)
 
 
 def measure_stores(

@@ -21,8 +21,6 @@ from streams.errors import BrokerUnavailable, ConfigError, OutcomeUnknown, Strea
 from streams.ledger import ledger_topic
 from streams.membership.broker_outage import BrokerOutage
 from streams.membership.instance_fencing import InstanceFencing, WorkerIds
-from streams.monitoring.metrics import WorkerCollector
-from streams.monitoring.store_sizes import measure_stores, read_store_properties
 from streams.processes.announcement import announce_start
 from streams.processes.broker_connector import BROKER_WAIT_S, BrokerConnector
 from streams.processes.broker_wait import (
@@ -34,9 +32,10 @@ from streams.processes.cluster import Cluster, find_cluster
 from streams.processes.endpoints import start_endpoints
 from streams.processes.garbage_collection import collect_less_often
 from streams.processes.lifecycle import ApplicationLifecycle
-from streams.processes.running import GLOBAL_THREAD, RunningApp
+from streams.processes.running import RunningApp
 from streams.processes.security_watch import SecurityWatch
 from streams.processes.worker_addresses import note_metrics_address
+from streams.processes.worker_collector import create_worker_collector
 from streams.runtime.access.acls import derive_acls, list_topic_operations
 from streams.runtime.assigning.assignment import check_topics
 from streams.runtime.assigning.internal_topics import LEDGER_SETTINGS, list_internal_topics
@@ -287,39 +286,12 @@ def _open_ports(
     exits: ExitStack,
 ) -> None:
     """Start the HTTP endpoints of a worker, which `exits` closes. Raises ConfigError."""
-    topology = worker.topology
-    collector = WorkerCollector(
-        running.health,
-        lambda: {
-            **{thread.name: thread.sum_counters() for thread in threads},
-            **_count_global_failures(worker),
-        },
-        worker.host.now_ms,
-        get_measurements=lambda: {thread.name: thread.loop.measurements for thread in threads},
-        measure_stores=lambda: measure_stores(
-            [task for thread in threads for task in thread.current_tasks()],
-            worker.directory.store_path,
-        ),
-        read_properties=lambda: read_store_properties(
-            {thread.name: thread.current_tasks() for thread in threads}
-        ),
-        source_steps={
-            topic: source.name
-            for sub in topology.subtopologies
-            for topic, source in sub.sources.items()
-        },
-    )
+    collector = create_worker_collector(worker, threads, running.health)
     for setting, endpoint in start_endpoints(
         worker.config, number, worker.host, report_health=running.health, collector=collector
     ):
         exits.callback(endpoint.close)
         running.ports[setting] = endpoint.port
-
-
-def _count_global_failures(worker: WorkerResources) -> dict[str, dict[str, int]]:
-    """Return the counters of the global tables' thread by its name; empty if there is none."""
-    tables = worker.global_tables
-    return {} if tables is None else {GLOBAL_THREAD: tables.count_failures()}
 
 
 def _announce_worker(

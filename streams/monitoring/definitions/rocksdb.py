@@ -55,4 +55,35 @@ _PROPERTIES = tuple(
     for metric, help_text in ROCKSDB_PROPERTIES.items()
 )
 
-ROCKSDB_DEFINITIONS = _PROPERTIES
+_STATISTICS_HELP = {
+    "bytes-written-rate": ("Bytes a second that were written to the store", "bytes"),
+    "bytes-written-total": ("Bytes that were written to the store since it was opened", "bytes"),
+    "bytes-read-rate": ("Bytes a second that were read by key from the store", "bytes"),
+    "bytes-read-total": ("Bytes that were read by key since the store was opened", "bytes"),
+    "memtable-bytes-flushed-rate": ("Bytes a second that flushes have written", "bytes"),
+    "memtable-bytes-flushed-total": ("Bytes that flushes have written since opening", "bytes"),
+    "memtable-hit-ratio": ("Share of the keys looked for that a memtable had", ""),
+    "memtable-flush-time-avg": ("Average milliseconds of a flush since opening", "milliseconds"),
+    "memtable-flush-time-max": ("Longest milliseconds of a flush since opening", "milliseconds"),
+    "block-cache-data-hit-ratio": ("Share of the data blocks asked for that were cached", ""),
+    "block-cache-index-hit-ratio": ("Share of the index blocks asked for that were cached", ""),
+    "block-cache-filter-hit-ratio": ("Share of the filter blocks asked for that were cached", ""),
+    "write-stall-duration-avg": ("Milliseconds a minute in which writes waited", "milliseconds"),
+    "write-stall-duration-total": ("Milliseconds that writes waited in all", "milliseconds"),
+    "bytes-read-compaction-rate": ("Bytes a second that compactions have read", "bytes"),
+    "bytes-written-compaction-rate": ("Bytes a second that compactions have written", "bytes"),
+    "compaction-time-avg": ("Average milliseconds of a compaction since opening", "milliseconds"),
+    "compaction-time-max": ("Longest milliseconds of a compaction since opening", "milliseconds"),
+    "number-open-files": ("Files of the store that the process has open", "files"),
+    "number-file-errors-total": ("Errors when files of the store were read or written", ""),
+}
+ROCKSDB_STATISTICS = tuple(_STATISTICS_HELP)
+"""Kafka Streams' metrics that come of RocksDB's statistics."""
+_STATISTICS = tuple(
+    define_figure(
+        STATE_GROUP, metric, text, TASK_LABELS, unit, one_of=ROCKSDB_LABELS, level="debug"
+    )
+    for metric, (text, unit) in _STATISTICS_HELP.items()
+)
+
+ROCKSDB_DEFINITIONS = (*_PROPERTIES, *_STATISTICS)

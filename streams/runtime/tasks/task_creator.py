@@ -16,11 +16,9 @@ from contextlib import ExitStack
 from state.cache import ObjectCache
 from state.directory import StateDirectory
 from state.errors import DirectoryLocked
-from state.memory import MemoryDisk
 from state.replica import TopicReplica
 from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import StateStore, StoreDisk
-from state.write_behind import WriteBehindDisk
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, TopologyRefused
@@ -40,8 +38,8 @@ from streams.runtime.tasks.empty_stores import EmptyStoreWarnings
 from streams.runtime.tasks.failures import FAIL_ON_ANY_ERROR, FailureHandler
 from streams.runtime.tasks.offset_proof import OffsetProof, prove_offsets
 from streams.runtime.tasks.restore_start import start_restoring_task
+from streams.runtime.tasks.store_disks import StoreDiskOpener
 from streams.runtime.tasks.store_opening import (
-    is_written_behind,
     open_store,
     refuse_what_is_not_read_back,
 )
@@ -86,6 +84,7 @@ class TaskCreator:
         metadata_bytes_max: int = METADATA_BYTES_MAX,
         repeated_writes: RepeatedWriteCheck | None = None,
         missed_deletions: MissedDeletionCheck | None = None,
+        collect_statistics: bool = False,
     ) -> None:
         self._topology = topology
         self._directory = directory
@@ -94,9 +93,8 @@ class TaskCreator:
         self._committed_offsets = committed_offsets
         self._is_transactional = is_transactional
         self._failures = failures
-        self._memory = memory
         self._cache = cache
-        self._on_part_written = on_part_written
+        self._disks = StoreDiskOpener(host, memory, on_part_written, collect_statistics)
         self._global_replicas = global_replicas
         self._observer = observer
         self._metadata_bytes_max = metadata_bytes_max
@@ -377,21 +375,9 @@ class TaskCreator:
         changelog is known to have everything (`streams.runtime.restoring.changelog_reader`).
         """
         spec = spec if self._observer is None else refuse_what_is_not_read_back(spec)
-        if not spec.persistent:
-            memory = MemoryDisk()
-            return open_store(spec, memory, cache=self._cache), memory
-        disk: StoreDisk = RocksDisk(
-            self._directory.store_path(directory, spec.name),
-            store_name=spec.name,
-            budget=self._memory,
-            tune=spec.rocksdb,
-            wait=self._host.create_event().wait,
-            on_batch_written=self._on_part_written,
-        )
-        if is_written_behind(spec):
-            disk = WriteBehindDisk(disk, monotonic_s=self._host.monotonic_s)
+        path = self._directory.store_path(directory, spec.name)
+        disk = self._disks.open_disk(spec, path)
         store = open_store(spec, disk, cache=self._cache)
-        if not spec.logged:
-            path = self._directory.store_path(directory, spec.name)
+        if spec.persistent and not spec.logged:
             refuse_damaged_store(spec.name, store, path)
         return store, disk

@@ -12,16 +12,19 @@ import pytest
 from streams import App, Store, serdes
 from streams.common.topic_partitions import Partition
 from streams.graph.nodes import StoreKind
+from streams.monitoring.database_figures import DatabaseFigureReader, DatabaseFigures
 from streams.monitoring.definitions.catalog import all_definitions
-from streams.monitoring.definitions.rocksdb import ROCKSDB_PROPERTIES, name_state_label
+from streams.monitoring.definitions.rocksdb import (
+    ROCKSDB_PROPERTIES,
+    ROCKSDB_STATISTICS,
+    name_state_label,
+)
 from streams.monitoring.definitions.worker import COUNTER_HELP
 from streams.monitoring.health import Health, RestoringStore, ThreadHealth
 from streams.monitoring.metrics import WorkerCollector, render_prometheus_text
 from streams.monitoring.store_sizes import (
-    StoreProperties,
     StoreSize,
     measure_stores,
-    read_store_properties,
 )
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.threads.measurements import ThreadMeasurements
@@ -73,10 +76,10 @@ def lines() -> list[str]:
         lambda: 3_000,
         get_measurements=lambda: {"thread 0": measured},
         measure_stores=lambda: [StoreSize("0_0", "counts", 5, 4_096)],
-        read_properties=lambda: [
-            StoreProperties(
+        read_database_figures=lambda: [
+            DatabaseFigures(
                 *("thread 0", "0_0", kind, name_state_label(kind, persistent=True)),
-                dict.fromkeys(ROCKSDB_PROPERTIES, 3),
+                dict.fromkeys((*ROCKSDB_PROPERTIES, *ROCKSDB_STATISTICS), 3),
             )
             for kind in StoreKind
         ],
@@ -164,7 +167,7 @@ def test_the_page_lists_each_metric_and_no_other(lines: list[str]) -> None:
 
 def test_stores_are_measured_on_disk_and_in_memory(tmp_path: Path) -> None:
     sizes: list[StoreSize] = []
-    properties: list[StoreProperties] = []
+    properties: list[DatabaseFigures] = []
     stores = {"disk": Store.persistent("c"), "memory": Store.in_memory("c")}
     for name, store in stores.items():
         app = App("a")
@@ -177,7 +180,8 @@ def test_stores_are_measured_on_disk_and_in_memory(tmp_path: Path) -> None:
             if not world.consumed():
                 return False
             sizes.extend(measure_stores(world.loop.tasks.values(), world.directory.store_path))
-            properties.extend(read_store_properties({"t": list(world.loop.tasks.values())}))
+            reader = DatabaseFigureReader(world.directory.store_path, world.clock.monotonic_s)
+            properties.extend(reader.read_figures({"t": list(world.loop.tasks.values())}))
             return True
 
         world.run_until(look)
@@ -191,3 +195,22 @@ def test_stores_are_measured_on_disk_and_in_memory(tmp_path: Path) -> None:
     assert set(properties[0].values) == set(ROCKSDB_PROPERTIES)
     assert properties[0].values["estimate-num-keys"] == 2
     assert not properties[1].values, "a store in memory has no RocksDB"
+
+
+def test_statistics_are_read_of_stores_that_collect_them(tmp_path: Path) -> None:
+    app = App("a")
+    app.stream("in", **TEXT).group_by_key().count(store="c")
+    world = World(app.topology(), tmp_path, collect_statistics=True)
+    world.load("x", key="k")
+    found: list[DatabaseFigures] = []
+
+    def look() -> bool:
+        if not world.consumed():
+            return False
+        reader = DatabaseFigureReader(world.directory.store_path, world.clock.monotonic_s)
+        found.extend(reader.read_figures({"t": list(world.loop.tasks.values())}))
+        return True
+
+    world.run_until(look)
+    assert set(found[0].values) == {*ROCKSDB_PROPERTIES, *ROCKSDB_STATISTICS}
+    assert 3 < found[0].values["number-open-files"] < 50, "its log, its lock, its manifest"

@@ -135,6 +135,7 @@ class World:
         thread_id: str = "a-slot-0",
         outage: BrokerOutage | None = None,
         clock: Clock | None = None,
+        collect_statistics: bool = False,
     ) -> None:
         self.fail_renewals = 0
         """This many of the next renewals of the clients fail."""
@@ -196,6 +197,7 @@ class World:
                         list_topics=lambda: self.kafka.partition_counts.keys(),
                     ),
                     metadata_bytes_max=metadata_bytes_max,
+                    collect_statistics=collect_statistics,
                 ),
                 producers=TaskProducers(
                     self._new_producer,

@@ -1,0 +1,47 @@
+"""Create what collects the metrics of a worker, out of its threads and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from streams.monitoring.database_figures import DatabaseFigureReader
+from streams.monitoring.health import Health
+from streams.monitoring.metrics import WorkerCollector
+from streams.monitoring.store_sizes import measure_stores
+from streams.processes.running import GLOBAL_THREAD
+from streams.runtime.threads.stream_thread import StreamThread
+from streams.runtime.threads.worker_resources import WorkerResources
+
+
+def create_worker_collector(
+    worker: WorkerResources, threads: Sequence[StreamThread], report_health: Callable[[], Health]
+) -> WorkerCollector:
+    """Create the collector of a worker's metrics; it reads them when it is asked."""
+    databases = DatabaseFigureReader(worker.directory.store_path, worker.host.monotonic_s)
+    return WorkerCollector(
+        report_health,
+        lambda: {
+            **{thread.name: thread.sum_counters() for thread in threads},
+            **_count_global_failures(worker),
+        },
+        worker.host.now_ms,
+        get_measurements=lambda: {thread.name: thread.loop.measurements for thread in threads},
+        measure_stores=lambda: measure_stores(
+            [task for thread in threads for task in thread.current_tasks()],
+            worker.directory.store_path,
+        ),
+        read_database_figures=lambda: databases.read_figures(
+            {thread.name: thread.current_tasks() for thread in threads}
+        ),
+        source_steps={
+            topic: source.name
+            for sub in worker.topology.subtopologies
+            for topic, source in sub.sources.items()
+        },
+    )
+
+
+def _count_global_failures(worker: WorkerResources) -> dict[str, dict[str, int]]:
+    """Return the counters of the global tables' thread by its name; empty if there is none."""
+    tables = worker.global_tables
+    return {} if tables is None else {GLOBAL_THREAD: tables.count_failures()}
