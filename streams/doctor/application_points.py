@@ -6,9 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 from streams.doctor import (
     configuration,
+    coordinators,
     group,
     inputs,
+    local_workers,
     machine,
+    readers,
+    running_points,
+    security,
     store_points,
     stores,
     topics,
@@ -75,6 +80,11 @@ def _list_running_points() -> list[tuple[str, Look]]:
         (workers.DROPPED, lambda facts: workers.check_dropped(facts.workers())),
         (workers.RECOVERIES, lambda facts: workers.check_recoveries(facts.workers())),
         (transactions.TRANSACTIONS, _check_transactions),
+        (readers.ISOLATION, running_points.check_isolation),
+        (coordinators.COORDINATORS, running_points.check_coordinators),
+        (security.RIGHTS, running_points.check_rights),
+        (local_workers.ZOMBIES, running_points.check_zombies),
+        (local_workers.FENCING, running_points.check_fencing),
     ]
 
 

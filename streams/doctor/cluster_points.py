@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from streams.command_lines import format_broker_command, format_command
 from streams.common.topic_partitions import Partition
-from streams.doctor import brokers, configuration, topics, transactions
+from streams.doctor import (
+    brokers,
+    configuration,
+    coordinators,
+    running_points,
+    security,
+    topics,
+    transactions,
+)
 from streams.doctor.broker_probe import measure_clock_skew
 from streams.doctor.cluster_facts import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterFacts
 from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_unknown
@@ -37,6 +45,9 @@ def list_points(*, is_alone: bool) -> list[tuple[str, Look]]:
             lambda facts: configuration.check_retention(facts.broker_settings()),
         ),
         ("coordinators' topics", _check_coordinator_topics),
+        (coordinators.COORDINATORS, running_points.check_broker_figures),
+        (security.CERTIFICATES, running_points.check_certificates),
+        (security.TOKEN, running_points.check_token),
     ]
     if is_alone:
         found += [

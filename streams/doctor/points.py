@@ -16,12 +16,13 @@ from streams.doctor import application_points, cluster_points
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.cluster_facts import ClusterFacts
 from streams.doctor.findings import DoctorFinding, find_unknown, find_warning
+from streams.doctor.security import RIGHTS
 from streams.errors import AuthorizationError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
 
 log = logging.getLogger(__name__)
 
-RIGHTS = "rights"
+
 _EXPECTED = (UserError, OutcomeUnknown, ConnectionLost, StateError, OSError)
 
 

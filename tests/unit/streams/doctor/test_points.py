@@ -17,7 +17,8 @@ from streams.doctor.findings import (
     find_warning,
     sort_findings,
 )
-from streams.doctor.points import RIGHTS, Point, look_at_points
+from streams.doctor.points import Point, look_at_points
+from streams.doctor.security import RIGHTS
 from streams.errors import AuthorizationError, OutcomeUnknown
 
 FINE = find_fine("a", "1")

@@ -1,0 +1,93 @@
+"""Check that the workers of this machine are members of their group, and that no two share an id.
+
+A worker that was taken for dead, as it hung or was stopped for longer than its session, is a
+zombie: it holds its slot of the state directory, and the group has no member of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from state.directory import LOCK_FILE
+from state.errors import DirectoryLocked
+from state.locks import exclude_owner
+from streams.common.counted import format_count
+from streams.doctor.findings import DoctorFinding, find_error, find_fine
+from streams.membership.group_description import GroupDescription
+from streams.monitoring.group_report import STABLE, GroupReport
+
+ZOMBIES, FENCING = "zombies", "fencing"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalWorker:
+    """Names a worker that runs on this machine: its slot, the id of its process, and who it is."""
+
+    slot: str
+    process: str
+    holder: str
+
+
+def find_local_workers(path: Path) -> list[LocalWorker]:
+    """Return the workers that hold a slot of an application's state directory."""
+    found = []
+    for lock in sorted(path.glob(f"process-*/{LOCK_FILE}")):
+        try:
+            with exclude_owner(lock):
+                continue
+        except DirectoryLocked as error:
+            holder = str(error).rpartition(" in use by ")[2]
+        try:
+            identity = (lock.parent / "id").read_text().strip()
+        except OSError:
+            continue
+        found.append(LocalWorker(lock.parent.name, identity, holder))
+    return found
+
+
+def check_zombies(local: list[LocalWorker], report: GroupReport) -> Iterator[DoctorFinding]:
+    """Find workers of this machine that are not in the group."""
+    if report.members and report.state != STABLE:
+        return  # in a rebalance brokers don't tell the processes of members
+    members = {each.process for each in report.members}
+    without = [each for each in local if each.process not in members]
+    for each in without:
+        yield find_error(
+            ZOMBIES,
+            f"{each.holder} runs in {each.slot}, and the group has no member of it",
+            "it was taken for dead: it hangs, is stopped, or has just begun; what it writes is "
+            "fenced, and others have its tasks",
+            "look what it does (`ps`, its log, /health); let it go on with `kill -CONT`, or end it "
+            "and start another one",
+        )
+    if local and not without:
+        yield find_fine(ZOMBIES, f"{format_count(len(local), 'worker')} here, all in the group")
+
+
+def check_fencing(
+    before: GroupDescription | None, after: GroupDescription | None
+) -> Iterator[DoctorFinding]:
+    """Find static members that changed their member id between two looks: two take turns."""
+    first, second = _list_static_members(before), _list_static_members(after)
+    changed = sorted(
+        instance
+        for instance, member in second.items()
+        if instance in first and first[instance] != member
+    )
+    for instance in changed:
+        yield find_error(
+            FENCING,
+            f"member {instance} was joined anew by another process between two looks",
+            "two workers have one identity: they fence each other, again and again",
+            "end one of them, and remove directory-id and process-*/id in a copied state directory",
+        )
+    if second and not changed:
+        yield find_fine(FENCING, "no member was replaced while it was looked at")
+
+
+def _list_static_members(group: GroupDescription | None) -> Mapping[str, str]:
+    """Return the member ids of static members by their instance ids."""
+    members = () if group is None else group.members
+    return {each.instance_id: each.member_id for each in members if each.instance_id}

@@ -1,0 +1,80 @@
+"""Check the groups that read an application's outputs: whether one reads uncommitted records.
+
+Brokers don't tell which `isolation.level` a reader has. A reader of committed records can't commit
+an offset beyond the last stable one. So an offset beyond it, which was fetched before that was, is
+of a reader that takes uncommitted records; no such offset proves nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from streams.command_lines import format_command
+from streams.common.topic_partitions import Partition
+from streams.doctor.findings import (
+    DoctorFinding,
+    find_error,
+    find_fine,
+    find_unknown,
+)
+
+ISOLATION = "isolation of readers"
+_LOOKS, _PAUSE_S = 5, 0.2
+
+GroupOffsets = Mapping[Partition, int]
+"""The committed offsets of one group."""
+
+
+def find_uncommitted_reads(
+    groups: Sequence[str],
+    fetch_offsets: Callable[[str], GroupOffsets],
+    fetch_stable: Callable[[Sequence[Partition]], Mapping[Partition, int]],
+    outputs: Sequence[Partition],
+    pause_s: float = _PAUSE_S,
+) -> tuple[dict[str, Partition], list[str]]:
+    """Look several times; return the readers with such an offset, and all that read the outputs."""
+    wanted = set(outputs)
+    proven: dict[str, Partition] = {}
+    readers: list[str] = []
+    for look in range(_LOOKS):
+        if look:
+            time.sleep(pause_s)
+        watched = groups if not look else [each for each in readers if each not in proven]
+        for group in watched:
+            offsets = {p: at for p, at in fetch_offsets(group).items() if p in wanted}
+            if not offsets:
+                continue
+            if not look:
+                readers.append(group)
+            stable = fetch_stable(sorted(offsets))
+            beyond = sorted(p for p, at in offsets.items() if at > stable[p])
+            if beyond:
+                proven.setdefault(group, beyond[0])
+        if len(proven) == len(readers):
+            break
+    return proven, readers
+
+
+def check_isolation(
+    proven: Mapping[str, Partition], readers: Sequence[str]
+) -> Iterator[DoctorFinding]:
+    """Say which groups read the outputs, and which of them take uncommitted records."""
+    for group, partition in proven.items():
+        yield find_error(
+            ISOLATION,
+            f"group {group!r} has committed an offset of {partition} beyond the last stable one: "
+            "it reads uncommitted records",
+            "it sees results of transactions that are aborted later, and so results twice",
+            f"set isolation.level=read_committed in the consumers of {group!r} "
+            f"({format_command('group list')} shows the groups)",
+        )
+    others = [each for each in readers if each not in proven]
+    if others:
+        yield find_unknown(
+            ISOLATION,
+            f"brokers don't tell the isolation.level of {', '.join(map(repr, others))}, which read "
+            "the outputs; none was seen to read uncommitted records",
+        )
+    if not readers:
+        yield find_fine(ISOLATION, "no other group has committed offsets of the outputs")

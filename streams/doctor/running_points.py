@@ -1,0 +1,138 @@
+"""Fetch what the checks of readers, coordinators, rights and local workers need."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from streams.common.topic_partitions import Partition
+from streams.doctor import coordinators, local_workers, readers, security
+from streams.doctor.application_facts import ApplicationFacts
+from streams.doctor.cluster_facts import REQUEST_WAIT_S, ClusterFacts
+from streams.doctor.coordinator_facts import measure_coordinators, scrape_embedded_broker
+from streams.doctor.findings import DoctorFinding, find_unknown
+from streams.doctor.local_workers import find_local_workers
+from streams.doctor.security_facts import (
+    fetch_broker_certificates,
+    find_missing_rights,
+    list_bootstrap_addresses,
+    read_own_certificates,
+)
+from streams.membership.group_description import fetch_group_description
+from streams.membership.group_offsets import fetch_group_offsets
+from streams.runtime.access.acls import derive_acls
+from streams.runtime.access.resource_names import is_cut_group
+from streams.settings.config import EMBEDDED
+
+_GROUPS_MAX = 200
+_BETWEEN_LOOKS_S = 1.0
+
+
+def check_certificates(facts: ClusterFacts) -> Iterator[DoctorFinding]:
+    """Check the certificates of the settings, and those that the brokers show."""
+    config = facts.config
+    if config.bootstrap_servers == EMBEDDED or not config.connection.uses_tls:
+        return
+    found = list(read_own_certificates(config.connection))
+    try:
+        security_in_use = facts.clients().security
+    except Exception:  # the certificates of the settings are looked at all the same
+        yield from security.check_certificates(found, datetime.now(UTC))
+        raise
+    addresses = list_bootstrap_addresses(config.bootstrap_servers)
+    addresses += sorted(set(facts.description().brokers.values()) - set(addresses))
+    found += fetch_broker_certificates(addresses, security_in_use, REQUEST_WAIT_S)
+    yield from security.check_certificates(found, datetime.now(UTC))
+
+
+def check_token(facts: ClusterFacts) -> Iterator[DoctorFinding]:
+    """Fetch a token, where the connection has them, and say how long it is valid."""
+    tokens = facts.clients().security.tokens
+    if tokens is not None:
+        yield from security.check_token(tokens.fetch_token().ends_at_s, time.time())
+
+
+def check_rights(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Compare the rights of this user with those that the application needs."""
+    if facts.topology is None:
+        return
+    needed = derive_acls(facts.topology, facts.config)
+    there = facts.cluster.description().topics
+    yield from security.check_rights(*find_missing_rights(needed, there, facts.cluster.admin()))
+
+
+def check_isolation(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Look at the offsets of all groups that read the outputs."""
+    clients = facts.cluster.clients()
+    counts = clients.partition_counts
+    topics = sorted(facts.topics().outputs & counts.keys())
+    if not topics:
+        if facts.topology is None:
+            yield find_unknown(
+                readers.ISOLATION, "the outputs are known from the App only: give MODULE:APP"
+            )
+        return
+    own = facts.application_id
+    groups = [
+        each.group
+        for each in facts.cluster.groups()
+        if each.group != own
+        and not is_cut_group(each.group, own)
+        and each.protocol in ("classic", "consumer")
+    ]
+    if len(groups) > _GROUPS_MAX:
+        yield find_unknown(
+            readers.ISOLATION, f"of {len(groups)} groups the first {_GROUPS_MAX} were looked at"
+        )
+
+    def fetch_offsets(group: str) -> dict[Partition, int]:
+        found = clients.ask_brokers(
+            lambda connect: fetch_group_offsets(connect, group, None, require_stable=False)
+        )
+        return {p: held.offset for p, held in found.offsets.items()}
+
+    outputs = [Partition(topic, n) for topic in topics for n in range(counts[topic])]
+    found = readers.find_uncommitted_reads(
+        groups[:_GROUPS_MAX],
+        fetch_offsets,
+        facts.cluster.admin().fetch_last_stable_offsets,
+        outputs,
+    )
+    yield from readers.check_isolation(*found)
+
+
+def check_coordinators(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Measure the coordinators of the group and of an id of the application."""
+    committed = facts.committed()
+    if not committed:
+        return
+    times = measure_coordinators(
+        facts.cluster.clients(),
+        facts.application_id,
+        min(committed),
+        f"{facts.application_id}-doctor",
+    )
+    yield from coordinators.check_answers(times)
+
+
+def check_broker_figures(facts: ClusterFacts) -> Iterator[DoctorFinding]:
+    """Check the embedded broker's figures, where it tells them."""
+    scrape = scrape_embedded_broker(facts.config)
+    if scrape is not None:
+        yield from coordinators.check_figures(scrape)
+
+
+def check_zombies(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Compare the workers of this machine with the members of the group."""
+    return local_workers.check_zombies(find_local_workers(facts.state_path), facts.report())
+
+
+def check_fencing(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Look at the group once more, a second after the first time or later."""
+    before = facts.group()
+    time.sleep(_BETWEEN_LOOKS_S)
+    after = facts.cluster.clients().ask_brokers(
+        lambda connect: fetch_group_description(connect, facts.application_id)
+    )
+    return local_workers.check_fencing(before, after)
