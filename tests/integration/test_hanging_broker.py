@@ -18,7 +18,8 @@ from tests.processes import HANG_LIMIT_S
 
 HANG_S = 6.0
 """Long enough that Kafka's controller fences its only broker: it then lists no brokers at all."""
-FENCING = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "300"}
+FENCING = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "3000"}
+"""The broker is fenced until its next heartbeat, and each client asks it for metadata before."""
 
 
 @pytest.fixture
@@ -31,13 +32,19 @@ def own_broker(broker: Broker) -> Iterator[RealKafka | EmbeddedProcess]:
     own.end(signal.SIGKILL)
 
 
+STUCK = {"metadata.recovery.strategy": "none"}
+"""With it a client of librdkafka that was told of no brokers reads nothing more, for good. By
+default this happens now and then, after a broker has hung for more than five minutes."""
+
+
+@pytest.mark.parametrize("settings", [{}, STUCK], ids=["default", "stuck"])
 def test_workers_go_on_after_their_only_broker_has_hung(
-    own_broker: RealKafka | EmbeddedProcess, tmp_path: Path
+    own_broker: RealKafka | EmbeddedProcess, tmp_path: Path, settings: dict[str, str]
 ) -> None:
     topics = Topics(own_broker.bootstrap_servers, "hanging")
     # Its clients ask for metadata while the broker is fenced, as they do after a longer time.
     often = {"topic.metadata.refresh.interval.ms": 500}
-    with start_counting(topics, tmp_path, consumer=often) as running:
+    with start_counting(topics, tmp_path, consumer=often | settings) as running:
         topics.load(500)
         topics.wait_for_counts(500)
         os.kill(own_broker.pid, signal.SIGSTOP)

@@ -54,7 +54,15 @@ class AdminCalls:
             raise translate_client_error(error, "list topics") from error
 
     def _call_with_retries(self, request: Callable[[], T]) -> T:
-        return call_with_retries(lambda _: request(), self._retry_s, NotReady)
+        """Send a request, again where brokers can't answer it now; replace a client without answer.
+
+        librdkafka 2.16 may lose all of its brokers for good (`stalled_reads`).
+        """
+        try:
+            return call_with_retries(lambda _: request(), self._retry_s, NotReady)
+        except OutcomeUnknown:
+            self._recreate_client()
+            raise
 
     def renew_client(self, changed_settings: Mapping[str, Any]) -> None:
         """Replace the client by one with these settings changed."""

@@ -19,6 +19,7 @@ from streams.runtime.clients.errors import (
     with_topic_ids_logged,
 )
 from streams.runtime.clients.header_names import repair_messages
+from streams.runtime.clients.stalled_reads import StalledReadCheck
 
 _METADATA_TIMEOUT_S = 1.0
 _WATERMARK_TIMEOUT_S = 1.0
@@ -28,7 +29,8 @@ class DataConsumer:
     """Reads committed records of assigned partitions, each from the position that it is given.
 
     `on_error` is called at each error of its connections, from within its other methods. With
-    `watch_topic_ids` it notes the ids that topics get.
+    `watch_topic_ids` it notes the ids that topics get. By `stalled_reads`, if it is given, it
+    replaces a client that polls nothing though there is something to read.
     """
 
     def __init__(
@@ -37,12 +39,15 @@ class DataConsumer:
         on_error: Callable[[], None] = lambda: None,
         *,
         watch_topic_ids: bool = False,
+        stalled_reads: StalledReadCheck | None = None,
     ) -> None:
         if watch_topic_ids:
             settings = with_topic_ids_logged(settings)
         self._settings = settings
         self._group = str(settings.get("group.id"))
-        self._librdkafka_logger = LibrdkafkaLogger(on_error)
+        self._stalled_reads = stalled_reads
+        self._on_error = on_error
+        self._librdkafka_logger = LibrdkafkaLogger(self._note_error)
         self._consumer = create_client("consumer", Consumer, settings, self._librdkafka_logger)
         self._out_of_range: dict[Partition, int] = {}
         self._known_partition_counts: dict[str, int] = {}
@@ -63,11 +68,13 @@ class DataConsumer:
         self._start_offsets |= positions
         for partition in positions:
             self._fetched_ends.pop(partition, None)
+        if self._stalled_reads is not None:
+            self._stalled_reads.begin_anew()
         self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in positions.items()])
 
     def renew_client(self, changed_settings: Mapping[str, Any]) -> None:
         """Replace the client by one with these settings changed, which reads on where it stands."""
-        positions = self._start_offsets | self.next_offsets(self._start_offsets)
+        positions = self._read_positions()
         self._settings = {**self._settings, **changed_settings}
         renewed = create_client("consumer", Consumer, self._settings, self._librdkafka_logger)
         self._consumer.close()
@@ -169,9 +176,40 @@ class DataConsumer:
     def _take_records(self, messages: list[Message]) -> list[Message]:
         """Return the records among messages, and handle the errors."""
         self._is_idle = not messages
+        if self._stalled_reads is not None:
+            if messages:
+                self._stalled_reads.note_records()
+            else:
+                self._replace_stalled_client(self._stalled_reads)
         if any(message.error() is not None for message in messages):
             messages = [message for message in messages if not self._handle_error(message)]
         return repair_messages(messages)
+
+    def _note_error(self) -> None:
+        """Pass on that a connection has failed: reads may stall after that."""
+        if self._stalled_reads is not None:
+            self._stalled_reads.note_error()
+        self._on_error()
+
+    def _replace_stalled_client(self, stalled_reads: StalledReadCheck) -> None:
+        """Replace the client by a new one if it has stalled, which reads on where it stands."""
+
+        def read_unpaused_positions() -> dict[Partition, int]:
+            return {p: at for p, at in self._read_positions().items() if p not in self._paused}
+
+        if stalled := stalled_reads.find_stalled(read_unpaused_positions):
+            where = ", ".join(f"{p} at offset {at}" for p, at in sorted(stalled.items()))
+            log.warning(
+                "the consumer %s reads nothing of what brokers have for it (%s): it goes on with "
+                "new connections",
+                self._settings.get("client.id", ""),
+                where,
+            )
+            self.renew_client({})
+
+    def _read_positions(self) -> dict[Partition, int]:
+        """Return the next offset of each partition that is read."""
+        return self._start_offsets | self.next_offsets(self._start_offsets)
 
     def take_out_of_range_positions(self) -> dict[Partition, int]:
         """Return the partitions whose position is out of range, with that position, once each.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
 
+from streams.common.topic_partitions import Partition
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
 from streams.runtime.clients.admin import Admin
@@ -18,6 +19,7 @@ from streams.runtime.clients.errors import create_client
 from streams.runtime.clients.missing_topics import InternalKind
 from streams.runtime.clients.moved_coordinator import GetCoordinatorAddress, know_no_address
 from streams.runtime.clients.producer import StreamsProducer
+from streams.runtime.clients.stalled_reads import StalledReadCheck
 from streams.runtime.clients.topic_reader import TopicRecordReader
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ _STANDBY_FETCH_SETTINGS = {
 """Settings of the consumer that follows changelogs: it waits for new records without haste, for as
 long as the worker runs."""
 
+_LOOK_TIMEOUT_S = 2.0
+"""For how long the thread of a consumer that polls nothing may wait for what there is to read."""
 _BATCH_SIZE_DEFAULT = 1_000_000
 """librdkafka's default of `batch.size`, in bytes."""
 _METADATA_REFRESH_MS_MAX = 3_600_000
@@ -117,6 +121,7 @@ class KafkaClientSupplier:
             },
             self.security.note_client_error,
             watch_topic_ids=True,
+            stalled_reads=self._create_stalled_read_check(),
         )
 
     def create_restore_consumer(self, name: str, *, watch_topic_ids: bool = False) -> DataConsumer:
@@ -136,6 +141,7 @@ class KafkaClientSupplier:
             },
             self.security.note_client_error,
             watch_topic_ids=watch_topic_ids,
+            stalled_reads=self._create_stalled_read_check(),
         )
 
     def create_standby_consumer(self, name: str) -> DataConsumer:
@@ -149,7 +155,20 @@ class KafkaClientSupplier:
                 **self._read_committed_settings(),
             },
             self.security.note_client_error,
+            stalled_reads=self._create_stalled_read_check(),
         )
+
+    def _create_stalled_read_check(self) -> StalledReadCheck:
+        """Create what finds out whether one consumer has stalled, by a new client at each look.
+
+        A client that lives on might have lost its brokers as the consumer has.
+        """
+
+        def fetch_stable_offsets(partitions: Collection[Partition]) -> Mapping[Partition, int]:
+            admin = self.create_admin(_LOOK_TIMEOUT_S)
+            return admin.fetch_known_last_stable_offsets(list(partitions), _LOOK_TIMEOUT_S)
+
+        return StalledReadCheck(fetch_stable_offsets)
 
     def _read_committed_settings(self) -> dict[str, Any]:
         """Return the settings that make a consumer read committed records and commit nothing."""

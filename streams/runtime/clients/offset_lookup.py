@@ -52,6 +52,22 @@ class OffsetLookup(AdminCalls):
         found the leaders of all. Another leader than the client knew is found by a second attempt.
         Raises OutcomeUnknown if no broker answers.
         """
+        return self._fetch_known_offsets(partitions, timeout_s, IsolationLevel.READ_UNCOMMITTED)
+
+    def fetch_known_last_stable_offsets(
+        self, partitions: Sequence[Partition], timeout_s: float
+    ) -> dict[Partition, int]:
+        """Return the last stable offset of each partition whose leader answers within `timeout_s`.
+
+        Those that have no leader at the moment are left out. Raises OutcomeUnknown if no broker
+        answers.
+        """
+        return self._fetch_known_offsets(partitions, timeout_s, IsolationLevel.READ_COMMITTED)
+
+    def _fetch_known_offsets(
+        self, partitions: Sequence[Partition], timeout_s: float, isolation: IsolationLevel
+    ) -> dict[Partition, int]:
+        """Fetch the ends of the partitions whose leaders answer, by two attempts."""
         known: dict[Partition, int] = {}
         deadline_s = time.monotonic() + timeout_s
         for _ in range(_ATTEMPTS):
@@ -66,7 +82,7 @@ class OffsetLookup(AdminCalls):
                     raise
                 break  # what the first attempt has found is enough
             left_s = max(deadline_s - time.monotonic(), _REQUEST_MIN_S)
-            known |= self._request_known_offsets(asked, left_s)
+            known |= self._request_known_offsets(asked, left_s, isolation)
         return known
 
     def _leave_out_leaderless(
@@ -83,14 +99,15 @@ class OffsetLookup(AdminCalls):
         ]
 
     def _request_known_offsets(
-        self, partitions: Sequence[Partition], timeout_s: float
+        self, partitions: Sequence[Partition], timeout_s: float, isolation: IsolationLevel
     ) -> dict[Partition, int]:
-        """Ask for high watermarks; replace the client if one of them is not answered."""
+        """Ask for the ends of partitions; replace the client if one of them is not answered."""
         if not partitions:
             return {}
         known = {}
         futures = self._admin.list_offsets(
             {TopicPartition(*each): OffsetSpec.latest() for each in partitions},
+            isolation_level=isolation,
             request_timeout=timeout_s,
         )
         for asked, future in futures.items():

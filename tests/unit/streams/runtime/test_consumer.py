@@ -11,8 +11,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from streams.common.topic_partitions import Partition
 from streams.runtime.clients import DataConsumer
 from streams.runtime.clients import consumer as module
+from streams.runtime.clients.stalled_reads import StalledReadCheck
 
-INPUT = Partition("in", 0)
+INPUT, PAUSED = Partition("in", 0), Partition("in", 1)
 
 
 class Client:
@@ -174,6 +175,36 @@ def test_a_renewed_client_reads_on_where_the_last_one_stood(
     assert "close" in clients[0].calls
     assert assigned == [[TopicPartition("in", 0, 9)]]
     assert clients[1].calls == ["list_topics", "pause"]
+
+
+def test_a_client_that_polls_nothing_of_what_there_is_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clients: list[Client] = []
+
+    def create(name: str, kind: Any, given: Any, logger: Any) -> Client:
+        clients.append(Client())
+        return clients[-1]
+
+    monkeypatch.setattr(module, "create_client", create)
+    now_s, asked = [0.0], []
+
+    def fetch_stable_offsets(partitions: Any) -> dict[Partition, int]:
+        asked.append(sorted(partitions))
+        return dict.fromkeys(partitions, 12)
+
+    check = StalledReadCheck(fetch_stable_offsets, lambda: now_s[0])
+    consumer = DataConsumer({"client.id": "app-restore"}, stalled_reads=check)
+    consumer.add_partitions({INPUT: 5, PAUSED: 5})
+    consumer.pause_partition(PAUSED)
+    for _ in range(10):
+        now_s[0] += 1.0
+        consumer.poll_records(10, 0)
+    assert asked == [[INPUT]], "what is paused is not to be read"
+    assert [("close" in each.calls) for each in clients] == [True, False]
+    assert (
+        "app-restore reads nothing of what brokers have for it (in[0] at offset 5)" in caplog.text
+    )
 
 
 class OutOfRange:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 
 from streams.common.topic_partitions import Partition
 from streams.errors import AuthorizationError, OutcomeUnknown
@@ -34,7 +34,10 @@ class Client:
         return SimpleNamespace(brokers={1: 1}, topics={"c": SimpleNamespace(partitions=partitions)})
 
     def list_offsets(
-        self, specs: Mapping[TopicPartition, Any], request_timeout: float
+        self,
+        specs: Mapping[TopicPartition, Any],
+        isolation_level: IsolationLevel,
+        request_timeout: float,
     ) -> dict[TopicPartition, Future[Any]]:
         self.asked.append({each.partition for each in specs})
         return {each: self._answer(each.partition) for each in specs}
