@@ -54,6 +54,7 @@ def render_html(report: ReconciliationResult) -> str:
         f'<h1 class="{state}">{escape(format_headline(report))}</h1>',
         f"<p>{escape(format_cut(report))}</p>",
         *([f"<p>{escape(line)}</p>"] if (line := format_records_in_transit(report)) else []),
+        *(f"<p>{escape(str(each))}</p>" for each in report.dead_letters),
         *_draw_chart(report),
         "<h2>Accounts</h2>",
         _render_accounts(report.accounts.values()),

@@ -28,6 +28,7 @@ from streams.spark.reconciliation.coverage import (
     create_account_key,
     measure_coverage,
 )
+from streams.spark.reconciliation.dead_letters import count_dead_letters
 from streams.spark.reconciliation.derivation.derive import derive_accounts_at_cut
 from streams.spark.reconciliation.expected_by_user import (
     ExpectedFunction,
@@ -82,8 +83,8 @@ def reconcile(
     names of those that may go unchecked; if others do, `report.balanced` is false.
     `on_progress`: called with a line of text as each stage ends.
 
-    Raises: ConfigError if nothing of what was asked for could be checked, for a name that is no
-    account's, and for workers of Spark that lack what they need.
+    Raises: NothingChecked, a ConfigError, if nothing of what was asked for could be checked;
+    ConfigError for a name that is no account's, and for workers of Spark that lack what they need.
     """
     progress = ProgressLines(on_progress)
     check_environment(spark)
@@ -109,6 +110,14 @@ def reconcile(
         raise
 
 
+class NothingChecked(ConfigError):
+    """Says why nothing of what was asked for could be checked; `report` has no accounts."""
+
+    def __init__(self, message: str, report: Report) -> None:
+        super().__init__(message)
+        self.report = report
+
+
 @dataclass(frozen=True, slots=True)
 class _Reconciliation:
     """Reconciles an application with its inputs at one consistent cut.
@@ -130,7 +139,7 @@ class _Reconciliation:
         tolerance: float,
         allowed_names: Collection[str],
     ) -> Report:
-        """Check what can be checked, and report on it. Raises ConfigError if nothing can be."""
+        """Check what can be checked, and report on it. Raises NothingChecked if nothing can be."""
         targets = reconcilable_targets(self.topology)
         targets_by_key = {create_account_key(each): each for each in targets}
         in_transit, in_transit_count = self._read_records_in_transit()
@@ -153,18 +162,9 @@ class _Reconciliation:
         keys = {create_account_key(each) for each in checked.values()}
         missed_accounts = [each for key, each in by_key.items() if key not in keys]
         self._add_missing_reasons(missed_accounts, is_derived=expected is None)
-        if not checked:
-            reasons = "; ".join(f"{each.name}: {each.why}" for each in self.refusals)
-            ways = "" if self.cut.ledger_end is not None else "; with ledger=True most can be, and"
-            raise ConfigError(
-                f"nothing could be checked: {reasons}{ways or ';'} docs/reconciliation-limits.md "
-                "says what prevents each"
-                if reasons
-                else "nothing could be checked: there is nothing to check"
-            )
         if expected is not None:
             checked = self._add_origins(checked)
-        return Report(
+        report = Report(
             application_id=self.app.application_id,
             cut=self.cut,
             spark=self.records.spark,
@@ -180,8 +180,23 @@ class _Reconciliation:
             ),
             in_flight=in_transit,
             in_flight_count=in_transit_count,
+            dead_letters=count_dead_letters(self.app.config.handlers, self.records),
             inputs=self._count_input_offsets(),
             release_inputs=self.records.unpersist,
+        )
+        if not checked:
+            raise NothingChecked(self._explain_nothing_checked(), report)
+        return report
+
+    def _explain_nothing_checked(self) -> str:
+        """Explain why no store or topic could be checked, and what may help."""
+        reasons = "; ".join(f"{each.name}: {each.why}" for each in self.refusals)
+        if not reasons:
+            return "nothing could be checked: there is nothing to check"
+        ways = "" if self.cut.ledger_end is not None else "; with ledger=True most can be, and"
+        return (
+            f"nothing could be checked: {reasons}{ways or ';'} docs/reconciliation-limits.md "
+            "says what prevents each"
         )
 
     def _derive_accounts(

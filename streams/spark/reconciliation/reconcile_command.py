@@ -18,6 +18,7 @@ from streams.command_options import (
     ConnectionFile,
     SchemaRegistryFile,
     SettingOptions,
+    StateDir,
     exit_on_user_error,
 )
 from streams.common.user_module import import_user_module
@@ -40,13 +41,14 @@ from streams.spark.cuts.cut import Cut
 if TYPE_CHECKING:
     from streams.spark.reconciliation.report import Report
 
-_UNCHECKED_STATUS = 3
-"""The exit status where nothing is off, and not all that was asked for was checked."""
+_NOTHING_CHECKED_STATUS, _UNCHECKED_STATUS = 2, 3
+"""The exit statuses where nothing could be checked, and where not all was and nothing is off."""
 
 
 def reconcile(
     app: Annotated[str, typer.Argument(help="Where the App is: module:variable.")],
     bootstrap_servers: BootstrapServers = None,
+    state_dir: StateDir = None,
     expected: Annotated[
         str | None,
         typer.Option(help="module:function of the inputs, that returns what should be there."),
@@ -95,10 +97,10 @@ def reconcile(
     """
     with exit_on_user_error():
         application = import_app(app)
-        overrides = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
+        given = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
         application.configure(
             config,
-            **overrides,
+            **{name: value for name, value in given.items() if value is not None},
             **read_connection(connection),
             **read_schema_registry(schema_registry),
             **parse_settings(settings or []),
@@ -107,30 +109,42 @@ def reconcile(
         librdkafka = parse_pairs("--kafka", kafka)
         resolve_access(application.config, kafka=librdkafka).check_connection()
     with open_spark_session("millrace reconcile", master, spark, verbose=verbose) as session:
+        from streams.spark.reconciliation.reconcile import NothingChecked
         from streams.spark.reconciliation.reconcile import reconcile as compared
 
-        with compared(
-            session,
-            application,
-            expected=None if expected is None else _import_function(expected),
-            cut=None if cut is None else Cut.load(cut),
-            kafka=librdkafka,
-            accounts=accounts,
-            tolerance=tolerance,
-            allow_unchecked=allow_unchecked or (),
-            on_progress=_print_progress,
-        ) as report:
+        try:
+            report = compared(
+                session,
+                application,
+                expected=None if expected is None else _import_function(expected),
+                cut=None if cut is None else Cut.load(cut),
+                kafka=librdkafka,
+                accounts=accounts,
+                tolerance=tolerance,
+                allow_unchecked=allow_unchecked or (),
+                on_progress=_print_progress,
+            )
+        except NothingChecked as nothing:
+            if as_json:
+                _print_json(nothing.report, _NOTHING_CHECKED_STATUS, str(nothing))
+            raise
+        with report:
             status = 1 if report.is_off else 0 if report.balanced else _UNCHECKED_STATUS
             if as_json:
-                from streams.spark.reconciliation.report_output import build_report_output
-
-                typer.echo(orjson.dumps(build_report_output(report, status)).decode())
+                _print_json(report, status)
             else:
                 _print_report(report, is_written=to is not None)
             # After it is printed: where files can't be written, a long run was not for nothing.
             _write_report(report, html, to)
     if status:
         raise typer.Exit(status)
+
+
+def _print_json(report: Report, status: int, error: str | None = None) -> None:
+    """Print a report as an object of JSON."""
+    from streams.spark.reconciliation.report_output import build_report_output
+
+    typer.echo(orjson.dumps(build_report_output(report, status, error)).decode())
 
 
 def _print_progress(line: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streams.spark.reconciliation.comparing import OFF_VERDICTS, RowVerdict
 from streams.spark.reconciliation.report_schema import (
+    DeadLetterTopicOutput,
     OffRowOutput,
     ReconciledAccountOutput,
     ReconciliationOutput,
@@ -19,15 +20,22 @@ from streams.spark.reconciliation.text_report import ROWS_MAX
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
+    from streams.spark.reconciliation.dead_letters import DeadLetterCount
     from streams.spark.reconciliation.result import CheckedAccount, ReconciliationResult
 
 
-def build_report_output(report: ReconciliationResult, status: int) -> dict[str, Any]:
-    """Return a report as what JSON has; `status` is the exit status of the command."""
+def build_report_output(
+    report: ReconciliationResult, status: int, error: str | None = None
+) -> dict[str, Any]:
+    """Return a report as what JSON has; `status` is the exit status of the command.
+
+    `error` says why nothing could be checked.
+    """
     coverage = report.coverage
     return dataclasses.asdict(
         ReconciliationOutput(
             status=status,
+            error=error,
             application_id=report.application_id,
             cut_taken_ms=report.cut.taken_ms,
             is_exact=report.cut.exact,
@@ -45,6 +53,7 @@ def build_report_output(report: ReconciliationResult, status: int) -> dict[str, 
                 for each in coverage.unchecked
             ],
             refused=[RefusedStepOutput(each.name, each.why) for each in report.refused],
+            dead_letters=[_describe_dead_letters(each) for each in report.dead_letters],
             records_in_transit=report.in_flight_count,
             off_records=sum(report.count(verdict) for verdict in OFF_VERDICTS),
             off=[_describe_row(row) for row in report.some_off(ROWS_MAX)],
@@ -57,6 +66,16 @@ def _describe_account(checked: CheckedAccount) -> ReconciledAccountOutput:
     counts = {verdict.value: checked.counts.get(verdict, 0) for verdict in RowVerdict}
     return ReconciledAccountOutput(
         checked.name, checked.kind.value, checked.account.method, checked.balanced, **counts
+    )
+
+
+def _describe_dead_letters(counted: DeadLetterCount) -> DeadLetterTopicOutput:
+    """Return the dead letters of a topic, as what JSON has."""
+    return DeadLetterTopicOutput(
+        counted.topic,
+        None if counted.why_unknown else counted.counts_by_source,
+        counted.removed_count,
+        counted.why_unknown or None,
     )
 
 

@@ -71,14 +71,31 @@ class OffRowOutput:
 
 
 @dataclass(frozen=True)
+class DeadLetterTopicOutput:
+    """Shows how many dead letters a topic has at the cut, by the topic of their record.
+
+    `topic` is null for those whose topic a function chooses, `counts_by_source` is null with the
+    reason in `why_unknown` where they were not counted.
+    """
+
+    topic: str | None
+    counts_by_source: dict[str, int] | None
+    removed_offsets: int
+    why_unknown: str | None
+
+
+@dataclass(frozen=True)
 class ReconciliationOutput:
     """Shows the report of a reconciliation with the exit status.
+
+    `error` says why nothing could be checked (status 2), and is null otherwise.
 
     Records are counted by offsets. `off` has the first rows that are off, `off_records` counts all
     of them. `records_in_transit`: those between sub-topologies at the cut, null if not known.
     """
 
     status: int
+    error: str | None
     application_id: str
     cut_taken_ms: int
     is_exact: bool
@@ -91,6 +108,7 @@ class ReconciliationOutput:
     accounts: list[ReconciledAccountOutput]
     unchecked: list[UncheckedAccountOutput]
     refused: list[RefusedStepOutput]
+    dead_letters: list[DeadLetterTopicOutput]
     records_in_transit: int | None
     off_records: int
     off: list[OffRowOutput]

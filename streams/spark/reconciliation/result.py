@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
     from streams.serdes import Serde
+    from streams.spark.reconciliation.dead_letters import DeadLetterCount
 
 REPORT_COLUMNS = (
     "account STRING, kind STRING, key STRING, window_start TIMESTAMP, window_end TIMESTAMP, "
@@ -239,6 +240,8 @@ class ReconciliationResult(VerdictRows):
     refused: tuple[RefusedCheck, ...] = ()
     in_flight: DataFrame | None = None
     in_flight_count: int | None = None
+    dead_letters: tuple[DeadLetterCount, ...] = ()
+    """How many dead letters the application has set aside, in each topic."""
     inputs: Mapping[str, int] = field(default_factory=dict)
     """Offsets of each input topic that are in the cut."""
     release_inputs: Callable[[], None] | None = field(default=None, repr=False)

@@ -37,6 +37,8 @@ def _format_summary_lines(report: ReconciliationResult) -> Iterator[str]:
     for refused in report.refused:
         how = "not checked, as allowed" if refused.name in allowed else "not checked"
         yield f"  {how}: {refused.name}: {refused.why}"
+    for dead_letters in report.dead_letters:
+        yield f"  {dead_letters}"
     if line := format_records_in_transit(report):
         yield f"  {line}"
 
