@@ -2,7 +2,7 @@
 
 Codes are never given anew: one that goes out of use stays a gap. The tens have a subject: 00
 settings and topologies, 10 transactions, 20 tasks and state, 30 the group, 40 brokers, 50 results,
-60 resources, 70 records, 80 the application itself, 90 Spark.
+60 resources, 70 records, 80 the application itself.
 
 The order counts: the first symptom with a part of a message is the message's, so what is more
 specific comes first. A test looks each part up in the source, another finds the code of each error
@@ -13,10 +13,58 @@ from __future__ import annotations
 
 from streams.symptoms.symptom import Symptom
 
+_BROKERS = (
+    Symptom(
+        code="MR-040",
+        meaning="No broker answers; it is waited for, and nothing is lost.",
+        page="broker-away.md",
+        messages=(
+            "no broker answers at ",
+            "so a broker is waited for: ",
+            "a broker is still waited for, ",
+            "the embedded broker is gone and can't be started again",
+            "the embedded broker did not start in ",
+        ),
+        classes=("BrokerUnavailable",),
+    ),
+    Symptom(
+        code="MR-041",
+        meaning="A coordinator is loading, has moved, or does not answer.",
+        page="coordinator-unavailable.md",
+        messages=(
+            "the coordinator of ",
+            "'s coordinator has moved to ",
+            "COORDINATOR_LOAD_IN_PROGRESS",
+            "COORDINATOR_NOT_AVAILABLE",
+            "NOT_COORDINATOR",
+        ),
+    ),
+    Symptom(
+        code="MR-042",
+        meaning="The leader of a partition is away while other brokers answer.",
+        page="broker-away.md",
+        messages=("no leader answers for ",),
+    ),
+    Symptom(
+        code="MR-043",
+        meaning="Brokers refuse the credentials, or have a certificate that isn't trusted.",
+        page="access-refused.md",
+        messages=("SASL_AUTHENTICATION_FAILED", " refuses the credentials of user ", "_SSL"),
+        classes=("AuthenticationError",),
+    ),
+    Symptom(
+        code="MR-044",
+        meaning="No ACL allows the application to do something.",
+        page="access-refused.md",
+        messages=("_AUTHORIZATION_FAILED",),
+        classes=("AuthorizationError", "TopicRefused"),
+    ),
+)
+
 _TRANSACTIONS = (
     Symptom(
         code="MR-010",
-        meaning="A producer was fenced: another one has its transactional id.",
+        meaning="A producer was fenced: another one has its transactional id, or it timed out.",
         page="producer-fenced.md",
         messages=("_FENCED", "was fenced twice: another worker has the same state directory"),
     ),
@@ -33,20 +81,91 @@ _TRANSACTIONS = (
         messages=("TRANSACTION_ABORTABLE", "(transactional.id.expiration.ms)"),
     ),
     Symptom(
+        code="MR-014",
+        meaning="A call came in a state of the transaction that does not allow it.",
+        page="invalid-transaction-state.md",
+        messages=("INVALID_TXN_STATE", "CONCURRENT_TRANSACTIONS"),
+    ),
+    Symptom(
+        code="MR-015",
+        meaning="Committed offsets are pending: a transaction with them is not over.",
+        page="offsets-pending.md",
+        messages=("UNSTABLE_OFFSET_COMMIT", "KAFKA-17507"),
+    ),
+    Symptom(
+        code="MR-016",
+        meaning="A transaction hangs: it is open, and its owner is gone.",
+        page="hanging-transaction.md",
+        messages=("the transaction of an earlier attempt is still open",),
+    ),
+    Symptom(
         code="MR-013",
         meaning="It is not known whether a commit or a write took effect; it is found out.",
         page="outcome-unknown.md",
+        messages=("_TIMED_OUT", "REQUEST_TIMED_OUT"),
         classes=("OutcomeUnknown", "ConnectionLost"),
     ),
 )
 
-_TASKS = (
+_RESOURCES = (
     Symptom(
-        code="MR-020",
-        meaning="A store is damaged or may be wrong, and is rebuilt from its changelog.",
-        page="task-corrupted.md",
-        messages=(" is rebuilt from its changelog: ", " is damaged: "),
-        classes=("TaskCorrupted", "StoreCorrupted"),
+        code="MR-062",
+        meaning="A disk is full.",
+        page="disk-full.md",
+        messages=(" stores are closed without a flush, as a disk is full", "make room and start "),
+    ),
+    Symptom(
+        code="MR-063",
+        meaning="A thread is held up: by a function, a store or the broker.",
+        page="slow.md",
+        messages=(
+            "has been in the user's function ",
+            "has been waiting for the broker ",
+            "has been in a state store ",
+            ": is the disk too slow, or full?",
+        ),
+    ),
+)
+
+_GROUP = (
+    Symptom(
+        code="MR-034",
+        meaning="A record takes longer than max_poll_interval_ms: the worker leaves its group.",
+        page="rebalances.md",
+        messages=(": its thread has been busy for ",),
+    ),
+    Symptom(
+        code="MR-030",
+        meaning="The group has members that are not of this application.",
+        page="members-rejected.md",
+        messages=(" has members that are not of this application (", "INCONSISTENT_GROUP_PROTOCOL"),
+    ),
+    Symptom(
+        code="MR-031",
+        meaning="Another member has this one's instance id.",
+        page="members-rejected.md",
+        messages=(
+            "another worker joins again and again with this one's instance id",
+            "replaced while joining: the tasks may have moved",
+            "another worker has the ids of the state directory ",
+        ),
+    ),
+    Symptom(
+        code="MR-032",
+        meaning="The group has too many members, or its record is too large.",
+        page="members-rejected.md",
+        messages=(
+            "GROUP_MAX_SIZE_REACHED",
+            " can't be formed: its record in __consumer_offsets would have ",
+            ". So brokers answer, among others, where a group's record is larger than ",
+            " bytes, and the brokers accept ",
+        ),
+    ),
+    Symptom(
+        code="MR-033",
+        meaning="This topology can't run beside the one that the group runs.",
+        page="members-rejected.md",
+        classes=("TopologyRefused",),
     ),
     Symptom(
         code="MR-021",
@@ -54,6 +173,138 @@ _TASKS = (
         page="task-migrated.md",
         messages=("UNKNOWN_MEMBER_ID", "the group does not know this member any more"),
         classes=("TaskMigrated",),
+    ),
+)
+
+_STATE = (
+    Symptom(
+        code="MR-020",
+        meaning="A store is damaged or may be wrong, and is rebuilt from its changelog.",
+        page="task-corrupted.md",
+        messages=(" is rebuilt from its changelog: ", " is damaged: ", " is copied anew: "),
+        classes=("TaskCorrupted", "StoreCorrupted"),
+    ),
+    Symptom(
+        code="MR-024",
+        meaning="A changelog was deleted, made again or has lost records that a store needs.",
+        page="changelog-lost.md",
+        messages=(
+            " since offsets were committed, when it stood at ",
+            ", and offsets were committed when it stood at ",
+            "was kept in, and offsets are committed, ",
+            "or accept the loss once with ",
+            "It goes on without them (changelog_out_of_range)",
+        ),
+    ),
+    Symptom(
+        code="MR-025",
+        meaning="A topic that is needed was deleted, cut, or made again.",
+        page="topics-lost.md",
+        messages=(
+            " is not on the brokers any more: it was deleted",
+            " is not on the brokers: it was deleted",
+            " do not exist any more: create them again",
+            "another topic of the same name",
+            "was deleted and created again",
+        ),
+    ),
+    Symptom(
+        code="MR-022",
+        meaning="Committed offsets do not account for the state that is there.",
+        page="offsets-refused.md",
+        classes=("PositionRefused",),
+    ),
+    Symptom(
+        code="MR-023",
+        meaning="A state directory is used by another process or of another application.",
+        page="state-directory.md",
+        messages=("it is no state directory; choose another", "choose another state_dir"),
+        classes=("DirectoryLocked",),
+    ),
+    Symptom(
+        code="MR-060",
+        meaning="A restore stands still, or takes very long.",
+        page="restore-slow.md",
+        messages=("a restore has stood still for ", "standby tasks wait: "),
+    ),
+)
+
+_RESULTS = (
+    Symptom(
+        code="MR-050",
+        meaning="Nothing is read, or nothing is seen by readers.",
+        page="reads-nothing.md",
+        messages=("nothing is committed for ",),
+    ),
+    Symptom(
+        code="MR-051",
+        meaning="Records came when their windows had closed, and were dropped.",
+        page="reads-nothing.md",
+        messages=(" came when their windows had closed, and were dropped",),
+    ),
+    Symptom(
+        code="MR-052",
+        meaning="Results are missing.",
+        page="results-wrong.md",
+        messages=(" sampled keys of input ", " is skipped, as it has no key"),
+    ),
+    Symptom(
+        code="MR-053",
+        meaning="Results are there twice.",
+        page="results-wrong.md",
+        messages=("Records would count twice",),
+    ),
+)
+
+_RECORDS = (
+    Symptom(
+        code="MR-071",
+        meaning="A change is larger than its changelog takes, or a record than its topic.",
+        page="records-refused.md",
+        messages=("MSG_SIZE_TOO_LARGE", ": keep less in one value, or raise that setting"),
+        classes=("ChangeTooLarge",),
+    ),
+    Symptom(
+        code="MR-070",
+        meaning="A serde refuses a key or a value, or a schema does not match.",
+        page="records-refused.md",
+        messages=(" can't take ", "Was it written with another serde?"),
+        classes=("SerdeError", "StoreSerdeError"),
+    ),
+    Symptom(
+        code="MR-072",
+        meaning="A step can't process a record.",
+        page="records-refused.md",
+        messages=(" can't process ", " can't be processed: ", " handler itself failed on "),
+        classes=("ValueRefused", "WriteRefused", "InvalidTopic", "UnknownTopic"),
+    ),
+)
+
+_APPLICATION = (
+    Symptom(
+        code="MR-061",
+        meaning="The memory of a worker grows.",
+        page="memory-grows.md",
+        messages=(" is full: ",),
+    ),
+    Symptom(
+        code="MR-080",
+        meaning="A store can't be queried at this moment, or has its key on another worker.",
+        page="application.md",
+        classes=("StoreUnavailable",),
+    ),
+    Symptom(
+        code="MR-081",
+        meaning="A worker does not end in time.",
+        page="application.md",
+        classes=("NotClosed",),
+    ),
+    Symptom(
+        code="MR-082",
+        meaning="Another worker has asked the whole application to shut down.",
+        page="application.md",
+        messages=(" asks the whole application to shut down: ",),
+        classes=("ApplicationShutdown",),
     ),
 )
 
@@ -76,10 +327,20 @@ _GENERAL = (
         code="MR-003",
         meaning="Processing can't go on; nothing of the open transaction was committed.",
         page="general.md",
-        classes=("StreamsError", "StateError", "UserError", "ValueRefused", "WriteRefused"),
+        classes=("StreamsError", "StateError", "UserError"),
         is_general=True,
     ),
 )
 
-SYMPTOMS = (*_TRANSACTIONS, *_TASKS, *_GENERAL)
+SYMPTOMS = (
+    *_RESOURCES,
+    *_GROUP,
+    *_BROKERS,
+    *_TRANSACTIONS,
+    *_STATE,
+    *_RESULTS,
+    *_RECORDS,
+    *_APPLICATION,
+    *_GENERAL,
+)
 """All symptoms, those with the most specific messages first."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from streams.commands.root import COMMANDS, load_command
 from streams.symptoms.lookup import find_by_message
 from streams.symptoms.pages import read_section
 from streams.symptoms.symptom import Symptom
@@ -18,6 +19,34 @@ PAGES = sorted((DOCS / "troubleshooting").glob("*.md"))
 ADDRESS = re.compile(r" \(see (MR-\d{3})\)$")
 PARTS = ("**What is seen.**", "**What it means.**", "**How to confirm.**", "**What to do.**")
 MORE_PARTS = ("**How to prevent it.**", "**In Kafka Streams**")
+
+
+COMMAND = re.compile(r"(?<![\w/-])millrace (?=[a-z])[^`|#\n]*(?:\n--[^`|#\n]*)?")
+
+
+def find_wrong_commands(text: str) -> list[str]:
+    """Return the command lines of a text that name no command, or an option that is not there."""
+    wrong = []
+    for line in COMMAND.findall(text):
+        words = line.split()[1:]
+        if words[0] == "logs":  # described with the command
+            continue
+        if words[0] not in COMMANDS:
+            wrong.append(line)
+            continue
+        command = load_command(words[0])
+        rest = words[1:]
+        if rest and rest[0] in getattr(command, "commands", {}):
+            command, rest = command.commands[rest[0]], rest[1:]
+        elif hasattr(command, "commands") and not command.params:
+            wrong.append(line)
+            continue
+        options = {name for each in command.params for name in each.opts}
+        options |= {name for each in command.params for name in each.secondary_opts}
+        given = {word.partition("=")[0] for word in rest if word.startswith("-")}
+        if given - options - {"--help"}:
+            wrong.append(line)
+    return wrong
 
 
 def list_quotes(language: str) -> list[tuple[str, str]]:
@@ -55,6 +84,17 @@ def test_every_section_is_of_a_code() -> None:
         code for page in PAGES for code in re.findall(r"^## (MR-\d{3}): ", page.read_text(), re.M)
     ]
     assert sorted(written) == sorted(each.code for each in SYMPTOMS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_of_a_page_exists_with_its_options(page: Path) -> None:
+    spans = re.findall(r"`([^`]+)`|^(millrace .*)$", page.read_text(), re.M)
+    assert find_wrong_commands("\n".join(one or other for one, other in spans)) == []
+
+
+def test_a_command_that_does_not_exist_is_found() -> None:
+    text = "millrace txn list --all\nmillrace txn lists\nmillrace consume T --form 3\n"
+    assert find_wrong_commands(text) == text.splitlines()[1:]
 
 
 @pytest.mark.parametrize(("page", "quote"), list_quotes("text"))

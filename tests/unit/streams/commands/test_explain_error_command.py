@@ -35,9 +35,9 @@ def test_it_finds_the_code_of_a_message() -> None:
 
 
 def test_an_unknown_code_says_the_nearest() -> None:
-    result = explain("MR-015")
+    result = explain("MR-017")
     assert result.exit_code == 2
-    assert result.stderr.startswith("millrace: there is no code MR-015; the nearest is MR-01")
+    assert result.stderr.startswith("millrace: there is no code MR-017; the nearest is MR-016")
 
 
 def test_a_message_of_no_symptom_is_refused_in_one_line() -> None:
