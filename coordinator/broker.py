@@ -75,7 +75,9 @@ class Broker:
         self.features = Features(
             config.transaction_version,
             config.group_version,
+            config.streams_version,
             allows_consumer_protocol=config.allows_consumer_protocol,
+            allows_streams_protocol=config.allows_streams_protocol,
         )
         self.host = config.host
         self.port = config.port

@@ -93,7 +93,7 @@ class BrokerConfig:
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = _INT32_MAX
-    # Kafka's default; streams and share groups aren't there, whatever it says.
+    # Kafka's default; share groups aren't there, whatever it says.
     group_coordinator_rebalance_protocols: str = "classic,consumer,streams"
     # Settings of consumer groups (KIP-848); a group may have its own within the limits.
     # Kafka assigns once a second at most, so that many members that join at once cost it little;
@@ -112,11 +112,28 @@ class BrokerConfig:
     group_consumer_min_session_timeout_ms: int = 45_000
     group_consumer_regex_refresh_interval_ms: int = 600_000
     group_consumer_session_timeout_ms: int = 45_000
+    # Settings of streams groups (KIP-1071); a group may have its own within the limits.
+    # Kafka waits 3 s for more members, and assigns once a second at most. A member asks again with
+    # its next heartbeat only, after 5 s: that would be the longest part of every start.
+    group_streams_assignment_interval_ms: int = 0
+    group_streams_heartbeat_interval_ms: int = 5_000
+    group_streams_initial_rebalance_delay_ms: int = 0
+    group_streams_max_assignment_interval_ms: int = 15_000
+    group_streams_max_heartbeat_interval_ms: int = 15_000
+    group_streams_max_session_timeout_ms: int = 60_000
+    group_streams_max_size: int = _INT32_MAX
+    group_streams_max_standby_replicas: int = 2
+    group_streams_min_assignment_interval_ms: int = 0
+    group_streams_min_heartbeat_interval_ms: int = 5_000
+    group_streams_min_session_timeout_ms: int = 45_000
+    group_streams_num_standby_replicas: int = 0
+    group_streams_session_timeout_ms: int = 45_000
 
     metrics_port: int = -1  # of the endpoint for Prometheus; 0: any free one; -1: there is none
     metrics_host: str = "127.0.0.1"  # its address; whoever reaches it can read the figures
-    # In Kafka these two are features, chosen when the storage is formatted.
+    # In Kafka these three are features, chosen when the storage is formatted.
     group_version: int = 1  # 0: without the consumer protocol (KIP-848)
+    streams_version: int = 1  # 0: without the streams protocol (KIP-1071)
     transaction_version: int = 2
     transaction_state_log_num_partitions: int = 50
     transaction_max_timeout_ms: int = 900_000
@@ -150,12 +167,16 @@ class BrokerConfig:
                     f"{_dotted_name(low_name)}={low}: "
                     f"must not be above {_dotted_name(high_name)}={high}"
                 )
-        beat, session = "group_consumer_heartbeat_interval_ms", "group_consumer_session_timeout_ms"
-        if getattr(self, beat) >= getattr(self, session):
-            raise WrongSetting(
-                f"{_dotted_name(beat)}={getattr(self, beat)}: must be below "
-                f"{_dotted_name(session)}={getattr(self, session)}"
+        for kind in ("consumer", "streams"):
+            beat, session = (
+                f"group_{kind}_heartbeat_interval_ms",
+                f"group_{kind}_session_timeout_ms",
             )
+            if getattr(self, beat) >= getattr(self, session):
+                raise WrongSetting(
+                    f"{_dotted_name(beat)}={getattr(self, beat)}: must be below "
+                    f"{_dotted_name(session)}={getattr(self, session)}"
+                )
 
     def _check_abilities(self) -> None:
         """Raise WrongSetting for what another broker could do, and this one can not."""
@@ -220,6 +241,11 @@ class BrokerConfig:
     def allows_consumer_protocol(self) -> bool:
         """Return whether `group.coordinator.rebalance.protocols` has the consumer protocol."""
         return "consumer" in split_list(self.group_coordinator_rebalance_protocols)
+
+    @property
+    def allows_streams_protocol(self) -> bool:
+        """Return whether `group.coordinator.rebalance.protocols` has the streams protocol."""
+        return "streams" in split_list(self.group_coordinator_rebalance_protocols)
 
     def setting_text(self, field: str) -> str:
         """Return the value of a setting, given by field name, as Kafka writes it."""

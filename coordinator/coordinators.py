@@ -22,11 +22,12 @@ from coordinator.groups.deleted_topics import DeletedTopicCleanup
 from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.service import GroupService
 from coordinator.groups.shard import OFFSETS_TOPIC
+from coordinator.groups.streams.config import StreamsGroupConfig, StreamsGroupSettings
 from coordinator.local_markers import LocalMarkers
 from coordinator.log.partition import PartitionLog
 from coordinator.log.topics import TopicRegistry, partition_of
 from coordinator.offsets.config import OffsetConfig
-from coordinator.settings import split_list
+from coordinator.settings import INT32_MAX, split_list
 from coordinator.shard.decision import TransactionEnded
 from coordinator.shard.loading import ShardLoader
 from coordinator.shard.shard import Shard
@@ -78,6 +79,7 @@ class Coordinators:
         self._group_configs = group_configs
         self.new_id = new_id
         self.consumer_config = _create_consumer_group_config(config)
+        self._streams_config = _create_streams_group_config(config)
         self.groups = self._create_group_service(config, clock, scheduler, background)
         self.deleted_topics = DeletedTopicCleanup(
             self.groups.offsets, self.groups.sliced_executor, scheduler, topics.release_deleted_name
@@ -119,6 +121,8 @@ class Coordinators:
             _create_offset_config(config),
             self.consumer_config,
             self._group_settings,
+            self._streams_config,
+            self._resolve_streams_group_settings,
             self._topics,
             clock,
             scheduler,
@@ -155,8 +159,9 @@ class Coordinators:
         return self._loader.is_done
 
     def update_config(self, config: BrokerConfig) -> None:
-        """Use the changed broker settings for consumer groups from now on."""
+        """Use the changed broker settings for consumer and streams groups from now on."""
         self.consumer_config = _create_consumer_group_config(config)
+        self._streams_config = _create_streams_group_config(config)
 
     def resign_shard(self, topic: str, index: int) -> None:
         """Give up the shard of an internal topic's partition: it answers NOT_COORDINATOR then.
@@ -179,6 +184,11 @@ class Coordinators:
             if configs
             else self.consumer_config.defaults
         )
+
+    def _resolve_streams_group_settings(self, group_id: str) -> StreamsGroupSettings:
+        configs = self._group_configs(group_id)
+        config = self._streams_config
+        return config.resolve_settings(configs) if configs else config.defaults
 
     def _find_coordinator_of_topic(self, topic: str) -> GroupService | TransactionService:
         return self.groups if topic == GROUP_TOPIC else self.transactions
@@ -326,5 +336,32 @@ def _create_consumer_group_config(config: BrokerConfig) -> ConsumerGroupConfig:
             config.group_consumer_max_session_timeout_ms,
             config.group_consumer_max_heartbeat_interval_ms,
             config.group_consumer_max_assignment_interval_ms,
+        ),
+    )
+
+
+def _create_streams_group_config(config: BrokerConfig) -> StreamsGroupConfig:
+    return StreamsGroupConfig(
+        max_size=config.group_streams_max_size,
+        defaults=StreamsGroupSettings(
+            config.group_streams_session_timeout_ms,
+            config.group_streams_heartbeat_interval_ms,
+            config.group_streams_assignment_interval_ms,
+            config.group_streams_initial_rebalance_delay_ms,
+            config.group_streams_num_standby_replicas,
+        ),
+        min_settings=StreamsGroupSettings(
+            config.group_streams_min_session_timeout_ms,
+            config.group_streams_min_heartbeat_interval_ms,
+            config.group_streams_min_assignment_interval_ms,
+            0,
+            0,
+        ),
+        max_settings=StreamsGroupSettings(
+            config.group_streams_max_session_timeout_ms,
+            config.group_streams_max_heartbeat_interval_ms,
+            config.group_streams_max_assignment_interval_ms,
+            INT32_MAX,
+            config.group_streams_max_standby_replicas,
         ),
     )

@@ -1,7 +1,8 @@
 """Hold the finalised features, by level, on which clients may rely (KIP-584).
 
 A feature is finalised only if it is served. `group.version` 1 is the consumer group protocol
-(KIP-848), which tools check before they show such groups; `transaction.version` 2 makes the Java
+(KIP-848), which tools check before they show such groups; `streams.version` 1 is the streams group
+protocol (KIP-1071); `transaction.version` 2 makes the Java
 client use transactions v2; `metadata.version` stands for the release as a whole, and its levels are
 Kafka 4.3's.
 Source: org.apache.kafka.server.common.{GroupVersion, TransactionVersion, MetadataVersion}.
@@ -10,6 +11,7 @@ Source: org.apache.kafka.server.common.{GroupVersion, TransactionVersion, Metada
 from __future__ import annotations
 
 GROUP_VERSION = "group.version"
+STREAMS_VERSION = "streams.version"
 TRANSACTION_VERSION = "transaction.version"
 METADATA_VERSION = "metadata.version"
 
@@ -17,6 +19,7 @@ METADATA_VERSION = "metadata.version"
 SUPPORTED_LEVELS: dict[str, tuple[int, int]] = {
     METADATA_VERSION: (7, 30),
     GROUP_VERSION: (0, 1),
+    STREAMS_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
 }
 
@@ -24,20 +27,25 @@ SUPPORTED_LEVELS: dict[str, tuple[int, int]] = {
 class Features:
     """Holds the finalised feature levels of a broker; `epoch` rises with each change.
 
-    `allows_consumer_protocol`: whether `group.coordinator.rebalance.protocols` has it.
+    `allows_consumer_protocol`, `allows_streams_protocol`: whether
+    `group.coordinator.rebalance.protocols` has it.
     """
 
     def __init__(
         self,
         transaction_version: int = 2,
         group_version: int = 1,
+        streams_version: int = 1,
         *,
         allows_consumer_protocol: bool = True,
+        allows_streams_protocol: bool = True,
     ) -> None:
         self._allows_consumer_protocol = allows_consumer_protocol
+        self._allows_streams_protocol = allows_streams_protocol
         self._levels = {
             METADATA_VERSION: 30,
             GROUP_VERSION: group_version,
+            STREAMS_VERSION: streams_version,
             TRANSACTION_VERSION: transaction_version,
         }
         self.epoch = 0
@@ -50,6 +58,10 @@ class Features:
     def has_consumer_protocol(self) -> bool:
         """Return whether the consumer protocol (KIP-848) is served: it is allowed and finalised."""
         return self._allows_consumer_protocol and self._levels[GROUP_VERSION] >= 1
+
+    def has_streams_protocol(self) -> bool:
+        """Return whether the streams protocol (KIP-1071) is served: it is allowed and finalised."""
+        return self._allows_streams_protocol and self._levels[STREAMS_VERSION] >= 1
 
     def transaction_version(self) -> int:
         """Return the level of `transaction.version`: 2 for transactions v2 (KIP-890)."""

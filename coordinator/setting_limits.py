@@ -62,7 +62,21 @@ RANGES: tuple[tuple[str, float, float], ...] = (
     ("group_consumer_min_session_timeout_ms", 1, INT32_MAX),
     ("group_consumer_regex_refresh_interval_ms", 10_000, INT32_MAX),
     ("group_consumer_session_timeout_ms", 1, INT32_MAX),
+    ("group_streams_assignment_interval_ms", 0, INT32_MAX),
+    ("group_streams_heartbeat_interval_ms", 1, INT32_MAX),
+    ("group_streams_initial_rebalance_delay_ms", 0, INT32_MAX),
+    ("group_streams_max_assignment_interval_ms", 0, INT32_MAX),
+    ("group_streams_max_heartbeat_interval_ms", 1, INT32_MAX),
+    ("group_streams_max_session_timeout_ms", 1, INT32_MAX),
+    ("group_streams_max_size", 1, INT32_MAX),
+    ("group_streams_max_standby_replicas", 0, INT32_MAX),
+    ("group_streams_min_assignment_interval_ms", 0, INT32_MAX),
+    ("group_streams_min_heartbeat_interval_ms", 1, INT32_MAX),
+    ("group_streams_min_session_timeout_ms", 1, INT32_MAX),
+    ("group_streams_num_standby_replicas", 0, INT32_MAX),
+    ("group_streams_session_timeout_ms", 1, INT32_MAX),
     ("group_version", 0, 1),
+    ("streams_version", 0, 1),
     ("metrics_port", -1, 65_535),
     ("transaction_version", 0, 2),
     ("transaction_state_log_num_partitions", 1, 10_000),
@@ -77,12 +91,14 @@ ORDERED_PAIRS: tuple[tuple[str, str], ...] = (
     ("group_min_session_timeout_ms", "group_max_session_timeout_ms"),
     *(
         pair
+        for kind in ("consumer", "streams")
         for name in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms")
         for pair in (
-            (f"group_consumer_min_{name}", f"group_consumer_{name}"),
-            (f"group_consumer_{name}", f"group_consumer_max_{name}"),
+            (f"group_{kind}_min_{name}", f"group_{kind}_{name}"),
+            (f"group_{kind}_{name}", f"group_{kind}_max_{name}"),
         )
     ),
+    ("group_streams_num_standby_replicas", "group_streams_max_standby_replicas"),
 )
 
 # Settings whose value is one of a few words, or a list of them.

@@ -145,13 +145,7 @@ _WITHOUT_EFFECT = _split_names(
     group.share.min.partition.max.record.locks group.share.min.record.lock.duration.ms
     group.share.min.session.timeout.ms group.share.partition.max.record.locks
     group.share.record.lock.duration.ms group.share.session.timeout.ms
-    group.streams.assignment.interval.ms group.streams.assignors group.streams.heartbeat.interval.ms
-    group.streams.initial.rebalance.delay.ms group.streams.max.assignment.interval.ms
-    group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms
-    group.streams.max.size group.streams.max.standby.replicas
-    group.streams.min.assignment.interval.ms group.streams.min.heartbeat.interval.ms
-    group.streams.min.session.timeout.ms group.streams.num.standby.replicas
-    group.streams.rack.aware.assignment.tags group.streams.session.timeout.ms
+    group.streams.assignors group.streams.rack.aware.assignment.tags
     initial.broker.registration.timeout.ms inter.broker.listener.name
     kafka.metrics.polling.interval.secs kafka.metrics.reporters
     leader.imbalance.check.interval.seconds log.cleaner.io.buffer.load.factor

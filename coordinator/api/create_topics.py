@@ -149,27 +149,39 @@ def _count_partitions(requested: CreatableTopic, context: RequestContext) -> int
     config = context.services.config
     if requested.assignments:
         return _count_assigned_partitions(requested, config.node_id)
-    if requested.replication_factor < -1 or requested.replication_factor == 0:
-        raise Refused(
-            Code.INVALID_REPLICATION_FACTOR,
-            "Replication factor must be larger than 0, or -1 to use the default value.",
-        )
+    _check_positive_factor(requested.replication_factor)
     if requested.num_partitions < -1 or requested.num_partitions == 0:
         raise Refused(
             Code.INVALID_PARTITIONS,
             "Number of partitions was set to an invalid non-positive value.",
         )
-    if requested.replication_factor > 1:
-        factor = requested.replication_factor
+    check_replication_factor(requested.replication_factor)
+    return (
+        config.num_partitions if requested.num_partitions == -1 else int(requested.num_partitions)
+    )
+
+
+def check_replication_factor(factor: int) -> None:
+    """Raise Refused (INVALID_REPLICATION_FACTOR) for a factor that one broker can't have.
+
+    -1 stands for the default.
+    """
+    _check_positive_factor(factor)
+    if factor > 1:
         raise Refused(
             Code.INVALID_REPLICATION_FACTOR,
             f"Unable to replicate the partition {factor} time(s): The target replication factor of "
             f"{factor} cannot be reached because only 1 broker(s) are registered or some brokers "
             "have all their log directories cordoned.",
         )
-    return (
-        config.num_partitions if requested.num_partitions == -1 else int(requested.num_partitions)
-    )
+
+
+def _check_positive_factor(factor: int) -> None:
+    if factor < -1 or factor == 0:
+        raise Refused(
+            Code.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
 
 
 def _count_assigned_partitions(requested: CreatableTopic, node_id: int) -> int:

@@ -26,15 +26,16 @@ def sort_like_hash_map(keys: Iterable[str]) -> list[str]:
     return _sort_by_bucket(distinct, _grow_table(_MIN_TABLE_SIZE, len(distinct)))
 
 
-def sort_like_computed_hash_map(keys: Iterable[str]) -> list[str]:
+def sort_like_computed_hash_map(keys: Iterable[str], capacity: int | None = None) -> list[str]:
     """Return distinct keys in the order of a HashMap filled by `computeIfAbsent` for each key.
 
     That puts a new key first in its bucket, not last. It makes the table larger before it looks for
-    the key, whether that is new or not.
+    the key, whether that is new or not. `capacity`: the one that the map was made with, if any.
     """
     all_keys = list(keys)
     distinct = list(dict.fromkeys(all_keys))
-    return _sort_by_bucket(distinct[::-1], _grow_table(_MIN_TABLE_SIZE, len(set(all_keys[:-1]))))
+    table_size = _MIN_TABLE_SIZE if capacity is None else 1 << max(0, capacity - 1).bit_length()
+    return _sort_by_bucket(distinct[::-1], _grow_table(table_size, len(set(all_keys[:-1]))))
 
 
 class JavaPartitionSet:

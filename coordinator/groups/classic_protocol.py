@@ -3,6 +3,7 @@
     the group is              goes to
     a consumer group          the decisions of `migration`; members of both protocols are in it
     an empty consumer group   the classic group that takes its place, if it is a join
+    an empty streams group    the same; one with members refuses classic ones
     anything else             the classic membership
 
 Where a request goes: api file -> this -> a decision (`migration.join`, `sync`, `heartbeat`,
@@ -34,6 +35,8 @@ from coordinator.groups.migration.leave import select_leaving_members
 from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.migration.sync import sync_classic_member
 from coordinator.groups.shard import GroupShard, GroupShards
+from coordinator.groups.streams.deletion import build_streams_group_tombstones
+from coordinator.groups.streams.membership import StreamsMembership
 from coordinator.shard.coordinator_state import CoordinatorState
 
 
@@ -48,6 +51,7 @@ class ClassicProtocolService:
         shards: GroupShards,
         classic_membership: ClassicMembership,
         consumer_membership: ConsumerMembership,
+        streams_membership: StreamsMembership,
         policy: MigrationPolicy,
         config: ClassicGroupConfig,
         topics: TopicList,
@@ -57,6 +61,7 @@ class ClassicProtocolService:
         self._classic_membership = classic_membership
         self._consumer_membership = consumer_membership
         self._consumer_executor = consumer_membership.executor
+        self._streams_executor = streams_membership.executor
         self._policy = policy
         self._topics = topics
 
@@ -70,7 +75,17 @@ class ClassicProtocolService:
                 Code.INCONSISTENT_GROUP_PROTOCOL, f"{group_id} is a group of another kind"
             )
         group = shard.state.consumer.get(group_id)
-        if group is None:
+        streams_group = shard.state.streams.get(group_id)
+        if streams_group is not None:
+            if streams_group.members:
+                raise Refused(
+                    Code.INCONSISTENT_GROUP_PROTOCOL, f"{group_id} is a streams group with members"
+                )
+            self._classic_membership.handle_join(
+                command, on_answer, tombstones=build_streams_group_tombstones(streams_group)
+            )
+            self._streams_executor.drop_group(shard, group_id)
+        elif group is None:
             self._classic_membership.handle_join(command, on_answer)
         elif group.members:
             on_answer(self._join_consumer_group(shard, group, command))

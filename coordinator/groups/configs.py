@@ -1,9 +1,8 @@
 """Define and check the configurations of a group: Kafka's names, defaults and limits.
 
 Kept by `dynamic_config`, by group id, whether there is such a group or not. Behind each stands a
-setting of the broker, and most may only be within two other settings of the broker. Of share and
-streams groups the broker has no such settings, as it has no such groups: Kafka's defaults of them
-hold.
+setting of the broker, and most may only be within two other settings of the broker. Of share
+groups the broker has no such settings, as it has no such groups: Kafka's defaults of them hold.
 Source: org.apache.kafka.coordinator.group.GroupConfig.
 """
 

@@ -12,6 +12,7 @@ from coordinator.groups.classic.state import GroupForgotten
 from coordinator.groups.consumer.deletion import build_consumer_group_tombstones
 from coordinator.groups.shard import GroupShard
 from coordinator.groups.state import Record
+from coordinator.groups.streams.deletion import build_streams_group_tombstones
 from coordinator.offsets.deletion import build_group_offset_tombstones
 from coordinator.offsets.policy import (
     SIMPLE_GROUP_POLICY,
@@ -30,12 +31,12 @@ def find_offset_policy(shard: GroupShard, group_id: str) -> GroupOffsetPolicy | 
     group = shard.state.classic.get(group_id)
     if group is not None:
         return classic.derive_offset_deletion_policy(group)
-    consumer_group = shard.state.consumer.get(group_id)
-    if consumer_group is not None:
+    modern_group = shard.state.consumer.get(group_id) or shard.state.streams.get(group_id)
+    if modern_group is not None:
         # Offsets age from their commit, also while the group is empty: the log doesn't say since
         # when it is.
         return GroupOffsetPolicy(
-            is_empty=not consumer_group.members, is_subscribed=consumer_group.is_subscribed_to
+            is_empty=not modern_group.members, is_subscribed=modern_group.is_subscribed_to
         )
     return SIMPLE_GROUP_POLICY if group_id in shard.state.offsets.groups else None
 
@@ -44,7 +45,10 @@ def iterate_group_ids(shard: GroupShard) -> Iterator[str]:
     """Yield the ids of all groups of a shard, of every kind."""
     yield from shard.state.classic
     yield from shard.state.consumer
-    yield from shard.state.offsets.groups - shard.state.classic.keys() - shard.state.consumer.keys()
+    yield from shard.state.streams
+    yield from shard.state.offsets.groups.difference(
+        shard.state.classic, shard.state.consumer, shard.state.streams
+    )
 
 
 def build_deletion_records(shard: GroupShard, group_id: str) -> list[Record]:
@@ -60,5 +64,10 @@ def build_deletion_records(shard: GroupShard, group_id: str) -> list[Record]:
 
 def build_group_tombstones(shard: GroupShard, group_id: str) -> Sequence[Record]:
     """Return the tombstones of an empty group itself, which has no offsets any more."""
-    group = shard.state.consumer.get(group_id)
-    return [GroupForgotten(group_id)] if group is None else build_consumer_group_tombstones(group)
+    consumer_group = shard.state.consumer.get(group_id)
+    if consumer_group is not None:
+        return build_consumer_group_tombstones(consumer_group)
+    streams_group = shard.state.streams.get(group_id)
+    if streams_group is not None:
+        return build_streams_group_tombstones(streams_group)
+    return [GroupForgotten(group_id)]

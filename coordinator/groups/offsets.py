@@ -14,7 +14,7 @@ killed there, some offsets are gone:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from uuid import UUID
 
 from coordinator.clock import Clock
@@ -24,9 +24,11 @@ from coordinator.groups.classic.validate import validate_offset_commit
 from coordinator.groups.consumer import validate as consumer
 from coordinator.groups.offset_policy import build_group_tombstones, find_offset_policy
 from coordinator.groups.shard import GroupShard, GroupShards
+from coordinator.groups.streams import validate as streams
 from coordinator.offsets.commit import (
     CommittingMember,
     OffsetCommitCommand,
+    OffsetToCommit,
     decide_offset_commit,
     is_metadata_within_limit,
 )
@@ -88,15 +90,20 @@ class GroupOffsets:
         group = shard.state.classic.get(command.group_id)
         transactional = command.producer is not None
         consumer_group = shard.state.consumer.get(command.group_id)
+        streams_group = shard.state.streams.get(command.group_id)
         if consumer_group is not None:
-            max_length = self._config.metadata_max_bytes
-            accepted_offsets = (
-                offset
-                for offset in command.offsets
-                if is_metadata_within_limit(offset.metadata, max_length)
-            )
             consumer.validate_offset_commit(
-                consumer_group, committing_member, accepted_offsets, transactional=transactional
+                consumer_group,
+                committing_member,
+                self._iterate_accepted_offsets(command),
+                transactional=transactional,
+            )
+        elif streams_group is not None:
+            streams.validate_streams_offset_commit(
+                streams_group,
+                committing_member,
+                self._iterate_accepted_offsets(command),
+                transactional=transactional,
             )
         else:
             if command.group_id in shard.state.offsets.groups:
@@ -121,6 +128,13 @@ class GroupOffsets:
             self._classic_membership.restart_session(group, committing_member.member_id)
         return codes
 
+    def _iterate_accepted_offsets(self, command: OffsetCommitCommand) -> Iterator[OffsetToCommit]:
+        """Yield the offsets of a request whose metadata are not too long."""
+        max_length = self._config.metadata_max_bytes
+        for offset in command.offsets:
+            if is_metadata_within_limit(offset.metadata, max_length):
+                yield offset
+
     def fetch_offsets(
         self,
         group_id: str,
@@ -132,12 +146,16 @@ class GroupOffsets:
     ) -> list[FetchedOffset]:
         """Return the committed offsets of these partitions, or of all that have one if None.
 
-        Raises Refused if the group is a consumer group and has no such member at this epoch.
+        Raises Refused if the group is a consumer or streams group and has no such member at this
+        epoch.
         """
         shard = self._shards.require_shard(group_id)
         consumer_group = shard.state.consumer.get(group_id)
         if consumer_group is not None:
             consumer.validate_offset_fetch(consumer_group, member_id, member_epoch)
+        streams_group = shard.state.streams.get(group_id)
+        if streams_group is not None:
+            streams.validate_streams_offset_fetch(streams_group, member_id, member_epoch)
         state = shard.state.offsets
         if partitions is None:
             return fetch_all_offsets(state, group_id, require_stable=require_stable)

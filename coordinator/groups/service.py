@@ -21,6 +21,8 @@ from coordinator.groups.migration.policy import BIDIRECTIONAL, MigrationPolicy
 from coordinator.groups.offset_expiry import OffsetExpiry
 from coordinator.groups.offsets import GroupOffsets
 from coordinator.groups.shard import OFFSETS_TOPIC, GroupShard, GroupShards
+from coordinator.groups.streams.config import StreamsGroupConfig, StreamsSettingsLookup
+from coordinator.groups.streams.membership import StreamsMembership
 from coordinator.offsets.config import OffsetConfig
 from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.loading import LoadSlice
@@ -39,6 +41,8 @@ class GroupService:
         offset_config: OffsetConfig,
         consumer_config: ConsumerGroupConfig,
         settings_of: GroupSettingsLookup,
+        streams_config: StreamsGroupConfig,
+        streams_settings_of: StreamsSettingsLookup,
         topics: TopicList,
         clock: Clock,
         scheduler: Scheduler,
@@ -62,8 +66,17 @@ class GroupService:
             self.classic,
             policy,
         )
+        self.streams = StreamsMembership(
+            self._shards,
+            streams_config,
+            streams_settings_of,
+            topics,
+            clock,
+            scheduler,
+            self.classic,
+        )
         self.classic_protocol = ClassicProtocolService(
-            self._shards, self.classic, self.consumer, policy, config, topics
+            self._shards, self.classic, self.consumer, self.streams, policy, config, topics
         )
 
     # Loading, election and resignation of shards
@@ -88,6 +101,7 @@ class GroupService:
         self.classic.release_groups(shard)
         self._offset_expiry.cancel_sweeps(shard_index)
         self.consumer.release_groups(shard)
+        self.streams.release_groups(shard)
         shard.clear_state()
 
     def elect(self, shard_index: int) -> LoadSlice:
@@ -110,6 +124,7 @@ class GroupService:
         self.offsets.forget_topics_after_load(shard)
         self._offset_expiry.schedule_sweeps(shard_index)
         self.consumer.start_member_timers(shard)
+        self.streams.start_member_timers(shard)
         return True
 
     def close(self) -> None:
@@ -118,6 +133,7 @@ class GroupService:
         self.sliced_executor.close()
         self._offset_expiry.close()
         self.consumer.close()
+        self.streams.close()
 
     # Groups of every kind
 
@@ -127,7 +143,7 @@ class GroupService:
         Raises Refused: GROUP_ID_NOT_FOUND for anything else.
         """
         shard = self._shards.require_shard(group_id)
-        if group_id in shard.state.consumer:
+        if group_id in shard.state.consumer or group_id in shard.state.streams:
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
         described = describe_classic_group(
             shard.state.classic.get(group_id), group_id, shard.state.offsets

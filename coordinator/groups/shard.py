@@ -12,6 +12,8 @@ from coordinator.groups.consumer.advance import TransientGroupState
 from coordinator.groups.consumer.state import CONSUMER
 from coordinator.groups.counters import AssignorCounters, GroupCounters, OffsetCounters
 from coordinator.groups.state import GroupCodec, GroupShardState, Record
+from coordinator.groups.streams.command import TransientStreamsState
+from coordinator.groups.streams.state import STREAMS
 from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.placement import partition_for
 from coordinator.shard.shard import Shard
@@ -28,8 +30,10 @@ class GroupShard:
         self.transient_states: dict[
             str, TransientGroupState
         ] = {}  # of consumer groups, by group id
+        self.transient_streams_states: dict[str, TransientStreamsState] = {}  # by group id
         self.classic_counters = GroupCounters()
         self.consumer_counters = GroupCounters()
+        self.streams_counters = GroupCounters()
         self.offset_counters = OffsetCounters()
         self.assignor_counters: dict[str, AssignorCounters] = {}
         self.deleted_topics: set[str] = set()  # deleted while the shard could not be written to
@@ -46,33 +50,51 @@ class GroupShard:
     @property
     def counters(self) -> tuple[tuple[str, GroupCounters], ...]:
         """Return the counters by kind of group."""
-        return ((CLASSIC, self.classic_counters), (CONSUMER, self.consumer_counters))
+        return (
+            (CLASSIC, self.classic_counters),
+            (CONSUMER, self.consumer_counters),
+            (STREAMS, self.streams_counters),
+        )
 
-    def count_members(self, group_id: str) -> tuple[int, int]:
-        """Return how many members the classic and the consumer group of an id has.
+    def count_members(self, group_id: str) -> tuple[int, ...]:
+        """Return how many members the group of an id has, for each kind of group.
 
         -1 stands for no group of that kind.
         """
-        classic, consumer = self.state.classic.get(group_id), self.state.consumer.get(group_id)
-        return (
-            -1 if classic is None else len(classic.members),
-            -1 if consumer is None else len(consumer.members),
+        groups = (
+            self.state.classic.get(group_id),
+            self.state.consumer.get(group_id),
+            self.state.streams.get(group_id),
         )
+        return tuple(-1 if group is None else len(group.members) for group in groups)
 
-    def count_group_change(self, group_id: str, before: tuple[int, int]) -> None:
+    def count_group_change(self, group_id: str, before: tuple[int, ...]) -> None:
         """Count what has changed since `count_members` has returned `before`."""
         now = self.count_members(group_id)
-        self.classic_counters.count_change(group_id, before[0], now[0])
-        self.consumer_counters.count_change(group_id, before[1], now[1])
+        for index, (_, counters) in enumerate(self.counters):
+            counters.count_change(group_id, before[index], now[index])
+
+    def is_name_taken(self, group_id: str) -> bool:
+        """Return whether there is a group of this id, of whatever kind."""
+        return (
+            group_id in self.state.classic
+            or group_id in self.state.consumer
+            or group_id in self.state.streams
+            or group_id in self.state.offsets.groups
+            or self.log.unknown_records.is_of_unknown_kind(group_id)
+        )
 
     def list_groups(self) -> Iterator[ListedGroup]:
         """Yield all groups of every kind; another thread may call this too."""
         classic, consumer = self.state.classic.copy(), self.state.consumer.copy()
+        streams = self.state.streams.copy()
         yield from list_classic_groups(
-            classic, self.state.offsets.groups - classic.keys() - consumer.keys()
+            classic, self.state.offsets.groups - classic.keys() - consumer.keys() - streams.keys()
         )
         for group in consumer.values():
             yield ListedGroup(group.group_id, CONSUMER, PROTOCOL_TYPE, group.phase.value)
+        for streams_group in streams.values():
+            yield ListedGroup(streams_group.group_id, STREAMS, STREAMS, streams_group.phase.value)
 
     def load_slice(self) -> bool:
         """Replay the next slice of the log; return True at the end.
@@ -100,10 +122,12 @@ class GroupShard:
     def drop_group(self, group_id: str) -> None:
         """Drop the volatile state of a group that the log has deleted."""
         self.transient_states.pop(group_id, None)
+        self.transient_streams_states.pop(group_id, None)
 
     def clear_state(self) -> None:
         """Drop all state, as the shard has resigned or has failed."""
         self.transient_states.clear()
+        self.transient_streams_states.clear()
         self.state.clear_state()
         for _, counters in self.counters:
             counters.rebalancing.clear()  # they end elsewhere, if at all

@@ -14,6 +14,11 @@ from coordinator.groups.consumer import record_types as consumer
 from coordinator.groups.consumer import records as consumer_records
 from coordinator.groups.consumer.record_types import ConsumerGroupForgotten
 from coordinator.groups.consumer.state import ConsumerGroup
+from coordinator.groups.streams import apply as streams_apply
+from coordinator.groups.streams import record_types as streams
+from coordinator.groups.streams import records as streams_records
+from coordinator.groups.streams.record_types import StreamsGroupForgotten
+from coordinator.groups.streams.state import StreamsGroup
 from coordinator.offsets import apply as offset_apply
 from coordinator.offsets import records as offset_records
 from coordinator.offsets import state as offsets
@@ -27,7 +32,7 @@ from coordinator.offsets.state import (
 from coordinator.shard.decision import LogRecordOrigin, TransactionEnded
 from coordinator.shard.record_fields import FieldReader
 
-Record: TypeAlias = offsets.Record | classic.Record | consumer.Record
+Record: TypeAlias = offsets.Record | classic.Record | consumer.Record | streams.Record
 
 
 @dataclass(slots=True)
@@ -41,12 +46,14 @@ class GroupShardState:
     offsets: OffsetState = field(default_factory=OffsetState)
     classic: dict[str, ClassicGroup] = field(default_factory=dict)
     consumer: dict[str, ConsumerGroup] = field(default_factory=dict)
+    streams: dict[str, StreamsGroup] = field(default_factory=dict)
 
     def clear_state(self) -> None:
         """Drop everything, as the log belongs to another broker or is about to be loaded anew."""
         self.offsets.clear_offsets()
         self.classic.clear()
         self.consumer.clear()
+        self.streams.clear()
 
     def try_apply_group_commit(self, records: Sequence[Record], base_offset: int) -> bool:
         """Apply offsets that were committed together outside a transaction, as `apply_record` does.
@@ -74,8 +81,14 @@ class GroupShardState:
             case ConsumerGroupForgotten():
                 consumer_apply.apply_record(self.consumer, record, origin)
                 self.offsets.groups.discard(record.group_id)
+            case StreamsGroupForgotten():
+                streams_apply.apply_record(self.streams, record, origin)
+                self.offsets.groups.discard(record.group_id)
             case _:
-                consumer_apply.apply_record(self.consumer, record, origin)
+                if isinstance(record, streams.Record):
+                    streams_apply.apply_record(self.streams, record, origin)
+                else:
+                    consumer_apply.apply_record(self.consumer, record, origin)
 
 
 _OFFSETS = (OffsetCommitted, OffsetForgotten)
@@ -92,6 +105,8 @@ class GroupCodec:
             return offset_records.encode_offset_record(record)
         if isinstance(record, GroupSaved | GroupForgotten):
             return group_records.encode_group_record(record)
+        if isinstance(record, streams.Record):
+            return streams_records.encode_streams_record(record)
         return consumer_records.encode_consumer_record(record)
 
     def encode_together(self, records: Sequence[Record]) -> bytes | None:
@@ -106,4 +121,6 @@ class GroupCodec:
             return group_records.decode_group_record(reader, value)
         if record_type in consumer_records.DECODERS:
             return consumer_records.decode_consumer_record(record_type, reader, value)
+        if record_type in streams_records.DECODERS:
+            return streams_records.decode_streams_record(record_type, reader, value)
         return None

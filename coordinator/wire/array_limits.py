@@ -47,6 +47,7 @@ _FIXED_BYTES = {
     "int16": 2,
     "int32": 4,
     "int64": 8,
+    "uint16": 2,
     "timedelta_i32": 4,
     "timedelta_i64": 8,
     "uuid": 16,

@@ -15,6 +15,7 @@ from tests.kafka.server import JVM_FLAGS, class_path, missing
 from tests.processes import HANG_LIMIT_S
 from tests.unit.coordinator.groups.classic import test_records as groups
 from tests.unit.coordinator.groups.consumer.golden import GOLDEN
+from tests.unit.coordinator.groups.streams.golden import STREAMS_GOLDEN
 from tests.unit.coordinator.offsets import test_records as offsets
 
 SOURCE = Path(__file__).with_name("RecordBytes.java")
@@ -29,7 +30,7 @@ class Case(NamedTuple):
 
 
 def cases() -> Iterator[Case]:
-    for golden in GOLDEN:
+    for golden in (*GOLDEN, *STREAMS_GOLDEN):
         yield Case(
             {
                 "type": golden.type,

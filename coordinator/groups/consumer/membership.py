@@ -160,10 +160,13 @@ class ConsumerMembership:
         """
         group_id = command.group_id
         if command.epoch != JOINING_EPOCH:
-            if not _is_name_taken(shard, group_id):
+            if not shard.is_name_taken(group_id):
                 raise Refused(Code.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
             raise _create_not_found_error(shard, group_id)
-        if shard.log.unknown_records.is_of_unknown_kind(group_id):
+        if (
+            shard.log.unknown_records.is_of_unknown_kind(group_id)
+            or group_id in shard.state.streams
+        ):
             raise _create_not_found_error(shard, group_id)
         classic = shard.state.classic.get(group_id)
         decision: Decision[Record, ConsumerHeartbeatAnswer]
@@ -283,14 +286,5 @@ def _is_replaced(member: ConsumerGroupMember, command: ConsumerHeartbeat) -> boo
 
 
 def _create_not_found_error(shard: GroupShard, group_id: str) -> Refused:
-    what = "is not a consumer group" if _is_name_taken(shard, group_id) else "not found"
+    what = "is not a consumer group" if shard.is_name_taken(group_id) else "not found"
     return Refused(Code.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
-
-
-def _is_name_taken(shard: GroupShard, group_id: str) -> bool:
-    """Return whether there is a group of this name of another kind."""
-    return (
-        group_id in shard.state.classic
-        or group_id in shard.state.offsets.groups
-        or shard.log.unknown_records.is_of_unknown_kind(group_id)
-    )

@@ -11,6 +11,7 @@ from coordinator.groups.classic.group_transition import ClassicGroupConfig
 from coordinator.groups.consumer.config import ConsumerGroupConfig, ConsumerGroupSettings
 from coordinator.groups.migration.policy import BIDIRECTIONAL
 from coordinator.groups.service import GroupService
+from coordinator.groups.streams.config import StreamsGroupConfig, StreamsGroupSettings
 from coordinator.local_markers import LocalMarkers
 from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, OffsetToCommit
 from coordinator.offsets.config import OffsetConfig
@@ -52,6 +53,7 @@ class World:
         self.group_config = group_config or ClassicGroupConfig(initial_rebalance_delay_ms=0)
         self.offset_config = offset_config or OffsetConfig()
         self.group_settings: dict[str, ConsumerGroupSettings] = {}
+        self.streams_settings: dict[str, StreamsGroupSettings] = {}
         self.policy = BIDIRECTIONAL
         self.topics = FakeTopicList({"words": 2})
         self.background = FakeBackground()
@@ -71,6 +73,8 @@ class World:
             self.offset_config,
             ConsumerGroupConfig(),
             lambda group_id: self.group_settings.get(group_id, ConsumerGroupSettings()),
+            StreamsGroupConfig(),
+            lambda group_id: self.streams_settings.get(group_id, StreamsGroupSettings()),
             self.topics,
             clock,
             self.clock,

@@ -17,8 +17,13 @@ A_BLOCK = re.compile(r"```.*?\n(.*?)```", re.DOTALL)
 PLACEHOLDERS = {"streams/commands/NAME_command.py"}
 NO_MODULES = {
     "streams.runtime.clients.librdkafka",  # a logger
-    "streams.assignor.name",  # a setting of Kafka's groups, as the next one
+    "streams.assignment.interval.ms",  # a setting of Kafka's groups, as the next ones
+    "streams.assignor.name",
+    "streams.heartbeat.interval.ms",
+    "streams.initial.rebalance.delay.ms",
+    "streams.num.standby.replicas",
     "streams.rack.aware.assignment.tags",
+    "streams.session.timeout.ms",
     "state.get",  # a method in an example of another library, as the next one
     "state.set",
 }

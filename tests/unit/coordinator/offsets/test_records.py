@@ -58,7 +58,7 @@ def test_a_version_from_the_future_is_unknown() -> None:
 
 
 def test_a_key_of_an_unknown_type_is_passed_over() -> None:
-    assert GroupCodec().decode_record(bytes.fromhex("0011") + KEY[2:], PLAIN) is None
+    assert GroupCodec().decode_record(bytes.fromhex("000b") + KEY[2:], PLAIN) is None
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ FROM_THE_FUTURE = bytes.fromhex("007fdeadbeef")  # version 127
 OFFSET_KEY, _ = GroupCodec().encode_record(OffsetForgotten("counts", "words", 0))
 GROUP_KEY = bytes.fromhex("00020006") + b"counts"
 TRANSACTION_KEY = bytes.fromhex("00000003") + b"app"
-STREAMS_KEY = bytes.fromhex("00110006") + b"counts"  # of a streams group
+SHARE_KEY = bytes.fromhex("000b0006") + b"counts"  # of a share group
 PRODUCER_ID = 4_000
 
 
@@ -147,32 +147,32 @@ def test_records_of_unknown_kinds_are_reported_and_take_the_name_of_their_group(
 ) -> None:
     world.commit(7)
     for _ in range(3):
-        append(world.group_log(), STREAMS_KEY, b"anything")
-    append(world.group_log(), b"\0\x17" + STREAMS_KEY[2:], b"anything")
+        append(world.group_log(), SHARE_KEY, b"anything")
+    append(world.group_log(), b"\0\x0a" + SHARE_KEY[2:], b"anything")
     world.restart()
     assert world.offset() == 7
     world.commit(8)
     assert code_of(FakeMember(world).join_once) is Code.INCONSISTENT_GROUP_PROTOCOL
-    of_metadata, of_topology = warnings(caplog)
-    assert "records of type 17: 1, the first at offset 3" in of_metadata
-    assert "records of type 23: 1, the first at offset 4" in of_topology
+    of_metadata, of_members = warnings(caplog)
+    assert "records of type 11: 1, the first at offset 3" in of_metadata
+    assert "records of type 10: 1, the first at offset 4" in of_members
     index = world.groups.partition_of("counts")
     found = figures(world)
     assert found["millrace_shard_records_unknown_total", f"__consumer_offsets-{index}"] == 4
-    for kind in (b"\0\x11", b"\0\x17"):
-        append(world.group_log(), kind + STREAMS_KEY[2:], None)
+    for kind in (b"\0\x0b", b"\0\x0a"):
+        append(world.group_log(), kind + SHARE_KEY[2:], None)
     world.restart()
     assert code_of(FakeMember(world).join_once) is Code.NONE
 
 
 def test_offsets_of_a_group_of_an_unknown_kind_stay_whatever_happens(world: World) -> None:
     world.commit(7)
-    append(world.group_log(), STREAMS_KEY, b"anything")
+    append(world.group_log(), SHARE_KEY, b"anything")
     world.restart()
     world.clock.advance(8 * 24 * 3_600_000)  # beyond offsets.retention.minutes
     assert code_of(world.delete_group, "counts") is Code.NON_EMPTY_GROUP
     assert world.offset() == 7
-    append(world.group_log(), STREAMS_KEY, None)
+    append(world.group_log(), SHARE_KEY, None)
     world.restart()
     assert code_of(world.delete_group, "counts") is Code.NONE
     assert world.offset() == -1

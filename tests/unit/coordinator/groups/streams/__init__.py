@@ -1,0 +1,1 @@
+"""Test decisions about streams groups, and their records."""
