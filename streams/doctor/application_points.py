@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 from streams.doctor import (
     configuration,
@@ -25,6 +26,8 @@ from streams.doctor.cluster_points import check_transactions
 from streams.doctor.findings import DoctorFinding
 from streams.doctor.input_facts import find_unreadable, read_keys
 from streams.doctor.machine_facts import count_stores, read_disk_usage, read_process_limits
+from streams.errors import OutcomeUnknown, UserError
+from streams.membership.connection import ConnectionLost
 
 Look = Callable[[ApplicationFacts], Iterable[DoctorFinding]]
 
@@ -72,10 +75,7 @@ def _list_running_points() -> list[tuple[str, Look]]:
         (group.IDENTITY, lambda facts: group.check_identities(facts.report())),
         (group.OFFSETS, lambda facts: group.check_committed_offsets(facts.committed())),
         (workers.HEALTH, lambda facts: workers.check_health(facts.workers())),
-        (
-            workers.BUSY,
-            lambda facts: workers.check_processing(facts.workers(), facts.config),
-        ),
+        (workers.BUSY, _check_processing),
         (workers.COMMITS, lambda facts: workers.check_commits(facts.workers())),
         (workers.DROPPED, lambda facts: workers.check_dropped(facts.workers())),
         (workers.RECOVERIES, lambda facts: workers.check_recoveries(facts.workers())),
@@ -166,3 +166,11 @@ def _check_next_records(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     if facts.topology is not None:
         faults, count = find_unreadable(facts.cluster, facts.topology, facts.progress())
         yield from inputs.check_next_records(faults, count)
+
+
+def _check_processing(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Check how busy threads are, beside what is left to do as far as that is known."""
+    found, lag = facts.workers(), 0
+    with suppress(ConnectionLost, OutcomeUnknown, UserError):
+        lag = sum(each.lag for each in facts.progress().values())
+    return workers.check_processing(found, facts.config, lag)

@@ -17,7 +17,8 @@ from streams.errors import StreamsError
 from streams.monitoring.scraped_figures import Scrape, summarise_scrapes
 from streams.processes.worker_addresses import list_worker_addresses
 
-_PAUSE_S, _LOOKS = 1.0, 5
+_PAUSE_S, _LOOKS = 2.0, 4
+"""The watchdog of a worker looks once a second at what its threads do."""
 _ANSWER_TIMEOUT_S = 3.0
 _STARTED = "process_start_time_seconds"
 _UNHEALTHY = 503

@@ -14,7 +14,9 @@ from streams.settings.config import StreamsConfig
 
 HEALTH, BUSY, COMMITS, DROPPED = "health", "processing time", "commits", "dropped records"
 RECOVERIES = "recoveries"
-_BUSY_MAX = 0.9
+_BUSY_MAX, _MOSTLY_BUSY = 0.9, 0.5
+_BACKLOG_MAX_S = 10
+"""The seconds of work that may wait in the inputs of a thread that is mostly busy."""
 _COMMIT_MAX_S = 5.0
 _RECOVERIES_PER_HOUR_MAX = 6
 _MS = 1_000
@@ -63,8 +65,13 @@ def check_health(facts: WorkerFacts) -> Iterator[DoctorFinding]:
         yield find_fine(HEALTH, f"{format_count(len(facts.healths), 'worker')}, all healthy")
 
 
-def check_processing(facts: WorkerFacts, config: StreamsConfig) -> Iterator[DoctorFinding]:
-    """Find threads that do nothing but process, and slices near `max_poll_interval_ms`."""
+def check_processing(
+    facts: WorkerFacts, config: StreamsConfig, lag: int = 0
+) -> Iterator[DoctorFinding]:
+    """Find threads that do nothing but process, and slices near `max_poll_interval_ms`.
+
+    `lag` counts the records of all inputs behind their committed offsets.
+    """
     longest_ms = max(
         (each.value for scrape in facts.after.values() for each in scrape.get(_LONGEST_SLICE, ())),
         default=0.0,
@@ -81,13 +88,11 @@ def check_processing(facts: WorkerFacts, config: StreamsConfig) -> Iterator[Doct
             "a thread that takes longer leaves its group, and its tasks move on and on",
             "make the function faster, or raise max_poll_interval_ms",
         )
-    elif facts.summary.process_ratio is not None and facts.summary.process_ratio > _BUSY_MAX:
-        lag = facts.summary.lag
+    elif is_saturated(facts.summary, lag):
         yield find_warning(
             BUSY,
-            f"threads process {facts.summary.process_ratio:.0%} of the time{shown}{where}",
-            "they can take no more: the lag grows"
-            + ("" if lag is None else f" (it is {lag:,.0f} records)"),
+            f"threads process {facts.summary.process_ratio or 0.0:.0%} of the time{shown}{where}",
+            f"they can take no more: the lag, {format_count(lag, 'record')} now, grows",
             "make that function faster, or start more workers, up to one thread a partition",
         )
     elif facts.after:
@@ -95,6 +100,14 @@ def check_processing(facts: WorkerFacts, config: StreamsConfig) -> Iterator[Doct
         yield find_fine(
             BUSY, f"{ratio:.0%} of the time{shown}; longest {longest_ms:,.0f} ms of {limit_ms} ms"
         )
+
+
+def is_saturated(summary: MetricsOutput, lag: int) -> bool:
+    """Return whether threads can take no more: always busy, or mostly with much left to do."""
+    ratio, rate = summary.process_ratio, summary.records_in_rate
+    if ratio is None or rate is None:
+        return False
+    return ratio > _BUSY_MAX or (ratio > _MOSTLY_BUSY and lag > rate * _BACKLOG_MAX_S)
 
 
 def measure_record_ms(facts: WorkerFacts) -> float | None:

@@ -66,6 +66,16 @@ def test_a_slow_function_is_named_with_what_a_record_takes() -> None:
     assert "slow (jobs.py:7)" in found.what
 
 
+@pytest.mark.parametrize(
+    ("busy_s", "lag", "expected"),
+    [(0.95, 0, WARNING), (0.7, 2_000, WARNING), (0.7, 500, FINE), (0.3, 2_000, FINE)],
+)
+def test_threads_that_can_take_no_more(busy_s: float, lag: int, expected: Verdict) -> None:
+    later = {"task_process_seconds_total": 10.0 + busy_s, "thread_records_total": 200.0}
+    found = workers.check_processing(facts(PROCESSED, later), StreamsConfig(), lag)
+    assert verdicts(found) == [expected]
+
+
 @pytest.mark.parametrize(("longest_ms", "expected"), [(40.0, FINE), (160_000.0, ERROR)])
 def test_slices_near_max_poll_interval(longest_ms: float, expected: Verdict) -> None:
     idle = facts(
