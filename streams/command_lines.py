@@ -97,6 +97,7 @@ class Invocation:
     config_file: Path | None = None
     connection_file: Path | None = None
     has_connection_in_code: bool = False
+    broker_data: Path | None = None
     is_secured: bool = False
     program: str = "millrace"
 
@@ -164,11 +165,13 @@ def format_kafka_command(tool: str, *arguments: str) -> str:
     return f"`{shlex.join([tool, *arguments, *address])}`"
 
 
-def format_broker_command(bootstrap_servers: str, data: Path = Path("broker-data")) -> str:
+def format_broker_command(bootstrap_servers: str, data: Path | None = None) -> str:
     """Return the command line that runs a broker on this machine, in backticks.
 
     It listens at the port of the first of `bootstrap_servers`, or the default where there is none.
+    Without `data` it has those of the embedded broker that was there, else a directory of its own.
     """
+    data = data or _invocation.get().broker_data or Path("broker-data")
     port = bootstrap_servers.partition(",")[0].rpartition(":")[2]
     words = ["broker", "--data", str(data), *(["--port", port] if port.isdecimal() else [])]
     return f"`{_invocation.get().program} {shlex.join(words)}`"

@@ -18,11 +18,12 @@ from streams.command_options import (
 from streams.commands.output import print_json_line, print_message
 from streams.errors import ConfigError
 from streams.processes.broker_start import build_broker_command
-from streams.processes.broker_stop import EmbeddedBrokerStatus, look_at_broker, stop_broker
+from streams.processes.broker_stop import EmbeddedBrokerStatus, ask_broker, stop_broker
 from streams.processes.embedded import refuse_embedded_directory
 from streams.settings.config import load_config
 
 _NOT_RUNNING_STATUS = 1
+_ANSWER_TIMEOUT_S = 3.0
 
 broker = typer.Typer(
     help="Run a broker that any Kafka client can use, until SIGTERM.",
@@ -76,17 +77,17 @@ def run_broker(
 def status(json: JsonOutput = False, state_dir: StateDir = None) -> None:
     """Say whether the embedded broker of a state directory runs, and where.
 
-    Starts none. Ends with status 1 if none runs.
+    Starts none. Ends with status 1 if none runs, or it does not answer.
     """
     with exit_on_user_error():
-        found = look_at_broker(_resolve_state_dir(state_dir))
+        found = ask_broker(_resolve_state_dir(state_dir), _ANSWER_TIMEOUT_S)
     if json:
         print_json_line(found._asdict())
     elif found.is_running:
         typer.echo(_describe_broker(found))
     else:
         typer.echo(f"no embedded broker runs on {found.data}")
-    if not found.is_running:
+    if not found.is_running or found.is_answering is False:
         raise typer.Exit(_NOT_RUNNING_STATUS)
 
 
@@ -119,4 +120,10 @@ def _describe_broker(found: EmbeddedBrokerStatus) -> str:
     if found.address is not None:
         where = f"at {found.address}, process {found.process_id}"
     workers = f"; workers: {', '.join(found.workers)}" if found.workers else "; no worker runs"
-    return f"the embedded broker runs {where}, with its data in {found.data}{workers}"
+    line = f"the embedded broker runs {where}, with its data in {found.data}{workers}"
+    if found.is_answering is False:
+        line += (
+            f"; it has not answered for {_ANSWER_TIMEOUT_S:g} s: it is stopped, as by SIGSTOP "
+            f"(`kill -CONT {found.process_id}` lets it go on), or overloaded"
+        )
+    return line

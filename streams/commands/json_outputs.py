@@ -232,13 +232,17 @@ class NeededAclsOutput:
 
 @dataclass(frozen=True)
 class BrokerStatusOutput:
-    """Shows the embedded broker of a state directory, and the workers that run there."""
+    """Shows the embedded broker of a state directory, and the workers that run there.
+
+    `is_answering` is null where that was not asked, as where no address is known.
+    """
 
     is_running: bool
     address: str | None
     process_id: int | None
     data: str
     workers: list[str]
+    is_answering: bool | None
 
 
 @dataclass(frozen=True)

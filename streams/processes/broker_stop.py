@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +16,9 @@ from typing import NamedTuple
 from state.directory import LOCK_FILE
 from state.errors import DirectoryLocked
 from state.locks import exclude_owner
+from streams.common.addresses import parse_address
 from streams.errors import ConfigError
+from streams.membership.connection import BrokerConnection, ConnectionLost
 from streams.processes.broker_start import hold_start_lock, is_broker_alive
 from streams.processes.embedded import broker_directory, read_announcement
 
@@ -27,7 +30,7 @@ class EmbeddedBrokerStatus(NamedTuple):
 
     `address` and `process_id` are None where it does not run, or the file that names them is not of
     this directory's broker. `workers` are the workers of this machine that run on the directory, as
-    `application/process-N`.
+    `application/process-N`. `is_answering` is None unless it was asked whether the broker answers.
     """
 
     is_running: bool
@@ -35,6 +38,24 @@ class EmbeddedBrokerStatus(NamedTuple):
     process_id: int | None
     data: str
     workers: list[str]
+    is_answering: bool | None = None
+
+
+def ask_broker(state_dir: Path, timeout_s: float) -> EmbeddedBrokerStatus:
+    """Return the status of the embedded broker, and whether it answers within `timeout_s`.
+
+    The kernel accepts connections for a process that is stopped (SIGSTOP), so it is sent a request.
+    """
+    found = look_at_broker(state_dir)
+    if found.address is None:
+        return found
+    try:
+        BrokerConnection(
+            parse_address(found.address), "millrace", timeout_s, threading.Lock()
+        ).close()
+    except ConnectionLost:
+        return found._replace(is_answering=False)
+    return found._replace(is_answering=True)
 
 
 def look_at_broker(state_dir: Path) -> EmbeddedBrokerStatus:

@@ -8,7 +8,7 @@ from streams.command_lines import note_invocation
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import prepare_security
 from streams.membership.connection_check import check_connection
-from streams.processes.embedded import resolve_bootstrap_servers
+from streams.processes.embedded import find_broker_data, resolve_bootstrap_servers
 from streams.processes.release_check import check_release
 from streams.runtime.clients import refuse_gssapi
 from streams.settings.config import EMBEDDED, StreamsConfig
@@ -30,7 +30,11 @@ def find_cluster(config: StreamsConfig) -> Cluster:
     """
     refuse_gssapi(config.connection)
     servers = resolve_bootstrap_servers(config)
-    note_invocation(servers=servers, is_secured=bool(config.connection))
+    note_invocation(
+        servers=servers,
+        is_secured=bool(config.connection),
+        broker_data=find_broker_data(config.state_dir, servers),
+    )
     cluster = Cluster(servers, CurrentSecurity(prepare_security(config.connection)))
     if config.bootstrap_servers != EMBEDDED:
         api_versions = check_connection(servers, cluster.security.value)

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streams.command_lines import format_broker_command
-from streams.common.addresses import parse_address
+from streams.common.addresses import parse_address, parse_addresses
 from streams.errors import ConfigError
 from streams.processes.broker_start import (
     METRICS_PORT_FILE,
@@ -45,6 +45,7 @@ log = logging.getLogger(__name__)
 ADDRESS_WAIT_S = 60.0
 """The seconds for which a broker that lives is waited for while its address is not known."""
 _LOOK_INTERVAL_S = 0.1
+_LOOPBACK_HOSTS = {"127.0.0.1", "localhost", "::1"}
 
 
 _BROKER_DIRECTORY = "broker"
@@ -204,6 +205,20 @@ def read_announcement(directory: Path, *, warns: bool = True) -> Announcement | 
         return Announcement(address, int(process_id))
     except (OSError, ValueError):
         return None
+
+
+def find_broker_data(state_dir: Path, bootstrap_servers: str) -> Path | None:
+    """Return the data of the embedded broker that last had one of these addresses; None if none.
+
+    Whether it runs is not looked at.
+    """
+    directory = broker_directory(state_dir)
+    address = _read_address(directory, warns=False)
+    if not address or parse_address(address)[1] not in {
+        port for host, port in parse_addresses(bootstrap_servers) if host in _LOOPBACK_HOSTS
+    }:
+        return None
+    return (directory / "data").absolute()
 
 
 def _read_address(directory: Path, *, warns: bool = True) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
@@ -26,8 +27,14 @@ def test_the_embedded_broker_is_stopped_once_no_worker_runs_and_its_data_stay(
     assert call(tmp_path, "create-topics", "in", "--partitions", "1").exit_code == 0
     found = json.loads(call(tmp_path, "broker", "status", "--json").stdout)
     assert found["is_running"]
-    assert found["workers"] == []
-    os.kill(found["process_id"], 0)
+    assert (found["workers"], found["is_answering"]) == ([], True)
+    os.kill(found["process_id"], signal.SIGSTOP)
+    try:
+        hung = call(tmp_path, "broker", "status")
+    finally:
+        os.kill(found["process_id"], signal.SIGCONT)
+    assert hung.exit_code == 1
+    assert f"`kill -CONT {found['process_id']}` lets it go on" in hung.output
     app = App("counts", state_dir=tmp_path)
     app.stream("in", key=serdes.string, value=serdes.string).group_by_key().count(store="counts")
     with app.start() as running:
@@ -42,6 +49,9 @@ def test_the_embedded_broker_is_stopped_once_no_worker_runs_and_its_data_stay(
     assert found["address"] in stopped.output
     assert call(tmp_path, "broker", "status").exit_code == 1
     assert "no embedded broker runs" in call(tmp_path, "broker", "stop").output
+    away = call(tmp_path, "topics", "list", "--bootstrap-servers", found["address"])
+    port = found["address"].rpartition(":")[2]
+    assert f"broker --data {tmp_path}/broker/data --port {port}`" in away.output
     listed = call(tmp_path, "create-topics", "in", "--partitions", "2")
     assert "in exists already, with 1 partition" in listed.output
     assert call(tmp_path, "broker", "stop").exit_code == 0

@@ -112,6 +112,9 @@ def test_kafkas_own_tools_get_the_brokers_address() -> None:
 def test_a_broker_is_offered_at_the_port_that_was_asked() -> None:
     words = split(format_broker_command("localhost:9192"))
     assert words == ["millrace", "broker", "--data", "broker-data", "--port", "9192"]
+    with hold_invocation(broker_data=Path("/state/broker/data")):
+        words = split(format_broker_command("localhost:9192"))
+    assert words == ["millrace", "broker", "--data", "/state/broker/data", "--port", "9192"]
 
 
 def test_what_is_known_goes_to_threads_that_are_started_and_ends_with_the_block() -> None:
