@@ -26,7 +26,8 @@ A worker answers Prometheus on its `health_port` or `metrics_port`
 [ops/dashboards](../ops/dashboards) query these figures, and
 [`millrace metrics`](commands.md#millrace-metrics-appaddress) shows those that matter.
 
-All are at the level `info`. The names are ours, in Prometheus' manner: counters end in `_total`,
+The setting `metrics_recording_level` of a worker says up to which level figures are recorded:
+`info`, `debug` or `trace`. The names are ours, in Prometheus' manner: counters end in `_total`,
 and times are in seconds. Beside each stands what Kafka 4.4 calls the same figure, or the one
 nearest to it. A worker has some figures under the names, too, that Prometheus' JMX exporter gives
 [those of Kafka Streams](#under-kafka-streams-names).
@@ -36,8 +37,8 @@ Averages, maxima, rates and ratios are of the last 30 to 60 seconds, and latenci
 as Kafka Streams has them. The latency of `process` is that of a slice of records. `punctuate`
 counts the calls of all timers that were due after a slice as one; a timer by stream time that a
 record makes due is part of `process`. A store's label tells its kind, as `rocksdb_window_state_id`.
-Kafka Streams' levels `debug` and `trace` are not recorded, and there are no figures of the Java
-clients.
+There are no figures of the Java clients. `kafka_streams_stream_metrics` has texts as labels, as the
+JMX exporter writes them.
 """
 _ABSENT = {
     "bufferpool-wait-time, metadata-wait-time, record-send-rate, byte-rate, batch-size-avg, "
@@ -82,13 +83,14 @@ def _render_gaps() -> Iterator[str]:
 
 
 def _render_table(definitions: Iterable[_Definition]) -> Iterator[str]:
-    yield "| name | type | unit | labels | Kafka 4.4 | meaning |"
-    yield "|---|---|---|---|---|---|"
+    yield "| name | level | type | unit | labels | Kafka 4.4 | meaning |"
+    yield "|---|---|---|---|---|---|---|"
     for each in definitions:
         kafka_name = f"`{each.kafka_name}`" if each.kafka_name else "none"
         one_of = getattr(each, "one_of", ())
         labels = [*each.labels, *([" or ".join(one_of)] if one_of else [])]
-        cells = (f"`{each.name}`", each.kind, each.unit, ", ".join(labels), kafka_name)
+        level = getattr(each, "level", "info")
+        cells = (f"`{each.name}`", level, each.kind, each.unit, ", ".join(labels), kafka_name)
         yield f"| {' | '.join(cells)} | {each.help.removesuffix('.')}. |"
 
 

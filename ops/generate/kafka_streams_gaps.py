@@ -41,14 +41,11 @@ GAPS = (
         f"{JAVA_ONLY}: the client here is librdkafka, whose statistics are not read",
     ),
     _name_gap("stream-metrics", "version|commit-id", f"{JAVA_ONLY}: of Kafka Streams' jar"),
-    _name_gap("stream-metrics", "state|client-state", NOT_MEASURED, "millrace_worker_state"),
-    _name_gap("stream-metrics", ".*-stream-threads", NOT_MEASURED, "millrace_worker_live"),
     _name_gap(
-        "stream-metrics",
-        "application-id|topology-description",
-        "a text, which Prometheus cannot keep as a value",
+        "stream-metrics", "client-state", "a number of Java's own", "kafka_streams_stream_metrics"
     ),
-    _name_gap("stream-metrics", "recording-level", "there are no levels of recording"),
+    _name_gap("stream-metrics", "topology-description", "a text: `millrace plan` has it"),
+    _name_gap("stream-metrics", "recording-level", "the setting metrics_recording_level says it"),
     _name_gap("stream-thread-metrics", "(thread-)?state", NOT_MEASURED, "millrace_thread_tasks"),
     _name_gap(
         "stream-thread-metrics",

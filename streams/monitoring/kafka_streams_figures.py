@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from streams.monitoring.database_figures import DatabaseFigures
+from streams.monitoring.definitions.client import (
+    CLIENT_DEFINITION,
+    CLIENT_LABELS,
+    name_kafka_thread,
+)
 from streams.monitoring.definitions.kafka_names import to_scraped_name
 from streams.monitoring.definitions.kafka_streams import TASK_GROUP, THREAD_GROUP, TIMED_CALLS
 from streams.monitoring.definitions.rocksdb import STATE_GROUP
@@ -20,12 +26,34 @@ _MS = 1_000
 _Samples: TypeAlias = dict[str, list[tuple[tuple[str, ...], float]]]
 
 
+@dataclass(frozen=True, slots=True)
+class StreamsClient:
+    """Describes the worker as a client of Kafka Streams; its id is `<application>-<process id>`."""
+
+    client_id: str
+    application_id: str
+
+
+def describe_client(
+    client: StreamsClient, state: str, *, alive: int, failed: int
+) -> Iterator[Metric]:
+    """Yield the family of the client: state, application, and numbers of its threads."""
+    family = build_family(CLIENT_DEFINITION.name, ())
+    texts = (state, client.application_id, str(alive), str(failed))
+    for label, text, value in zip(CLIENT_LABELS, texts, (1, 1, alive, failed), strict=True):
+        family.add_sample(family.name, {"client_id": client.client_id, label: text}, value)
+    yield family
+
+
 def describe_kafka_streams_figures(
-    measurements: Mapping[str, ThreadMeasurements], properties: Iterable[DatabaseFigures]
+    client: StreamsClient,
+    measurements: Mapping[str, ThreadMeasurements],
+    databases: Iterable[DatabaseFigures],
 ) -> Iterator[Metric]:
     """Yield the families of threads, tasks and stores; `measurements` are by thread."""
     samples: _Samples = {}
-    for thread, measured in measurements.items():
+    for name_here, measured in measurements.items():
+        thread = name_kafka_thread(client.client_id, name_here)
         for metric, value in _list_thread_figures(measured).items():
             name = to_scraped_name(THREAD_GROUP, metric)
             samples.setdefault(name, []).append(((thread,), value))
@@ -34,14 +62,17 @@ def describe_kafka_streams_figures(
             samples.setdefault(name, []).append(((thread, task), count))
     for name, values in samples.items():
         yield build_family(name, values)
-    yield from _describe_stores(properties)
+    yield from _describe_stores(client, databases)
 
 
-def _describe_stores(properties: Iterable[DatabaseFigures]) -> Iterator[Metric]:
+def _describe_stores(
+    client: StreamsClient, databases: Iterable[DatabaseFigures]
+) -> Iterator[Metric]:
     """Yield the families of RocksDB's properties and statistics."""
     values: dict[str, list[tuple[tuple[str, str], tuple[str, str], float]]] = {}
-    for store in properties:
-        labels = (store.thread, store.task), (store.label, store.store)
+    for store in databases:
+        thread = name_kafka_thread(client.client_id, store.thread)
+        labels = (thread, store.task), (store.label, store.store)
         for metric, value in store.values.items():
             values.setdefault(metric, []).append((*labels, value))
     for metric, found in values.items():

@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING
 from streams.monitoring.database_figures import DatabaseFigures
 from streams.monitoring.families import build_family, build_histogram
 from streams.monitoring.health import Health
-from streams.monitoring.kafka_streams_figures import describe_kafka_streams_figures
+from streams.monitoring.kafka_streams_figures import (
+    StreamsClient,
+    describe_client,
+    describe_kafka_streams_figures,
+)
 from streams.monitoring.store_sizes import StoreSize
 from streams.runtime.threads.measurements import ThreadMeasurements
 
@@ -27,6 +31,7 @@ class WorkerCollector:
 
     `get_counters` and `get_measurements` return values by thread; `measure_stores` the sizes of
     stores, `read_database_figures` those of RocksDB; `source_steps` is the step that reads a topic.
+    Without `client`, before the worker has joined, there is nothing under Kafka Streams' names.
     """
 
     def __init__(
@@ -39,6 +44,7 @@ class WorkerCollector:
         measure_stores: Callable[[], Iterable[StoreSize]] = tuple,
         read_database_figures: Callable[[], Iterable[DatabaseFigures]] = tuple,
         source_steps: Mapping[str, str] | None = None,
+        client: StreamsClient | None = None,
     ) -> None:
         self._health = get_health
         self._counters = get_counters
@@ -47,6 +53,7 @@ class WorkerCollector:
         self._measure_stores = measure_stores
         self._read_database_figures = read_database_figures
         self._source_steps = source_steps or {}
+        self._client = client
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families of this moment, for prometheus_client's registry."""
@@ -57,8 +64,17 @@ class WorkerCollector:
         yield from _describe_restores(health)
         yield from self._describe_processing()
         yield from self._describe_stores()
+        if self._client is not None:
+            yield from self._describe_as_kafka_streams(self._client, health)
+
+    def _describe_as_kafka_streams(self, client: StreamsClient, health: Health) -> Iterator[Metric]:
+        """Yield the figures under Kafka Streams' names; a replaced thread counts as failed."""
+        alive = sum(each.state != "ENDED" for each in health.threads)
+        replaced = sum(each.get("replaced_threads", 0) for each in self._counters().values())
+        failed = replaced + (len(health.threads) - alive if health.state == "ERROR" else 0)
+        yield from describe_client(client, health.state, alive=alive, failed=failed)
         yield from describe_kafka_streams_figures(
-            self._measurements(), self._read_database_figures()
+            client, self._measurements(), self._read_database_figures()
         )
 
     def _describe_worker(self, health: Health) -> Iterator[Metric]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from streams.monitoring.database_figures import DatabaseFigureReader
 from streams.monitoring.health import Health
+from streams.monitoring.kafka_streams_figures import StreamsClient
 from streams.monitoring.metrics import WorkerCollector
 from streams.monitoring.store_sizes import measure_stores
 from streams.processes.running import GLOBAL_THREAD
@@ -18,6 +19,7 @@ def create_worker_collector(
 ) -> WorkerCollector:
     """Create the collector of a worker's metrics; it reads them when it is asked."""
     databases = DatabaseFigureReader(worker.directory.store_path, worker.host.monotonic_s)
+    application_id = worker.topology.application_id
     return WorkerCollector(
         report_health,
         lambda: {
@@ -38,6 +40,7 @@ def create_worker_collector(
             for sub in worker.topology.subtopologies
             for topic, source in sub.sources.items()
         },
+        client=StreamsClient(f"{application_id}-{worker.process_id}", application_id),
     )
 
 

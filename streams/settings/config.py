@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     Field,
@@ -63,6 +63,7 @@ _PORT_MAX = 65_535
 
 ProcessingGuarantee = Literal["exactly_once_v2", "exactly_once", "at_least_once"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+RecordingLevelName = Literal["info", "debug", "trace"]
 LogFormat = Literal["text", "json"]
 
 
@@ -148,8 +149,9 @@ class StreamsConfig(BaseSettings):
     """The response to an error that ends a thread: `shutdown_client`, `shutdown_application`,
     `replace_thread`, or a function of the error that returns one of them."""
     stuck_after_ms: Positive = 30_000
-    log_values: Literal["none", "types", "full"] = "types"
     """How long a thread may be in one function with one record before it counts as stuck."""
+    log_values: Literal["none", "types", "full"] = "types"
+    """How much messages show of the keys and values of records."""
     health_port: Port = None
     """Where to answer GET /health, /live and /metrics, on `health_host`; 0 picks a free port. The
     second worker of `--workers` has the next port, and so on."""
@@ -159,6 +161,8 @@ class StreamsConfig(BaseSettings):
     """The address of `health_port` and `metrics_port`: 0.0.0.0 for all of the machine."""
     broker_metrics_port: Annotated[int | None, Field(ge=1, le=_PORT_MAX)] = None
     """The port for GET /metrics of the embedded broker on 127.0.0.1, from its next start on."""
+    metrics_recording_level: RecordingLevelName = "info"
+    """Up to which level metrics are recorded: `debug` costs time at each call of a store."""
     log_level: LogLevel = "info"
     """From which level on `App.run` logs, unless the process has configured logging before."""
     log_format: LogFormat = "text"
@@ -222,6 +226,11 @@ class StreamsConfig(BaseSettings):
         if self.commit_interval_ms is not None:
             return self.commit_interval_ms
         return 100 if self.exactly_once else 30_000
+
+    def records_metrics(self, level: RecordingLevelName) -> bool:
+        """Return whether metrics of this level are recorded."""
+        levels = get_args(RecordingLevelName)
+        return levels.index(level) <= levels.index(self.metrics_recording_level)
 
     @property
     def handlers(self) -> ExceptionHandlers:

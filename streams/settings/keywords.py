@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import ConnectionSettings
-from streams.settings.config import LogFormat, LogLevel, ProcessingGuarantee
+from streams.settings.config import LogFormat, LogLevel, ProcessingGuarantee, RecordingLevelName
 from streams.settings.exception_handlers import ExceptionHandler
 from streams.settings.uncaught_exceptions import UncaughtExceptionHandler, UncaughtResponseName
 
@@ -52,6 +52,7 @@ class StreamsSettings(TypedDict, total=False):
     metrics_port: int | None
     health_host: str
     broker_metrics_port: int | None
+    metrics_recording_level: RecordingLevelName
     log_level: LogLevel
     log_format: LogFormat
     max_poll_records: int

@@ -7,6 +7,7 @@ Kafka Streams has them; averages, maxima, rates and ratios are of the last 30 to
 
 from __future__ import annotations
 
+from streams.monitoring.definitions.client import CLIENT_DEFINITION
 from streams.monitoring.definitions.kafka_names import define_figure
 from streams.monitoring.definitions.rocksdb import ROCKSDB_DEFINITIONS, TASK_LABELS
 
@@ -77,4 +78,4 @@ _TASKS = (
     ),
 )
 
-KAFKA_STREAMS_DEFINITIONS = (*_TIMINGS, *_BATCHES, *_TASKS, *ROCKSDB_DEFINITIONS)
+KAFKA_STREAMS_DEFINITIONS = (CLIENT_DEFINITION, *_TIMINGS, *_BATCHES, *_TASKS, *ROCKSDB_DEFINITIONS)

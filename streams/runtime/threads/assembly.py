@@ -189,6 +189,7 @@ def _create_task_creator(
         ),
         on_part_written=lambda: on_commit_step(CommitStep.STORING),
         metadata_bytes_max=worker.metadata_bytes_max,
+        collect_statistics=config.records_metrics("debug"),
         repeated_writes=RepeatedWriteCheck(
             worker.topology,
             admin,

@@ -21,6 +21,7 @@ from streams.monitoring.definitions.rocksdb import (
 )
 from streams.monitoring.definitions.worker import COUNTER_HELP
 from streams.monitoring.health import Health, RestoringStore, ThreadHealth
+from streams.monitoring.kafka_streams_figures import StreamsClient
 from streams.monitoring.metrics import WorkerCollector, render_prometheus_text
 from streams.monitoring.store_sizes import (
     StoreSize,
@@ -32,6 +33,7 @@ from tests.unit.streams.runtime.fakes import Clock
 from tests.unit.streams.runtime.world import World
 
 PAGE = Path(__file__).parents[4] / "docs" / "metrics.md"
+THREAD_ID = 'thread_id="a-1-StreamThread-1"'
 TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 
 
@@ -84,6 +86,7 @@ def lines() -> list[str]:
             for kind in StoreKind
         ],
         source_steps={"orders": "read-orders"},
+        client=StreamsClient("a-1", "a"),
     )
     return render_prometheus_text(collector).decode().splitlines()
 
@@ -100,12 +103,15 @@ def lines() -> list[str]:
         'millrace_consumer_lag{partition="1",thread="thread 0",topic="orders"} 4.0',
         'millrace_store_entries{store="counts",task="0_0"} 5.0',
         'millrace_store_disk_bytes{store="counts",task="0_0"} 4096.0',
-        'kafka_streams_stream_thread_metrics_commit_latency_avg{thread_id="thread 0"} 125.0',
-        'kafka_streams_stream_thread_metrics_poll_latency_max{thread_id="thread 0"} 500.0',
-        'kafka_streams_stream_thread_metrics_poll_records_avg{thread_id="thread 0"} 9.0',
-        'kafka_streams_stream_thread_metrics_process_total{thread_id="thread 0"} 7.0',
-        'kafka_streams_stream_thread_metrics_punctuate_total{thread_id="thread 0"} 1.0',
-        'kafka_streams_stream_task_metrics_process_total{task_id="2_1",thread_id="thread 0"} 7.0',
+        f"kafka_streams_stream_thread_metrics_commit_latency_avg{{{THREAD_ID}}} 125.0",
+        f"kafka_streams_stream_thread_metrics_poll_latency_max{{{THREAD_ID}}} 500.0",
+        f"kafka_streams_stream_thread_metrics_poll_records_avg{{{THREAD_ID}}} 9.0",
+        f"kafka_streams_stream_thread_metrics_process_total{{{THREAD_ID}}} 7.0",
+        f"kafka_streams_stream_thread_metrics_punctuate_total{{{THREAD_ID}}} 1.0",
+        f'kafka_streams_stream_task_metrics_process_total{{task_id="2_1",{THREAD_ID}}} 7.0',
+        'kafka_streams_stream_metrics{client_id="a-1",state="RUNNING"} 1.0',
+        'kafka_streams_stream_metrics{alive_stream_threads="1",client_id="a-1"} 1.0',
+        'kafka_streams_stream_metrics{client_id="a-1",failed_stream_threads="1"} 1.0',
         'millrace_restore_records_left{store="counts",task="0_1",thread="thread 0"} 1200.0',
         'millrace_restore_records_per_second{store="counts",task="0_1",thread="thread 0"} 600.0',
         'millrace_restore_seconds_left{store="counts",task="0_1",thread="thread 0"} 2.0',
@@ -154,7 +160,7 @@ def test_what_the_public_dashboard_for_rocksdb_queries_has_its_labels(lines: lis
         "total_sst_files_size",
     ):
         for label in ('state_id="key-value"', 'window_state_id="window"'):
-            labels = f'rocksdb_{label},task_id="0_0",thread_id="thread 0"'
+            labels = f'rocksdb_{label},task_id="0_0",{THREAD_ID}'
             assert f"kafka_streams_stream_state_metrics_{metric}{{{labels}}} 3.0" in lines
 
 
