@@ -93,7 +93,7 @@ class DynamicConfigs:
         }
 
     def configs_of_resource(self, kind: ResourceType, name: str) -> Mapping[str, str]:
-        """Return what was set for a resource: an empty mapping for one that nothing was set for."""
+        """Return the settings that were altered for a resource; empty if none was."""
         return self._resources.get((kind, name), {})
 
     def resource_names(self, kind: ResourceType) -> list[str]:

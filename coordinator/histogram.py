@@ -51,7 +51,7 @@ class Histogram:
         self.sum_ns += other.sum_ns
 
     def add_zeros(self, count: int) -> None:
-        """Count so many durations of nothing."""
+        """Count `count` durations of 0."""
         self.counts[0] += count
 
 

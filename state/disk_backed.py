@@ -60,7 +60,7 @@ class DiskBackedStore(ABC):
         self._size_limit = (on_refused, limit) if is_limited else None  # type: ignore[assignment]
 
     def _refuse_large_change(self, key: object, size: int) -> None:
-        """Raise StoreSerdeError if the changelog does not take a change of so many bytes.
+        """Raise StoreSerdeError if a change has more bytes than the changelog takes.
 
         The caller has changed nothing yet, and calls it only where `_size_limit` is not None.
         """

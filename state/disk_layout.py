@@ -44,7 +44,7 @@ def _describe_layout(checkpoint: StoreCheckpoint) -> str:
 
 
 class HeldBackDisk:
-    """Stands before a disk that can't be used for `reason`, until it is cleared.
+    """Wraps a disk whose content can't be used, for `reason`, until it is cleared.
 
     Its checkpoint can be read, as evidence. Reads and writes of data raise StateError: whoever
     makes one has not asked first whether the store can be used.

@@ -129,7 +129,7 @@ class RecentWindows:
         return found[bisect_left(found, first) : bisect_left(found, end)]
 
     def find_entries_around(self, key: bytes, from_ms: int, to_ms: int) -> list[bytes]:
-        """Return what `find_entries` does, and perhaps some entries before and after these."""
+        """Return the entries between two times, and perhaps some before and after these."""
         buckets, bucket_ms = self._buckets, self._bucket_ms
         found: list[bytes] = []
         numbers: Sequence[int] = range(from_ms // bucket_ms, to_ms // bucket_ms + 1)

@@ -297,7 +297,7 @@ class SessionStore(SessionLayout[V]):
     def _iterate_sessions_in_memory(
         self, recent: RecentWindows, key: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[Any], V]]:
-        """Yield what `find_sessions` does, where all such sessions are in memory."""
+        """Yield the sessions that a search finds, where all such sessions are in memory."""
         key_bytes = self._serialize_key(key)
         found = self._find_in_memory(recent, key, key_bytes, earliest_end_ms, latest_start_ms)
         for disk_key, entry in found.items():
@@ -313,7 +313,7 @@ class SessionStore(SessionLayout[V]):
         earliest_end_ms: int,
         latest_start_ms: int,
     ) -> dict[bytes, StoreEntry[Windowed[Any], V]]:
-        """Return what `find_sessions_to_merge` finds, where all such sessions are in memory."""
+        """Return the sessions to merge with, where all such sessions are in memory."""
         found: dict[bytes, StoreEntry[Windowed[Any], V]] = {}
         overlay, cached = self._overlay, self._cached.entries
         segment_ms, latest = self._segment_ms, self._stream_time_ms

@@ -78,7 +78,7 @@ def quote_value(value: object) -> str:
 
 
 def hide_values(text: str, error: BaseException, *values: object) -> str:
-    """Return the text about an exception without what it says of the values of a record.
+    """Return an exception's text without the values of a record that it quotes.
 
     Only what the exception itself says is changed, so that the line of code, or a topic's name,
     that `text` has beside it stays. With `none` it is replaced by the exception's type. With
@@ -112,7 +112,7 @@ def hide_values(text: str, error: BaseException, *values: object) -> str:
 
 
 def _find_parts(values: tuple[object, ...]) -> dict[str, object]:
-    """Return what values hold at any depth, by its text and by its repr."""
+    """Return the parts of values, at any depth, by their text and by their repr."""
     parts: dict[str, object] = {}
     for value in values:
         for part in _list_parts(value):
@@ -161,7 +161,7 @@ def _describe_size(value: object) -> str | None:
 
 
 def _list_parts(value: Any) -> Iterator[object]:
-    """Yield a value, what it holds at any depth, and what its bytes say as text or JSON."""
+    """Yield a value, its parts at any depth, and the parts that its bytes have as JSON."""
     waiting = [value]
     count = 0
     while waiting and count < _PARTS_MAX:

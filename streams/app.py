@@ -288,7 +288,7 @@ class App:
             exit_with_error(error)
 
     def _create_launch(self) -> ApplicationLaunch:
-        """Create what workers are started with. Raises what `topology` raises."""
+        """Build the topology and bundle it with the settings. Raises TopologyError, ConfigError."""
         return ApplicationLaunch(
             app=self,
             topology=self.topology(),

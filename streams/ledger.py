@@ -207,7 +207,7 @@ def encode_lookups(topic_id_hash: int | None, states: Iterable[LookupState]) -> 
 
 
 def decode_lookups(text: str) -> tuple[int | None, list[LookupState]]:
-    """Decode what `encode_lookups` has encoded. Raises ValueError."""
+    """Decode the look-ups that `encode_lookups` has encoded. Raises ValueError."""
     try:
         numbers = _decode_varints(text)
         topic_id_hash = next(numbers, 0) or None

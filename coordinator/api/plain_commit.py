@@ -32,7 +32,7 @@ class PlainCommit(NamedTuple):
 
 
 class _CommitHead(NamedTuple):
-    """Holds what a frame says up to the topic's name."""
+    """Holds the fields of an OffsetCommit's frame before the topic's name."""
 
     context: RequestContext
     group_id: str
@@ -80,7 +80,7 @@ def create_frame_reader(read_any: ReadFrame, create_context: CreateContext) -> R
 
 
 def _read_head(head: bytes, client_host: str, create_context: CreateContext) -> _CommitHead | None:
-    """Read what a frame says from its client id up to the topic's name.
+    """Read the fields of an OffsetCommit's frame from the client id up to the topic's name.
 
     None if the request has to be read by kio.
     """

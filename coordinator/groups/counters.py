@@ -1,4 +1,4 @@
-"""Count what a shard's groups of one kind have done, and their offsets, for the metrics."""
+"""Count members, rebalances and offsets of a shard's groups of one kind, for the metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FAILURE_CAUSES = frozenset({"append", "rejoin", "revoke", "sync"})
 
 @dataclass(slots=True)
 class GroupCounters:
-    """Counts what groups of one kind have done; read whenever metrics are collected."""
+    """Counts heartbeats, members and rebalances of the groups of one kind, for the metrics."""
 
     heartbeats: int = 0
     sessions_expired: int = 0
@@ -65,7 +65,7 @@ class GroupCounters:
 
 @dataclass(slots=True)
 class AssignorCounters:
-    """Counts what an assignor of the broker has done."""
+    """Counts the runs of an assignor of the broker by their time, and the partitions moved."""
 
     times: Histogram = field(default_factory=Histogram)
     partitions_moved: int = 0

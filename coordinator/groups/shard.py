@@ -69,7 +69,7 @@ class GroupShard:
         return tuple(-1 if group is None else len(group.members) for group in groups)
 
     def count_group_change(self, group_id: str, before: tuple[int, ...]) -> None:
-        """Count what has changed since `count_members` has returned `before`."""
+        """Count members that came or left since `count_members` has returned `before`."""
         now = self.count_members(group_id)
         for index, (_, counters) in enumerate(self.counters):
             counters.count_change(group_id, before[index], now[index])

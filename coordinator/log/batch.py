@@ -183,7 +183,7 @@ class RecordBatch(NamedTuple):
 
 @lru_cache(64)  # nearly all markers of a log have one of a few contents
 def _decode_marker_content(content: bytes, attributes: int, record_count: int) -> tuple[bool, int]:
-    """Decode what follows the header of a marker's batch (see `RecordBatch.decode_marker`)."""
+    """Decode the record of a marker's batch (see `RecordBatch.decode_marker`)."""
     data = bytes(HEADER_BYTES) + content
     batch = RecordBatch(0, len(data), 0, 2, 0, attributes, 0, 0, 0, -1, -1, -1, record_count, data)
     record = next(batch.iterate_records())

@@ -53,7 +53,7 @@ class CoordinatorCollector:
 def _add_runtime_figures(
     families: FamilyCollection, coordinator: str, logs: Sequence[Shard[Any]]
 ) -> None:
-    """Add what all shards of a coordinator have in common, whatever their number."""
+    """Add the figures of all shards of a coordinator together, whatever their number."""
     found = Counter(log.coordinator_state for log in logs)
     for state in CoordinatorState:
         families.add_value(

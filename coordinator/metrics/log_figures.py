@@ -21,7 +21,7 @@ ALL_PARTITIONS = "all"
 
 
 def add_topic_figures(families: FamilyCollection, topics: TopicRegistry) -> None:
-    """Add what went in and out of each topic, and how many topics there are."""
+    """Add each topic's bytes and records in and out, and the number of topics."""
     add = families.add_value
     found = _list_topics(topics)
     for topic in found:

@@ -1,4 +1,4 @@
-"""Count what a shard has loaded and appended, for the metrics."""
+"""Count the records that a shard has loaded and appended, for the metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NS_PER_MS = 1_000_000
 
 @dataclass(slots=True)
 class ShardCounters:
-    """Counts what a shard has loaded and appended, and the time that it took.
+    """Counts a shard's loaded and appended records, and the time that this took.
 
     An event is an append with what follows it: its records are applied to the state.
     """

@@ -116,7 +116,7 @@ class UnknownRecordVersion(Exception):
 
 
 class FieldReader:
-    """Reads what a `FieldWriter` wrote.
+    """Reads the fields of a record from bytes that a `FieldWriter` wrote.
 
     Raises ValueError at an early end, or at a null where the schema has none.
     """

@@ -118,5 +118,5 @@ class LogReplay(Generic[R]):
 
 
 def describe_apply_failure(offset: int, record: object, error: Exception) -> str:
-    """Describe what `apply` raised for a record, with the record's offset."""
+    """Describe an error of applying a record, with the record's offset."""
     return f"applying {record!r} from offset {offset}: {error!r}"

@@ -40,7 +40,7 @@ def create_error_collector(entity_type: Any) -> CollectErrors | None:
 def _combine_collectors(
     get_codes: list[Callable[[Any], Any]], nested: list[CollectErrors]
 ) -> CollectErrors | None:
-    """Return one function that collects what all of these do; None if there are none."""
+    """Combine functions that collect error codes into one; None if there are none."""
     if not get_codes and len(nested) <= 1:
         return nested[0] if nested else None
     if len(get_codes) == 1 and not nested:

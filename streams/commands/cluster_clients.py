@@ -92,7 +92,7 @@ class ClusterClients:
         return self._supplier.create_producer(name, batch_bytes_max=batch_bytes_max)
 
     def fetch_topic_limits(self, topic: str) -> TopicLimits | None:
-        """Return what the settings of a topic exclude; None if they can't be read."""
+        """Return the limits that a topic's settings set for records; None if they can't be read."""
         fetch = create_limit_lookup(self.admin.fetch_topic_settings, self.config.producer)
         return fetch(topic)
 

@@ -112,7 +112,7 @@ class Deliveries:
         return f"{len(self.failures)} not delivered: {reasons}{self._name_refused()}{hint}"
 
     def _name_refused(self) -> str:
-        """Return among which records one is that a broker has refused; nothing if there is none."""
+        """Name the lines among which is the record that a broker has refused; empty if none is."""
         if not (refused := self.find_refused()):
             return ""
         first, last = (self.awaited[index].place for index in (refused[0], refused[-1]))

@@ -27,7 +27,7 @@ from streams.topology.build import Subtopology, Topology
 
 @dataclass(frozen=True, slots=True)
 class TaskInputs:
-    """Holds what one task reads, with its changelogs by store."""
+    """Holds the input partitions of one task, and its changelogs by store."""
 
     name: str
     subtopology: Subtopology
@@ -42,7 +42,7 @@ class TaskInputs:
 
 @dataclass(slots=True)
 class LedgerOffsets:
-    """Holds what the ledger says last of each input, and of each partition that was written.
+    """Holds the ledger's last offsets of each input, and of each partition that was written.
 
     Transactions are numbered from 1, by their place among those that are read.
     """

@@ -176,7 +176,7 @@ class Restoration:
         return {p for p in found if self._is_stopped_by_new_topic(p)}
 
     def _is_stopped_by_new_topic(self, partition: Partition) -> bool:
-        """Return whether a start refuses an input that was made again, and decides nothing."""
+        """Return whether a start would refuse this input if its topic was recreated."""
         stops = self._app.config.offset_out_of_range == STOP_WORDS["offset_out_of_range"]
         return stops or partition.topic in self._topology.repartition_topics
 
@@ -240,7 +240,7 @@ class Restoration:
         )
 
     def _begin_again(self, partition: Partition) -> RestoredOffset:
-        """Return the beginning of an input that a person says was made again.
+        """Return the beginning of an input, if a person says that it was recreated.
 
         Raises ConfigError where its committed offset, or the ledger, names the topic that is there.
         """

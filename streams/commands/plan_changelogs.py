@@ -42,7 +42,7 @@ class ChangelogReview(NamedTuple):
     unknown: str = ""
 
     def list_lines(self, rebuilt_stores: Collection[str] = ()) -> Iterator[str]:
-        """Yield the lines that say it; none where every store can be rebuilt.
+        """Yield a line for each store that can't be rebuilt; none where every store can.
 
         `rebuilt_stores` are those that a new version is known to rebuild.
         """

@@ -68,7 +68,7 @@ from streams.settings.config import StreamsConfig
 
 @dataclass(frozen=True, slots=True)
 class ResetPlan:
-    """Holds what a reset changes: offsets by partition (now and then), topics, and a directory."""
+    """Holds the changes of a reset: offsets by partition (now and then), topics, a directory."""
 
     application_id: str
     offsets: Mapping[Partition, tuple[int | None, int]]

@@ -20,7 +20,7 @@ from streams.topology.build import Subtopology
 
 @dataclass(frozen=True, slots=True)
 class RestoredTask:
-    """Holds what the metadata of all offsets of one task say.
+    """Holds the entries that the metadata of one task's offsets have together.
 
     `positions` are the ends of its changelogs by store, `known` what committed offsets of it say,
     `inputs` the topics that have an offset, of which the command has `decided` some. `topic_ids`

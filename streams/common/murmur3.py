@@ -80,7 +80,7 @@ def compute_hash128(data: bytes) -> bytes:
 
 
 def compute_hashes(rows: list[bytes], whole_blocks: int) -> list[bytes]:
-    """Compute the hashes of rows that all have so many whole blocks, and up to 15 bytes more.
+    """Compute the hashes of rows that have the same number of whole blocks of 16 bytes.
 
     Each number has a lane for each row, the first row's at its lower end.
     """

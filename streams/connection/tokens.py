@@ -187,7 +187,7 @@ class _RedirectRefuser(urllib.request.HTTPRedirectHandler):
 
 
 def _create_opener(tls: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
-    """Create what opens the token endpoint."""
+    """Create the URL opener for requests to the token endpoint."""
     https = urllib.request.HTTPSHandler(context=tls)
     return urllib.request.build_opener(_RedirectRefuser, https)
 

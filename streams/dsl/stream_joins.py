@@ -370,5 +370,5 @@ def _refuse_other_options(
 
 
 def _describe_join(kind: JoinKind, name: str | None) -> str:
-    """Return what messages call a join: its step's name if it has one, else its kind."""
+    """Return a join's name for messages: that of its step if it has one, else its kind."""
     return f"the {kind.name.lower()} join" if name is None else f"step {name!r}"

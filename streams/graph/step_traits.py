@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTraits:
-    """Represents what a step does to records, whatever its operator.
+    """Represents the effects of a step on records, such as dropping some or changing keys.
 
     Without arguments nothing is promised of the step: it may drop records and keep state.
     """

@@ -190,7 +190,7 @@ class ComputedView(StoredView):
         raise NotImplementedError
 
     def enable_sending_old_values(self, *, force: bool = True) -> bool:
-        """Make updates carry the old value: from the table's store, or else from the parent."""
+        """Make updates carry the old value, from the table's own store or its parent's updates."""
         if self.spec is None and not self._parent.enable_sending_old_values(force=force):
             return self.sends_old_values
         return super().enable_sending_old_values()

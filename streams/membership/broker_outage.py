@@ -93,7 +93,7 @@ class BrokerOutage:
         return f"no broker answers at {self._servers}, for {self.measure_s():.0f} s: {self.reason}"
 
     def describe_trouble(self) -> str:
-        """Return what is away, the brokers or leaders of partitions; empty if nothing is."""
+        """Describe the outage of all brokers, or of partition leaders; empty without one."""
         if self.is_on:
             return self.describe()
         return self.leaders.describe_outage() if self.leaders.is_on else ""

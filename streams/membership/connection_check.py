@@ -45,7 +45,7 @@ _PAUSE_S = 0.2
 
 
 class Answer(NamedTuple):
-    """Holds what the first server that answered has told.
+    """Holds the answer of the first server that answered a trial connection.
 
     `api_versions`: the highest version of each of its APIs, by the API's key.
     """
@@ -95,7 +95,7 @@ def check_connection(
 def try_connection(
     servers: str, security: ConnectionSecurity, timeout_s: float = _TIMEOUT_S
 ) -> Answer:
-    """Connect to all bootstrap servers at once; return what the first that answers says.
+    """Connect to all bootstrap servers at once; return the first answer.
 
     Raises AuthenticationError if one refuses the credentials or isn't trusted and none lets in,
     ConnectionLost if no server answers.

@@ -87,7 +87,7 @@ It goes on while the function returns true: then they are still the members of t
 
 
 class JoinProgress(NamedTuple):
-    """Represents what a join has come to; see the module's table."""
+    """Represents the state that a join of the group has reached; see the module's table."""
 
     membership: Membership
     is_sent: bool = False

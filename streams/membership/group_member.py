@@ -15,7 +15,7 @@ AssignGroup = Callable[[Mapping[str, SubscriptionInfo]], dict[str, AssignmentInf
 
 
 class MembershipSignal(Enum):
-    """Names what the stream thread must do about its membership."""
+    """Names the actions that a heartbeat's answer demands of the stream thread."""
 
     NOTHING = auto()
     REBALANCE = auto()

@@ -128,7 +128,7 @@ class LeaderOutage:
         return self._is_told
 
     def was_away_since(self, since_s: float) -> bool:
-        """Return whether a partition has been away since a monotonic time in s, and told of."""
+        """Return whether a partition was logged as without a leader since a monotonic time in s."""
         return self._away_at_s >= since_s
 
     def describe_outage(self) -> str:
@@ -224,7 +224,7 @@ class LeaderOutage:
         )
 
     def _note_away(self, away: tuple[AwayPartition, ...]) -> None:
-        """Note which partitions are away now, and log that all are back if some were told of."""
+        """Note which partitions are away, and log that all are back if any was logged as away."""
         now_s = self._host.monotonic_s()
         since_s = self._since_s
         self._away = away

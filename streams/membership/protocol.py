@@ -58,7 +58,7 @@ LATEST_OFFSET)."""
 
 
 class SubscriptionInfo(NamedTuple):
-    """Represents what a member tells the leader: the tasks that it runs, and its topology.
+    """Represents a member's subscription for the leader: the tasks that it runs, its topology.
 
     With `shutdown` it asks all members to end. Beside it the leader learns the topics that the
     member reads, and its `topology`, which is None only until it is encoded. `former` are the
@@ -94,7 +94,7 @@ class SubscriptionInfo(NamedTuple):
 
 
 class AssignmentInfo(NamedTuple):
-    """Represents what the leader tells a member: its tasks, and the partitions that they read.
+    """Represents the leader's assignment for a member: its tasks and the partitions they read.
 
     Or it passes on why all are to end, or says why this one is refused: then there are none.
     `fingerprint` is of the topology that the member had declared, `leader` of the leader's own;
@@ -184,7 +184,7 @@ def _encode_offsets(offsets: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _decode_offsets(user_data: _UserData) -> dict[str, int]:
-    """Return what `_encode_offsets` has encoded. Raises ValueError for anything else."""
+    """Return the offsets that `_encode_offsets` has encoded. Raises ValueError for other bytes."""
     deflated = user_data.read("deflated", str)
     if deflated is None:
         return user_data.read_mapping("offsets", int)

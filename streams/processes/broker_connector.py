@@ -64,7 +64,7 @@ class BrokerConnector:
         self._request_timeout_ms = config.request_timeout_ms
 
     def create_outage(self, group_id: str, topics: Collection[str]) -> BrokerOutage:
-        """Create what opens all connections through this, and knows from them of an outage.
+        """Create the BrokerOutage that learns of an outage from the connections it opens here.
 
         `group_id` is the group whose coordinator the worker needs, and `topics` are those whose
         leaders it needs.

@@ -16,7 +16,7 @@ from streams.settings.config import EMBEDDED, StreamsConfig
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Holds what clients need to reach the brokers: addresses and security."""
+    """Holds the addresses and the security with which clients reach the brokers."""
 
     bootstrap_servers: str
     security: CurrentSecurity

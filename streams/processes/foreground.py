@@ -1,4 +1,4 @@
-"""Run an application in the foreground until a signal or an error: what `App.run` does.
+"""Run an application in the foreground until a signal or an error, as `App.run` does.
 
 one worker    runs in this process (`_run_in_process`)
 several       each is a process of its own under a watcher (`streams.processes.workers`), and

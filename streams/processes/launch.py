@@ -17,7 +17,7 @@ from streams.topology.build import Topology
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationLaunch:
-    """Holds what workers of an App are started with: its topology and its settings."""
+    """Holds an App's topology and settings, with which its workers are started."""
 
     app: object
     """The App itself. Only its identity counts: `streams.processes.invocation` looks for it among

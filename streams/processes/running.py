@@ -240,7 +240,7 @@ class RunningApp:
         return [task for thread in self._threads for task in thread.loop.standby_tasks]
 
     def _describe_thread_activity(self) -> str:
-        """Return what each thread is doing, for the message of NotClosed."""
+        """Describe the present activity of each thread, for the message of NotClosed."""
         self._watchdog.inspect_threads()
         now_s = self._host.monotonic_s()
         return "; ".join(

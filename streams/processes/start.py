@@ -139,7 +139,7 @@ def start_application(
 
 @dataclass(frozen=True, slots=True)
 class _Brokers:
-    """Holds what is known of the brokers when the application starts."""
+    """Holds the cluster, its clients and its limit of metadata, as found at the start."""
 
     cluster: Cluster
     clients: KafkaClientSupplier

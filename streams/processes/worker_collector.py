@@ -1,4 +1,4 @@
-"""Create what collects the metrics of a worker, out of its threads and stores."""
+"""Create the collector of a worker's metrics, out of its threads and stores."""
 
 from __future__ import annotations
 

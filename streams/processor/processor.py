@@ -39,4 +39,4 @@ class Processor(Generic[K, V, K2, V2]):
         raise NotImplementedError
 
     def close(self) -> None:
-        """Release what `init` has acquired, except stores and schedules."""
+        """Release the resources of `init`, but not stores and schedules."""

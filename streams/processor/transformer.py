@@ -71,4 +71,4 @@ class ValueTransformer(Generic[K, V, V2]):
         raise NotImplementedError
 
     def close(self) -> None:
-        """Release what `init` has acquired, except stores and schedules."""
+        """Release the resources of `init`, but not stores and schedules."""

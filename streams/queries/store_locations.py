@@ -86,7 +86,7 @@ class StoreLocations:
 
 
 class StoreIterator(Iterator[R]):
-    """Yields what a store holds in the tasks of this worker, and says which partitions these are.
+    """Yields a store's entries in the tasks of this worker, and names their partitions.
 
     `partitions` are those that were read.
     """

@@ -1,4 +1,4 @@
-"""Provide what a view reads: a store as each task of this worker has committed it last.
+"""Provide views with the stores of this worker's tasks, as last committed.
 
 While a task is restored, has just moved or has just gone, a read raises StoreUnavailable rather
 than return old values or none; try again a little later. A key that is not found is an answer only
@@ -49,11 +49,11 @@ class StateStoreProvider(Generic[S]):
         self._locations = locations
 
     def read_all_tasks(self, read: Callable[[S], R]) -> list[R]:
-        """Return what `read` returns for the store of each task of this worker."""
+        """Call `read` with the store of each task of this worker, and return the results."""
         return list(self._read_every_task(read).values())
 
     def find_value(self, read: Callable[[S], R | None]) -> R | None:
-        """Return what `read` finds in the task that has the key; None if no task has it.
+        """Call `read` with each task's store, and return the first result that is not None.
 
         Raises StoreNotLocal if it is in no task here, and other workers have some.
         """
@@ -66,7 +66,7 @@ class StateStoreProvider(Generic[S]):
         return None
 
     def iterate_key(self, read: Callable[[S], Iterator[R]]) -> StoreIterator[R]:
-        """Return an iterator over what `read` yields for one key.
+        """Return an iterator over the entries that `read` yields for one key.
 
         Raises StoreNotLocal if that is nothing here, and other workers have some tasks.
         """
@@ -79,7 +79,7 @@ class StateStoreProvider(Generic[S]):
         return self._create_iterator(chain(first, items), by_task)
 
     def iterate_tasks(self, read: Callable[[S], Iterator[R]]) -> StoreIterator[R]:
-        """Return an iterator over what `read` yields, one task after another."""
+        """Return an iterator over the entries that `read` yields, one task after another."""
         by_task = self._read_every_task(read)
         return self._create_iterator(self._translate_errors(chain(*by_task.values())), by_task)
 
@@ -99,7 +99,7 @@ class StateStoreProvider(Generic[S]):
         return self._create_iterator(self._translate_errors(in_order), by_task)
 
     def _read_every_task(self, read: Callable[[S], R]) -> dict[str, R]:
-        """Return by task what `read` returns for its store, of all tasks that are assigned here."""
+        """Call `read` with the store of each task that is assigned here; return results by task."""
         assignments = self._list_assignments()
         by_task = self._read_tasks(read, assignments)
         self._check_no_transition(by_task, assignments)
@@ -108,7 +108,7 @@ class StateStoreProvider(Generic[S]):
     def _read_tasks(
         self, read: Callable[[S], R], assignments: Sequence[ThreadAssignment]
     ) -> dict[str, R]:
-        """Return by task what `read` returns for its store, of the tasks that run here.
+        """Call `read` with the store of each task that runs here; return results by task.
 
         Raises StoreUnavailable or StoreNotLocal if there is none.
         """

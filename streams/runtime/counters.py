@@ -1,4 +1,4 @@
-"""Count what a stream thread has done, for metrics, logs and tests."""
+"""Count a stream thread's records, commits and rebalances, for metrics, logs and tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streams.errors import TaskCorrupted, TaskMigrated, ValueRefused, WriteRefus
 
 @dataclass(slots=True)
 class ThreadCounters:
-    """Counts what a stream thread has done since it began."""
+    """Counts a stream thread's records, commits, rebalances and restores since it began."""
 
     records: int = 0
     """Records processed, those that were rolled back later included."""

@@ -27,7 +27,7 @@ _FIXED_SIZES = {"null": 0, "float": 4, "double": 8}
 
 
 def find_fault(schema: AvroType, data: bytes) -> AvroMismatch | None:
-    """Return what is wrong with the bytes of a message, with its place; None if nothing is."""
+    """Return the first fault in the bytes of a message, with its place; None if there is none."""
     return _FaultFinder(data).find_fault(schema)
 
 

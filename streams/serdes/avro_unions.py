@@ -38,7 +38,7 @@ _KIND_TYPES: Mapping[str, type[Any]] = {
 
 @dataclass(frozen=True)
 class AvroOptions:
-    """Says how steps have messages: see `serdes.avro`.
+    """Holds the options of `serdes.avro` that decide in which form values have messages.
 
     `names_records`: records of unions of several have their names. `passes_numbers`: times that
     Python has none for are numbers. `takes_simple_names`: names need no namespace, since they come

@@ -11,7 +11,7 @@ _INT_END, _LONG_END = 1 << 32, 1 << 64
 
 
 class BadBytes(ValueError):
-    """Reports bytes that are none of what the schema says is there."""
+    """Reports bytes that can't be the value that the schema has at their place."""
 
 
 def read_number(data: bytes, at: int) -> tuple[int, int]:

@@ -91,7 +91,7 @@ def create_builder(
 
 
 def _describe_errors(type_hint: Any, error: ValidationError) -> DataclassMismatch:
-    """Return what a validator has found as one error, by the paths of the fields."""
+    """Combine a validator's errors into one, by the paths of the fields."""
     found = error.errors(include_url=False)
     if any(each["type"].startswith("recursion") for each in found):
         return DataclassMismatch("it is nested more than 255 deep")
@@ -158,7 +158,7 @@ def _strip_optional(type_hint: Any) -> Any:
 
 
 def _describe_need(type_hint: Any, found: Any) -> str:
-    """Return what a field of a type needs, and what was in the message."""
+    """Describe the value that a field needs, and the one that the message has."""
     origin, arguments = typing.get_origin(type_hint), typing.get_args(type_hint)
     if dataclasses.is_dataclass(type_hint):
         need = f"an object for {describe_type(type_hint)}"

@@ -167,7 +167,7 @@ def _serialize_slowly(value: Any) -> bytes:
 
 
 def _find_refusal(value: Any, depth: int = 0) -> NotExact | None:
-    """Return what JSON would not give back, or None if it gives back all."""
+    """Return the part of a value that JSON would read back as another; None if there is none."""
     kind = type(value)
     if kind in _SCALARS:
         return _find_scalar_refusal(value)
@@ -196,7 +196,7 @@ def describe_step(key: Any) -> str:
 
 
 def _find_scalar_refusal(value: Any) -> NotExact | None:
-    """Return what JSON would not give back of a text, number, boolean or None."""
+    """Explain why JSON would read a text or number back as another; None if it would not."""
     if type(value) is int and value.bit_length() > _MAX_BITS:
         return NotExact(f"orjson reads integers of {_MAX_BITS} bits, got {value.bit_length()}")
     if type(value) is float and not math.isfinite(value):

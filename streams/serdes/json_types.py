@@ -190,7 +190,7 @@ def _scalar_encoder(kinds: Kinds, type_hint: Any) -> Encode:
 
 
 def _create_plain_encoder(cls: type[Any]) -> Encode:
-    """Return a function that returns what JSON has and a class takes, as `dict` and `list`."""
+    """Create the encoder of a class without declared parts, such as `dict` and `list`."""
     base: Any = dict if typing.is_typeddict(cls) else cls
 
     def check_instance(value: Any) -> Any:

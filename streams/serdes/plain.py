@@ -46,7 +46,7 @@ def _create_fixed_size_serde(
 
 
 def _is_given_back(value: Any, read: Any) -> bool:
-    """Return whether a value is an integer or a float that equals what was read; NaN is NaN."""
+    """Return whether a number equals the one that its bytes are read back as; NaN is NaN."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return False
     if isinstance(value, numbers.Rational) and not isinstance(value, numbers.Integral):

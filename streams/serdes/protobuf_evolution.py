@@ -25,12 +25,12 @@ Compare = Callable[[bytes], None]
 
 
 class ProtobufMismatch(ValueError):
-    """Reports a field whose written value is not what the reader's class makes of it."""
+    """Reports a field whose written value the reader's class would read as another."""
 
 
 @dataclass(eq=False)
 class _Pair:
-    """Holds what may differ between a writer's descriptor and a reader's."""
+    """Holds a message's descriptors of writer and reader, which may differ."""
 
     fields: list[tuple[Any, Any]] = dataclasses.field(default_factory=list)
     """Fields whose values are compared: the writer's and the reader's."""
@@ -129,7 +129,7 @@ def _is_map(field: Any) -> bool:
 
 
 def _keeps_every_value(written: Any, read: Any) -> bool:
-    """Return whether a reader makes of every value of a field what the writer meant."""
+    """Return whether a reader reads every value of a field as the writer meant it."""
     if written.type != read.type or written.is_repeated != read.is_repeated:
         return False
     if read.message_type:  # one is a map, or their keys differ

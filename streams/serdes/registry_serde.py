@@ -115,7 +115,7 @@ def _create_bound_serde(
 
 
 def _describe_missing_id(data: bytes, error: Exception) -> str:
-    """Return what is wrong with a message that begins with no schema id; empty if one is there.
+    """Explain an error by a message that begins with no schema id; empty for other errors.
 
     confluent-kafka raises an error of `struct` or `uuid`, or says that the magic byte is invalid.
     """

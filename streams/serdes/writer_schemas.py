@@ -23,7 +23,7 @@ _ID_DESERIALIZER = "schema.id.deserializer"
 
 
 class WrittenMessage(NamedTuple):
-    """Holds what was taken from a message: the id and schema of its writer, and the rest."""
+    """Holds a message's parts: the id and the schema of its writer, and the remaining bytes."""
 
     schema_id: Any
     schema: Any

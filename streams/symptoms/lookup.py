@@ -36,7 +36,7 @@ def find_symptom(error: BaseException) -> Symptom | None:
 
 
 def format_address(symptom: Symptom | None) -> str:
-    """Return what a message ends with, " (see MR-0xx)", or nothing where the page says no more."""
+    """Return the end of a message, " (see MR-0xx)", or nothing where the page says no more."""
     return "" if symptom is None or symptom.is_general else f" (see {symptom.code})"
 
 

@@ -1,4 +1,4 @@
-"""Define what is known of a symptom."""
+"""Define a symptom by its code, its page and its messages."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class ProcessKilled(BaseException):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverEnvironment:
-    """Holds what outlives the application's process: the cluster, the disk, the clock."""
+    """Holds cluster, disk and clock, which outlive the simulated process of an application."""
 
     topology: Topology
     config: StreamsConfig

@@ -63,7 +63,7 @@ class StateKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """Represents what differs between two versions of one store or one internal topic."""
+    """Represents the differences between two versions of one store or internal topic."""
 
     kind: StateKind
     name: str
@@ -107,7 +107,7 @@ def compare_topologies(
     new: TopologyDescription,
     partitions: Mapping[str, int] | None = None,
 ) -> UpgradePlan:
-    """Return what a start as `new` means for the state that `old` has left.
+    """Return the effects of a start as `new` on the state that `old` has left.
 
     `partitions`: topics' counts as they are now. Where an internal topic is among them, that is
     what `old` has made; of its inputs `old` says itself what it knew.

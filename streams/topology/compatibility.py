@@ -154,7 +154,7 @@ def _find_subtopology_conflicts(
 def _find_type_conflicts(
     one: DeclaredTopology, other: DeclaredTopology, version_names: tuple[str, str]
 ) -> Iterator[str]:
-    """Yield what one version could not read of the other's stores and repartition topics.
+    """Yield the types in one version's stores and topics that the other could not read.
 
     What is left out of a value counts for stores, where the value is written again without it.
     """

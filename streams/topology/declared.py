@@ -254,7 +254,7 @@ def encode_topology(declared: DeclaredTopology) -> str:
 
 
 def decode_topology(text: str) -> DeclaredTopology:
-    """Decode what `encode_topology` wrote; fields that a later version has added are skipped.
+    """Decode a topology of `encode_topology`; fields that a later version added are skipped.
 
     Raises ValueError for anything else.
     """

@@ -276,7 +276,7 @@ def description_to_json(description: TopologyDescription) -> str:
 
 
 def description_from_json(text: str | bytes, name: str) -> TopologyDescription:
-    """Decode what `description_to_json` wrote.
+    """Decode the JSON of a topology's description, as `description_to_json` writes it.
 
     Raises ConfigError, which calls it `name`, if it is something else or of a format that this
     version does not know.

@@ -1,4 +1,4 @@
-"""Name what becomes of a store's or a topic's content in a new version."""
+"""Name the fate of a store's or a topic's content in a new version."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class StateOutcome(StrEnum):
-    """Names what becomes of a store's or a topic's content, from best to worst."""
+    """Names the fates of a store's or a topic's content at a start, from best to worst."""
 
     NEW = "new"
     KEPT = "kept"

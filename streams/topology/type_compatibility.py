@@ -39,7 +39,7 @@ _WRITTEN_AS_TEXT = frozenset({"datetime", "date", "time", "UUID", "Decimal"})
 
 
 class TypeDifference(NamedTuple):
-    """Represents what a reader makes of one place of a message: refused, or else left out."""
+    """Represents a place of a message that a reader refuses, or else leaves out."""
 
     path: str
     reason: str
@@ -52,7 +52,7 @@ class TypeDifference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TypeCompatibility:
-    """Represents what becomes of messages of an old and a new type.
+    """Represents the differences between an old and a new type of messages, for each reader.
 
     `backward`: what the new type makes of what the old one wrote. `forward`: the other way round.
     """

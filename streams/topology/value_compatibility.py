@@ -114,7 +114,7 @@ def compare_values(
 
 
 def _describe_field_remedy(gone: list[str]) -> str:
-    """Return what to do about fields whose values are not read."""
+    """Return the remedy for fields whose values the new version would not read."""
     names = ", ".join(gone)
     return (
         f"leave {names} as it was, beside what is new; if it is meant to go, save the new "

@@ -29,6 +29,9 @@ ERROR_NUMBER = re.compile(
 )
 LEANS_ON_NEIGHBOUR = re.compile(
     r"\b(?:inverse of the function|as the one (?:above|before)|see above|does the same)\b"
+    r"|\bmade again\b"
+    r"|\bwhat `[^`]+` (?:does|finds|wrote|has encoded|returns for)\b"
+    r"|^(?:Creates?|Represents) what\b"
     r"|^Return (?:at once\b|that\b|what .* (?:makes? of|says? of|became of)\b)"
 )
 """Parts of first docstring lines that can only be understood with another function before one."""
@@ -239,6 +242,8 @@ def test_a_sentence_is_none(text: str) -> None:
         "Return at once: nothing changes.",
         "Return what a refusal says of a store.",
         "Return that nothing has changed.",
+        "Create what recovers the thread from errors.",
+        "Return what `find_sessions` does, from memory.",
     ],
 )
 def test_a_line_that_leans_on_a_neighbour_is_found(line: str) -> None:

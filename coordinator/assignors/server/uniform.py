@@ -79,7 +79,7 @@ def _assign_by_quota(
 def _keep_within_quota(
     assigned: TopicPartitions, quota: int, free: dict[UUID, set[int]]
 ) -> TopicPartitions:
-    """Return what a member keeps of its assignment, up to its quota, and remove it from `free`.
+    """Return the partitions that a member keeps, up to its quota, and remove them from `free`.
 
     Partitions that don't exist, or that a member before this one has kept, are not kept.
     """

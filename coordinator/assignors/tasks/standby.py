@@ -40,7 +40,7 @@ class StandbyTargets:
         }
 
     def _place_standbys(self, task: str, *, only_holders: bool) -> None:
-        """Place missing standbys of a task; first those that stay where they are."""
+        """Place a task's missing standbys, with `only_holders` on pools that hold a replica."""
         standbys = self._standbys[task]
         while len(standbys) < self._pools.configs.num_standby_replicas:
             candidates = self._find_candidates(task)

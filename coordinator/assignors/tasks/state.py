@@ -1,4 +1,4 @@
-"""Hold what the assignment of tasks is made from, and the assignment itself."""
+"""Define the input of the assignment of tasks, and the assignment."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class SyncAnswer:
 
 
 class KeepJoinState(NamedTuple):
-    """Keeps what no record says of the changed group (see `state.keep_join_state`).
+    """Keeps the changed group's join state, which no record holds (`state.keep_join_state`).
 
     `is_saved`: a record of the group is written with this, so that the rest is derived from it.
     """

@@ -161,7 +161,7 @@ def _add_member(transition: GroupTransition, command: JoinGroup, member_id: str)
 def _update_member(
     transition: GroupTransition, command: JoinGroup, member: ClassicGroupMember
 ) -> None:
-    """Store what a known member's JoinGroup says, and let it wait for the answer."""
+    """Update a known member from its JoinGroup, and let it wait for the answer."""
     transition.group.members[member.member_id] = replace(
         member,
         protocols=command.protocols,

@@ -187,7 +187,7 @@ class ClassicGroup:
         )
 
     def take_join_state(self, group: ClassicGroup) -> None:
-        """Take over what no record says from a group that has the same record as this one."""
+        """Take the join state, which no record holds, from a group with the same record."""
         self.joining = group.joining
         self.syncing = group.syncing
         self.pending_join = group.pending_join
@@ -286,7 +286,7 @@ def apply_record(groups: dict[str, ClassicGroup], record: Record) -> None:
 def keep_join_state(
     groups: dict[str, ClassicGroup], changed_group: ClassicGroup, *, is_saved: bool
 ) -> None:
-    """Keep what no record says of a group that a decision has changed.
+    """Keep the join state, which no record holds, of a group that a decision has changed.
 
     A group at rest whose record has just been applied (`is_saved`) stays what the record says, and
     takes over the join state. A rebalance under way is in no record at all: it stands before what

@@ -167,7 +167,7 @@ class LogCleaner:
         return find_cleanable_section(partition, self._host.clock.now_ms())
 
     def _clean_partition(self, partition: PartitionLog, section: CleanableSection) -> Steps[bool]:
-        """Clean a section of a log, and return whether that went well.
+        """Clean a section of a log, and return whether no step of the cleaning failed.
 
         A log that fails is put off, or not cleaned any more.
         """

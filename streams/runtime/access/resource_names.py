@@ -1,4 +1,4 @@
-"""Name what an application has on a cluster: its transactional ids and the groups of its cuts."""
+"""Name an application's transactional ids and the groups of its cuts."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from streams.settings.config import StreamsConfig
 
 
 class GroupInfo(NamedTuple):
-    """Holds what the leader knows of the members that it has admitted, in its own task numbers.
+    """Holds the admitted members and the owners of tasks, in the leader's own task numbers.
 
     `owners` own a task and process it while they join. `clients` has the members by state
     directory.

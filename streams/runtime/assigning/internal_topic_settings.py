@@ -43,7 +43,7 @@ _REPLICAS_WISE = 3
 
 
 class UnwiseSetting(NamedTuple):
-    """Says what is unwise about a topic, and by which settings it is altered, if by settings."""
+    """Describes an unwise setting of a topic, and the settings that would mend it, if any."""
 
     description: str
     changes: Mapping[str, str]
@@ -83,7 +83,7 @@ def find_unwise_settings(
     replication_factor: int,
     cut_retention_ms: int,
 ) -> Iterator[UnwiseSetting]:
-    """Yield what is unwise about the settings in force of a topic, and about its replicas.
+    """Yield the unwise ones among a topic's effective settings and its number of replicas.
 
     `replication_factor` and `cut_retention_ms` are the application's settings; the second is 0
     where it is none of this topic. Nothing is said about replicas where there is one broker.
@@ -150,5 +150,5 @@ def format_remedy(
 
 
 def _split_policy(text: str) -> set[str]:
-    """Return what a `cleanup.policy` does: `compact`, `delete` or both."""
+    """Split a `cleanup.policy` into its actions: `compact`, `delete` or both."""
     return {each.strip() for each in text.split(",") if each.strip()}

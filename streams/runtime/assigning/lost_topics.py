@@ -1,4 +1,4 @@
-"""Find, while tasks fail, that an internal topic was deleted, or made again with other partitions.
+"""Find, while tasks fail, that an internal topic was deleted, or recreated with other partitions.
 
 Brokers only say of it that they don't know a topic or a partition, as they do of a topic that is
 new. So a failure that repeats would look like one that passes, until `task_timeout_ms`.

@@ -232,7 +232,7 @@ class TaskNumbers:
         return [f"{numbers[sub]}_{partition}" for sub, _, partition in split if sub in numbers]
 
     def number_offsets_for_leader(self, member: str, offsets: Mapping[str, int]) -> dict[str, int]:
-        """Translate the task names of a member's offsets as `number_for_leader` does."""
+        """Translate task names of a member's offsets to the leader's numbers of sub-topologies."""
         return {
             name: offset
             for task, offset in offsets.items()

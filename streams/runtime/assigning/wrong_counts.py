@@ -29,7 +29,7 @@ def explain_wrong_count(
     admin: AdminClient,
     fetch_committed: FetchCommittedOffsets,
 ) -> str:
-    """Return what is wrong with an internal topic, the likely reason, and what to do.
+    """Explain a wrong partition count of an internal topic: its likely reason, and the way out.
 
     `counts` are the partitions that it has and those that it needs; `inputs` are the application's
     with their counts, and `store` is that of a changelog.
@@ -61,7 +61,7 @@ def _find_reason(
     admin: AdminClient,
     fetch_committed: FetchCommittedOffsets,
 ) -> str:
-    """Return which topics the committed offsets prove to be made again; empty if none."""
+    """Name the topics that committed offsets prove to be recreated; empty if none is."""
     committed = fetch_committed(partitions).offsets
     ids = fetch_topic_id_hashes(admin, [topic, *inputs])
     former = sorted({p.topic for p in find_offsets_of_former_topics(committed, ids)})

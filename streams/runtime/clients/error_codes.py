@@ -21,7 +21,7 @@ from enum import Enum, auto
 
 
 class ErrorKind(Enum):
-    """Names what an error is about, as the module describes it."""
+    """Names the kinds of errors of Kafka by how they are handled, as the module describes."""
 
     RETRIABLE = auto()
     RECORD = auto()
@@ -242,6 +242,6 @@ LIBRDKAFKA_ERRORS: Mapping[int, tuple[str, ErrorKind]] = {
 
 
 def find_error_kind(code: int) -> ErrorKind:
-    """Return what an error is about; WORKER for a code that is newer than this table."""
+    """Return the kind of an error by its code; WORKER for a code newer than this table."""
     found = KAFKA_ERRORS.get(code) or LIBRDKAFKA_ERRORS.get(code)
     return WORKER if found is None else found[1]

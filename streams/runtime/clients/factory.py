@@ -159,7 +159,7 @@ class KafkaClientSupplier:
         )
 
     def _create_stalled_read_check(self) -> StalledReadCheck:
-        """Create what finds out whether one consumer has stalled, by a new client at each look.
+        """Create the check whether one consumer has stalled, by a new client at each look.
 
         A client that lives on might have lost its brokers as the consumer has.
         """

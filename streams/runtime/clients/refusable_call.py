@@ -20,7 +20,7 @@ CHECK_INTERVAL_S = 0.2
 
 
 class _Answer(NamedTuple):
-    """Represents what a call has returned, or raised."""
+    """Represents the result of a call, or the exception that it raised."""
 
     result: Any
     error: BaseException | None

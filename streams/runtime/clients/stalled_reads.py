@@ -38,7 +38,7 @@ FetchStableOffsets = Callable[[Collection[Partition]], Mapping[Partition, int]]
 
 
 class _Gap(NamedTuple):
-    """Represents what a consumer had to read: from its position up to the last stable offset."""
+    """Represents the range that a consumer had to read, up to the last stable offset."""
 
     begin: int
     end: int

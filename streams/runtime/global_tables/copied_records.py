@@ -157,7 +157,7 @@ class RecordCopier:
             raise (permanent or self._undelivered)[0]
 
     def poll_delivery_reports(self) -> None:
-        """Serve what the producer has to tell, if there is one; dead letters are flushed before."""
+        """Flush dead letters, and serve the delivery reports of the producer, if there is one."""
         if self._producer is not None:
             self._producer.poll_delivery_reports()
 

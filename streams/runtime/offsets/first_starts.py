@@ -53,7 +53,7 @@ class FirstStarts:
         return self._by_topic
 
     def note_first_start(self, topic: str, at_ms: int, partition_count: int) -> None:
-        """Note a first start with a topic that has so many partitions now, `at_ms`."""
+        """Note that a topic was first read `at_ms`, when it had `partition_count` partitions."""
         self._by_topic[topic] = FirstStart(at_ms, partition_count)
 
     def learn_first_starts(self, committed: Mapping[Partition, OffsetAndMetadata]) -> None:
@@ -68,7 +68,7 @@ class FirstStarts:
                 self._by_topic[partition.topic] = FirstStart(*map(min, known, told))
 
     def forget_topics(self, topics: Collection[str]) -> None:
-        """Forget topics that were deleted and made again."""
+        """Forget topics that were deleted and recreated."""
         for topic in topics:
             self._by_topic.pop(topic, None)
 

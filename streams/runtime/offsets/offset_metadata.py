@@ -262,12 +262,12 @@ def count_other_entries(inputs: Collection[str], stores: Collection[str]) -> int
 
 
 def measure_entries(count: int) -> int:
-    """Return the size in bytes of metadata with so many positions, times and other entries."""
+    """Return the size in bytes of metadata with one time and `count` hashed positions."""
     return _encoded_size(_TIME_BYTES + _HASHED_POSITION.size * count)
 
 
 def fit_entries(count: int, bytes_max: int) -> bool:
-    """Return whether metadata with so many positions, times and other entries fit the limit."""
+    """Return whether metadata with one time and `count` hashed positions fit `bytes_max`."""
     return measure_entries(count) <= bytes_max
 
 

@@ -25,7 +25,7 @@ RESTORE = "group restore-offsets"
 
 @dataclass(frozen=True, slots=True)
 class OffsetsLeft:
-    """Says what a group still has of its offsets, where some are gone.
+    """Names the offsets that a group still has, where some of its offsets are gone.
 
     Offsets expire all together, and go with their topic: `kept_topics` have not been made again.
     """
@@ -53,7 +53,7 @@ def find_offsets_left(
 
 
 def explain_loss(partition: Partition, offset: int, start_offset: int) -> str:
-    """Return what may be lost of a partition that begins at `start_offset`, and the ways out."""
+    """Explain which records may be lost if a partition begins at `start_offset`, and ways out."""
     ways_out = (
         "bring the records back, or let offset_out_of_range say where to go on. Offsets that a "
         f"tool commits are taken only of tasks without stores, or with {offer_acceptance()}"
@@ -92,7 +92,7 @@ def explain_topic_made_again(partition: Partition, offset: int | None, *, is_int
 
 
 def explain_lost_between_steps(topics: Collection[str]) -> str:
-    """Return what is lost with repartition topics that were made again, and the ways out."""
+    """Explain which records are lost with recreated repartition topics, and the ways out."""
     names = ", ".join(sorted(topics))
     return (
         f"Records between two steps of this application are lost with {names}, as far as they were "
@@ -208,7 +208,7 @@ def explain_unproven(
 
 
 def explain_accepted_loss(topics: Collection[str]) -> str:
-    """Return what may be lost where offsets of repartition topics are taken without a proof."""
+    """Explain which records may be lost if repartition offsets are taken without a proof."""
     names = ", ".join(map(repr, sorted(topics)))
     return (
         f"{names}, which this application writes itself, holds records between two of its steps. "

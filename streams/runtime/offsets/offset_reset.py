@@ -153,7 +153,7 @@ class OffsetResetter:
         missing: Mapping[Partition, Collection[OffsetMetadata]],
         topic_ids: Mapping[str, int],
     ) -> set[Partition]:
-        """Return which partitions have no offset since their topic was deleted and made again.
+        """Return the partitions without an offset because their topic was recreated.
 
         `missing` has, for each partition without one, the metadata of its task's other inputs,
         which were committed together with it and name the id that its topic had. They begin as
@@ -330,7 +330,7 @@ class OffsetResetter:
         return fetch_topic_id_hashes(self._admin, topics)
 
     def note_topics_made_again(self, topics: Collection[str]) -> None:
-        """Note inputs that were made again while they were read.
+        """Note inputs that were deleted and recreated while they were read.
 
         Where they began is of other topics. Brokers delete a topic's committed offsets with it, so
         none may be left to tell this by.

@@ -76,7 +76,7 @@ class UntrustedInputs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _GroupOffsets:
-    """Holds what the group has committed itself, decoded.
+    """Holds the group's committed offsets, with their metadata decoded.
 
     `is_pending`: a transaction is open that may commit the first offset of an input.
     `has_preset`: an offset of an input was set by a tool.

@@ -48,7 +48,7 @@ def find_offsets_of_former_topics(
 
 
 class TopicIdCheck:
-    """Finds, while tasks run, that an input was deleted and made again under them.
+    """Finds, while tasks run, that an input was deleted and recreated.
 
     A consumer goes on in the new topic at the position that it had in the one before, and brokers
     say nothing of it while that is within the range. But it fetches by the topic's id (since Kafka
@@ -126,7 +126,7 @@ class TopicIdCheck:
                 )
 
     def check_if_due(self, task_topic_ids: Iterable[Mapping[str, int]]) -> None:
-        """Check the ids if an interval has passed. Raises OutcomeUnknown as `check_now` does.
+        """Check the ids if an interval has passed. Raises OutcomeUnknown without an answer.
 
         Where no broker answers, or a topic is gone, they are looked at again soon.
         """

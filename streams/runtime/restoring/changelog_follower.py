@@ -181,7 +181,7 @@ class ChangelogFollower(Generic[T]):
             self._consumer.close()
 
     def _update_ranges(self) -> None:
-        """Fetch the range of each changelog, and bring each store on from what it says."""
+        """Fetch the range of each changelog, and apply it to the store that follows it."""
         ranges = self._ranges.fetch_ranges([each.logged_store for each in self._stores.values()])
         for followed in self._stores.values():
             changelog = ranges.get(followed.logged_store.changelog)

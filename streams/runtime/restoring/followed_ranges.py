@@ -118,7 +118,7 @@ class FollowedRangeFetcher:
         checkpoint: StoreCheckpoint | None,
         changelog: ChangelogRange,
     ) -> RestoreStart | None:
-        """Return from where a store follows a changelog of its own, as `find_start` does.
+        """Return the offset from which a store follows its own changelog; None if not known yet.
 
         Raises: PositionRefused for a changelog that has lost something.
         """

@@ -144,7 +144,7 @@ class BoundSteps:
                 raise ValueRefused(self.context.task_name, str(error)) from error
 
     def unbind(self) -> None:
-        """Drop what the steps hold, after calling their close callbacks."""
+        """Call the steps' close callbacks, and release the references that the steps hold."""
         self._previews.clear()
         context = self.context
         for close in context.close_callbacks:

@@ -332,7 +332,7 @@ def _create_error_context(
 
 
 def _describe_failure(failure: ErrorContext, text: str, error: Exception | None = None) -> str:
-    """Return what an error says, by default that of the failure, as far as it may be shown."""
+    """Return an error's text, by default the failure's, without values that may not be shown."""
     if is_client_error(error or failure.error):
         return text  # a value that has words of Kafka's would take these out
     values = failure.key, failure.value, failure.source_key, failure.source_value
@@ -340,7 +340,7 @@ def _describe_failure(failure: ErrorContext, text: str, error: Exception | None 
 
 
 def _describe_origin(context: FailureContext, failure: ErrorContext) -> str:
-    """Return what has failed: the record, `topic[partition]@offset`, or what no record is read for.
+    """Return the failed record, `topic[partition]@offset`, or the callback that has no record.
 
     That is a punctuation, or the results of a commit, with the task: `a punctuation of task 0_1`.
     """

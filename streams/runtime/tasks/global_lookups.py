@@ -76,7 +76,7 @@ class GlobalLookups:
         self._steps: dict[str, StepLookups] = {}
 
     def open_store(self, replica: TopicReplica, step: str) -> StepLookups:
-        """Return what a step looks rows up in; its look-ups are noted."""
+        """Return the global table's store for a step, which notes each look-up for the ledger."""
         self._steps[step] = lookups = StepLookups(replica)
         return lookups
 

@@ -132,7 +132,7 @@ def prove_offsets(
     deleted: Collection[Partition] = (),
     internal_topics: Collection[str] = (),
 ) -> OffsetProof:
-    """Return what the committed offsets of a task's inputs, `partitions`, account for.
+    """Return which committed records the offsets of a task's inputs, `partitions`, account for.
 
     `witnesses` are other committed offsets of the group, looked at where no input has one: of
     inputs that an earlier version of the topology had. `deleted` are inputs that are known to be of

@@ -31,7 +31,7 @@ RECOVERY_ERRORS = (
 
 
 def to_recovery_error(error: Exception, processed: str) -> Exception:
-    """Return the recovery error for what was raised while `processed` was processed.
+    """Return the error that selects the recovery from an exception of a task's processing.
 
     An error that selects its recovery itself is returned as it is; all others become StreamsError,
     with the line of the user's function where it was raised in one.

@@ -19,7 +19,7 @@ class RepartitionCountCache:
         self._counts: dict[str, int] = {}
 
     def get_or_fetch_count(self, topic: str, fetch_partition_count: Callable[[str], int]) -> int:
-        """Return the count that was fetched first. Raises what `fetch_partition_count` raises."""
+        """Return a topic's partition count as first fetched, and fetch it if it never was."""
         count = self._counts.get(topic)
         if count is None:
             count = self._counts[topic] = fetch_partition_count(topic)

@@ -270,7 +270,7 @@ class TaskCreator:
     def _fetch_siblings(
         self, committed: CommittedOffsets, partitions: Collection[Partition]
     ) -> CommittedOffsets:
-        """Fetch what the group has committed for other partitions of inputs that have no offset.
+        """Fetch the group's offsets of the other partitions of inputs that have no offset.
 
         They say whether such a partition was added, which only matters where a policy may skip its
         records. While another worker's first commit is under way, its partitions and those that
@@ -300,7 +300,7 @@ class TaskCreator:
         committed: Mapping[Partition, OffsetAndMetadata],
         deleted: Collection[Partition],
     ) -> dict[str, OffsetProof]:
-        """Return what the committed offsets account for, by the name of the task.
+        """Return, by the name of the task, the records that its committed offsets account for.
 
         `deleted` are inputs whose offsets are gone with their topics.
 

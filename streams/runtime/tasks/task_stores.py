@@ -165,7 +165,7 @@ class TaskStores:
         return entries
 
     def take_expired_records(self, inputs: Iterable[Partition]) -> list[ExpiredRecords]:
-        """Return what has expired of changelogs since the last call, as it was committed."""
+        """Return the changelogs whose expired offset has advanced since the last call."""
         expired: list[ExpiredRecords] = []
         if not self.names_expired:
             return expired

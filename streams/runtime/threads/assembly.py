@@ -173,7 +173,7 @@ def _create_task_creator(
     counters: ThreadCounters,
     on_commit_step: Callable[[CommitStep], None],
 ) -> TaskCreator:
-    """Create what creates the tasks of a thread, with the thread's part of the object cache."""
+    """Create the TaskCreator of a thread, with the thread's part of the object cache."""
     config, global_tables = worker.config, worker.global_tables
     return TaskCreator(
         worker.topology,
@@ -215,7 +215,7 @@ def _create_task_creator(
 def _create_task_producers(
     worker: WorkerResources, member: GroupMember, admin: Admin
 ) -> TaskProducers:
-    """Create what creates the producers of a thread's tasks."""
+    """Create the TaskProducers of a thread, by the application's processing guarantee."""
 
     def create_producer(name: str, require_wanted: RequireWanted = None) -> ProducerClient:
         if worker.config.exactly_once and worker.outage is not None:
@@ -247,7 +247,7 @@ def _create_task_producers(
 
 
 def _create_assignor(worker: WorkerResources, admin: Admin) -> StreamsPartitionAssignor:
-    """Create what assigns the group's tasks if a thread leads it."""
+    """Create the assignor by which a thread assigns the group's tasks if it leads the group."""
     group = (worker.open_connection, worker.topology.application_id)
     # A transaction that is open is no reason to wait.
     fetch_committed_offsets = partial(fetch_group_offsets, *group, require_stable=False)

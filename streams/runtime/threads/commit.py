@@ -92,7 +92,7 @@ class TaskCommitter:
         self._on_expired = on_expired
 
     def commit_tasks(self, tasks: Collection[Task]) -> int:
-        """Commit what `tasks` did since the last commit, and return how many were committed.
+        """Commit the work of `tasks` since the last commit, and return how many were committed.
 
         Tasks that share a producer are committed in one transaction, all or none of them; the
         others one after the other.

@@ -105,7 +105,7 @@ class StreamLoop:
 
     @property
     def assignment(self) -> AssignmentInfo | None:
-        """Return what the group has assigned; None while that is not known."""
+        """Return the assignment of this member by the group; None while it is not known."""
         return self._thread_tasks.assignment
 
     def fetch_partition_counts(self) -> dict[str, int]:
@@ -236,7 +236,7 @@ class StreamLoop:
         return min(_POLL_WAIT_S, max(left_s, 0.0))
 
     def _is_commit_due(self, overdue_s: float) -> bool:
-        """Return whether the deadline of the next commit passed so many seconds ago."""
+        """Return whether the deadline of the next commit has been over for `overdue_s` seconds."""
         deadline_s = self._thread_tasks.commit_deadline_s + overdue_s
         return self._host.monotonic_s() >= deadline_s
 

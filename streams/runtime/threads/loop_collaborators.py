@@ -17,7 +17,7 @@ from streams.runtime.threads.thread_tasks import ThreadTasks
 
 
 def create_thread_tasks(dependencies: ThreadDependencies, *, restored_wait_s: float) -> ThreadTasks:
-    """Create what holds the tasks of the thread, with their executor and its standby tasks."""
+    """Create the ThreadTasks of the thread, with their executor and standby tasks."""
     executor = TaskExecutor(
         dependencies.consumer,
         dependencies.producers,
@@ -55,7 +55,7 @@ def create_thread_tasks(dependencies: ThreadDependencies, *, restored_wait_s: fl
 
 
 def create_client_renewal(dependencies: ThreadDependencies, tasks: ThreadTasks) -> ClientRenewal:
-    """Create what renews the thread's clients."""
+    """Create the ClientRenewal that replaces the thread's clients when security changes."""
     return ClientRenewal(
         dependencies.name,
         tasks,
@@ -74,7 +74,7 @@ def create_rebalance(
     commit_tasks: Callable[[bool], object],
     assignment_wait_s: float,
 ) -> ThreadRebalance:
-    """Create what keeps the thread's membership of its group."""
+    """Create the ThreadRebalance that keeps the thread's membership of its group."""
     return ThreadRebalance(
         dependencies.name,
         dependencies.host,
@@ -94,7 +94,7 @@ def create_rebalance(
 
 
 def create_recovery(dependencies: ThreadDependencies, tasks: ThreadTasks) -> ThreadRecovery:
-    """Create what recovers the thread from errors."""
+    """Create the ThreadRecovery that recovers the thread from errors."""
     return ThreadRecovery(
         dependencies.name,
         dependencies.host,
@@ -134,7 +134,7 @@ def create_committer(
 
 
 def create_topic_id_check(dependencies: ThreadDependencies) -> TopicIdCheck:
-    """Create what finds inputs that were deleted and created again."""
+    """Create the check that finds input topics which were deleted and created again."""
     resetter = dependencies.offset_resetter
     return TopicIdCheck(
         lambda topics: resetter.fetch_topic_ids(topics),

@@ -42,7 +42,7 @@ class LatencyHistogram:
 
 
 class ThreadMeasurements:
-    """Holds what a stream thread has measured since it began.
+    """Holds a stream thread's measured times and counts since it began.
 
     `latencies_at_commit` says that results are seen when their transaction is committed, and not
     when they are written.

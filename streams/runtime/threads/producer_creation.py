@@ -86,7 +86,7 @@ class _Attempt:
                 self._discard_producer()
 
     def take_producer(self) -> ProducerClient:
-        """Return the producer of an attempt that is over. Raises what the attempt has met."""
+        """Return the producer of an attempt that is over, or raise the attempt's error."""
         if self.error is not None:
             raise self.error
         assert self._producer is not None, "the attempt is not over"

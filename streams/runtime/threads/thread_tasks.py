@@ -200,7 +200,7 @@ class ThreadTasks:
         self.roll_back_tasks()
 
     def restart_task(self, name: str, delay_s: float, reason: str) -> None:
-        """Discard what one task did since its last commit, and its own producer, and roll it back.
+        """Discard a task's uncommitted work and its own producer, and roll the task back.
 
         It starts again after a delay of seconds, and the other tasks go on.
         """

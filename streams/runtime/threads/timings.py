@@ -16,7 +16,7 @@ SAMPLE_S = 30.0
 
 @dataclass(slots=True)
 class TimingSample:
-    """Holds what was observed since `began_at_s`."""
+    """Holds count, sum and maximum of the values observed since `began_at_s`."""
 
     began_at_s: float
     count: int = 0
@@ -33,7 +33,7 @@ class TimingSample:
 
 @dataclass(frozen=True, slots=True)
 class TimingFigures:
-    """Reports what was observed of late: `average` and `maximum` are 0 if nothing was.
+    """Reports `average` and `maximum` of the values of late; both are 0 if there were none.
 
     `rate` is the number of observations a second, `ratio` their sum a second.
     """

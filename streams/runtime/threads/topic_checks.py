@@ -1,4 +1,4 @@
-"""Create what a thread looks at after failures: its rights, and its internal topics."""
+"""Create a thread's checks after failures: of its rights, and of its internal topics."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _RIGHTS_TIMEOUT_S = 2.0
 
 
 def create_rights_check(worker: WorkerResources, admin: Admin) -> Callable[[], None]:
-    """Create what checks the rights to all topics, for at most `_RIGHTS_TIMEOUT_S`."""
+    """Create the check of the rights to all topics, which takes at most `_RIGHTS_TIMEOUT_S`."""
     operations = list_topic_operations(derive_acls(worker.topology, worker.config))
     return partial(admin.check_topic_rights, operations, _RIGHTS_TIMEOUT_S)
 
 
 def create_lost_topic_check(worker: WorkerResources, admin: Admin) -> Callable[[], None]:
-    """Create what checks that the internal topics are still there, for one thread of the machine.
+    """Create the check that internal topics still exist, for one thread of the machine.
 
     It is a check for each thread, since each has an admin client of its own.
     """

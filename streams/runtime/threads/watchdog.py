@@ -56,7 +56,7 @@ class ThreadLocation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ThreadActivity:
-    """Describes what a thread does.
+    """Describes a thread's present activity: whose code it is in, and since when.
 
     `function_name` names the function, `since_s` is monotonic, `record_origin` is the record that
     it processes, if it does. `stack` is there if the thread is stuck, outermost call first.
@@ -82,7 +82,7 @@ class ThreadFailure:
 
 
 class WatchedThread(Protocol):
-    """Declares what the watchdog reads of a running stream thread."""
+    """Declares the properties of a running stream thread that the watchdog reads."""
 
     @property
     def name(self) -> str: ...
@@ -180,7 +180,7 @@ class Watchdog:
 
 
 def describe_activity(activity: ThreadActivity, now_s: float) -> str:
-    """Describe what a thread does and since when, as the predicate of a sentence.
+    """Describe a thread's activity and its duration, as the predicate of a sentence.
 
     Whose code it is in comes first.
     """

@@ -1,4 +1,4 @@
-"""Hold what the threads of one worker share, so that each can be assembled from it."""
+"""Hold the resources that the threads of a worker share: clients, settings, directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streams.topology.build import Topology
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerResources:
-    """Holds what the threads of one worker share: configuration, clients, directory and machine.
+    """Holds the configuration, clients, directory and machine that a worker's threads share.
 
     `process_id` outlives the process: see `ProcessSlot`.
     """

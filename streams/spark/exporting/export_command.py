@@ -130,7 +130,7 @@ def _load_application(
 
 
 def _choose_application(application_id: str | None, app: App | None) -> App | str:
-    """Return what to export: the App if one is given, else the application id.
+    """Return the App to export if one is given, else its application id.
 
     Raises ConfigError if both are given and differ, or none is given.
     """

@@ -49,7 +49,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class FileInspection:
-    """Represents what a file on disk contains; a field is None where it can't be read."""
+    """Represents the content of a file on disk; a field is None where it can't be read."""
 
     bytes: int | None = None
     sha256: str | None = None

@@ -59,7 +59,7 @@ OFF_VERDICTS = (RowVerdict.MISSING, RowVerdict.UNEXPECTED, RowVerdict.DIFFERENT)
 
 @dataclass(frozen=True, slots=True)
 class ValueComparison:
-    """Represents how two values with different bytes are compared: by what their serde reads.
+    """Describes a comparison of values with different bytes, by what their serde reads.
 
     `tolerance`: by how much floats may differ, in tables only.
     """

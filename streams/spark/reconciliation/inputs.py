@@ -1,4 +1,4 @@
-"""Read as DataFrames what an application has read and written by a consistent cut."""
+"""Read as DataFrames the records that an application has read and written by a cut."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KEEP_RECORDS = (
 
 
 class TopicRecords:
-    """Reads what topics had as of the consistent cut `cut`.
+    """Reads the records that topics had as of the consistent cut `cut`.
 
     `access`: how the brokers are reached, from the driver and from executors.
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def read_as_planned_here(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
-    """Return what `spark.read.format("millrace").options(**options).load()` would read.
+    """Return the DataFrame that `spark.read.format("millrace")` would load with the options.
 
     The offsets that are read are those of now, and not of the query.
 

@@ -58,7 +58,7 @@ def encode_json_column(column: Any, column_name: str) -> list[bytes | None]:
 
 
 def _find_type_refusal(kind: Any) -> str | None:
-    """Return what of an Arrow type JSON doesn't have, or None if it has all."""
+    """Return the part of an Arrow type that JSON can't write; None if it can write all."""
     if pa.types.is_struct(kind):
         parts = [each.type for each in kind]
     elif pa.types.is_map(kind):

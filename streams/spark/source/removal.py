@@ -29,7 +29,7 @@ def explain_removal(admin: Admin, partition: Partition, first_offset: int) -> st
 
 
 def name_removal_cause(settings: Mapping[str, str]) -> str:
-    """Name what can remove the first records of a topic with these settings."""
+    """Name the settings of a topic that can remove its first records."""
     limits = []
     policy = settings.get("cleanup.policy", "delete")
     if "delete" in policy:

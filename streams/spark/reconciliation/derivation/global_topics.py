@@ -1,4 +1,4 @@
-"""Tell what a global table had when it had been copied up to certain offsets of its topic.
+"""Reconstruct a global table as it was when it had been copied up to certain offsets.
 
 A worker's copy has of each key the last record below these offsets. They are fixed by the ledger,
 so what a look-up has found is known, as long as the topic's records are. A compacted topic may have

@@ -1,4 +1,4 @@
-"""Derive what only the order of the ledger determines, by one replay for each sub-topology.
+"""Derive results that only the ledger's order determines, by a replay of each sub-topology.
 
 Candidates are the stores and topics of which the topics' own order tells nothing: those behind
 joins of a stream with a table, joins by a foreign key, and suppressions until a time limit, for
@@ -51,7 +51,7 @@ PlanTopicRead = Callable[[str, Mapping[int, int], Collection[int]], GlobalTopicR
 
 @dataclass(frozen=True, slots=True)
 class LedgerTasks:
-    """Tells what the ledger says of the tasks of a sub-topology.
+    """Holds the ledger's order of records for the tasks of a sub-topology.
 
     `order`: None if they can't be repeated, for the reason `why`. `persist_frame` makes Spark keep
     a DataFrame until the report is released. `global_tables`: those of the application, by store.
@@ -70,7 +70,7 @@ def find_ledger_tasks(
     persist_frame: KeepFrame,
     plan_topic_read: PlanTopicRead,
 ) -> dict[int, LedgerTasks]:
-    """Find what the ledger says of the tasks of each sub-topology.
+    """Find the ledger's order of records for the tasks of each sub-topology.
 
     `entries`: None if there is no ledger.
     """

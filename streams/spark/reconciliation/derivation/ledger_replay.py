@@ -40,7 +40,7 @@ _PARTITION_AND_TOPIC = itemgetter(READ.names.index("partition"), READ.names.inde
 
 
 def replay_in_ledger_order(records: DataFrame, work: ReplayWork, order: LedgerOrder) -> DataFrame:
-    """Replay steps over all records of a sub-topology's topics; return what they make.
+    """Replay steps over all records of a sub-topology's topics; return their results.
 
     `records` has the columns of READ, the result those of MADE. The records are sorted by Spark:
     an executor holds no more than the stores.

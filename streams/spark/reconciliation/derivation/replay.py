@@ -59,7 +59,7 @@ _COMMIT_RECORDS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ReplayWork:
-    """Represents what is sent to executors for a replay.
+    """Represents the work that is sent to Spark's executors for a replay.
 
     `subtopology`: the steps; `reported_stores`: those whose rows are reported at the end;
     `partition_counts`: of the topics of which it matters where records go; `global_tables`: those
@@ -214,7 +214,7 @@ class ReplayedTask:
             self._update_changelog(name, store)
 
     def _update_changelog(self, name: str, store: AnyStore) -> None:
-        """Apply what a store has logged to its changelog, and commit the store."""
+        """Apply a store's logged changes to its rows of the changelog, and commit the store."""
         log = self._changelogs[name]
         entries = store.drain_writes()
         for key, value, timestamp_ms in entries:
@@ -288,7 +288,7 @@ class _ReplayContext(TaskContext):
     lookups: ReplayedLookups
 
     def find_global_store(self, name: str, step: str | None = None) -> Any | None:
-        """Return what a step looks rows up in; None for a store of the task.
+        """Return the global table's store for a step; None for the name of a task's own store.
 
         Raises ConfigError where a processor reads a global table by itself.
         """

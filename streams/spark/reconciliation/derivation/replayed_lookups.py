@@ -53,7 +53,7 @@ class ReplayedLookups:
         self._error: UserError | None = None
 
     def open_store(self, name: str, step: str) -> _ReplayedGlobalStore | None:
-        """Return what a step looks rows of a global table up in; None if there is no such table."""
+        """Return the replayed global table's store for a step; None if there is no such table."""
         if name not in self._histories.sources:
             return None
         self._stores[step] = store = _ReplayedGlobalStore(name, step, self._histories, self)
