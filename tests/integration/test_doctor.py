@@ -36,7 +36,7 @@ from tests.conformance.wire import Api, Client
 from tests.integration.cluster import PARTITIONS, Topics, Worker
 from tests.processes import HANG_LIMIT_S, wait_until
 
-pytestmark = [IN_CI, pytest.mark.sampled(3, by="test")]
+pytestmark = [IN_CI, pytest.mark.sampled(2, by="test")]
 
 PROGRAM = """
 import time
