@@ -1,4 +1,4 @@
-"""Define what an alert is, and list all of them."""
+"""Define an alert: its expression, its priority and its texts."""
 
 from __future__ import annotations
 
@@ -31,12 +31,3 @@ class Alert:
     def anchor(self) -> str:
         """Return the anchor of the alert's section in docs/alerts.md."""
         return self.name.lower()
-
-
-def list_alerts() -> tuple[Alert, ...]:
-    """Return all alerts, the most urgent first."""
-    from ops.generate.trend_alerts import TREND_ALERTS
-    from ops.generate.urgent_alerts import URGENT_ALERTS
-    from ops.generate.warning_alerts import WARNING_ALERTS
-
-    return (*URGENT_ALERTS, *WARNING_ALERTS, *TREND_ALERTS)

@@ -1,4 +1,4 @@
-"""Define what a dashboard is, list all of them, and write them as Grafana's JSON."""
+"""Define a dashboard and its panels, and render them as the JSON that Grafana imports."""
 
 from __future__ import annotations
 
@@ -32,14 +32,6 @@ class Dashboard:
     title: str
     variables: dict[str, str]
     panels: tuple[Panel, ...]
-
-
-def list_dashboards() -> tuple[Dashboard, ...]:
-    """Return all dashboards."""
-    from ops.generate.broker_dashboards import BROKER, TRANSACTIONS_AND_GROUPS
-    from ops.generate.worker_dashboards import APPLICATION, STORES, WORKER
-
-    return (APPLICATION, WORKER, STORES, TRANSACTIONS_AND_GROUPS, BROKER)
 
 
 def render_dashboard(dashboard: Dashboard) -> str:

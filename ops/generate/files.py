@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ops.generate.dashboards import list_dashboards, render_dashboard
+from ops.generate.dashboard_list import list_dashboards
+from ops.generate.dashboards import render_dashboard
 from ops.generate.figures_page import FIGURES_PAGE, render_figures_page
 from ops.generate.rules import PAGE, render_page, render_rules
 

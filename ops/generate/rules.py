@@ -6,7 +6,8 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from ops.generate.alerts import SEVERITIES, Alert, Priority, list_alerts
+from ops.generate.alert_list import list_alerts
+from ops.generate.alerts import SEVERITIES, Alert, Priority
 from ops.generate.queries import scale_duration, scale_durations
 
 PAGE = "docs/alerts.md"

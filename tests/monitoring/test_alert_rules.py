@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.generate.alerts import list_alerts
+from ops.generate.alert_list import list_alerts
 from ops.generate.files import ROOT
 from tests.monitoring.prometheus import run_promtool
 from tests.monitoring.rule_cases import CASES, RuleCase, list_series

@@ -15,7 +15,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ops.generate.dashboards import Panel, list_dashboards
+from ops.generate.dashboard_list import list_dashboards
+from ops.generate.dashboards import Panel
 from ops.generate.queries import scale_durations
 from tests.brokers import EmbeddedProcess
 from tests.monitoring.prometheus import Prometheus, fetch, run_promtool

@@ -8,8 +8,9 @@ import re
 import pytest
 
 from coordinator.metrics.definitions import all_definitions as broker_definitions
-from ops.generate.alerts import list_alerts
-from ops.generate.dashboards import Dashboard, list_dashboards
+from ops.generate.alert_list import list_alerts
+from ops.generate.dashboard_list import list_dashboards
+from ops.generate.dashboards import Dashboard
 from ops.generate.definitions import list_defined_samples
 from ops.generate.files import ROOT, render_files
 from ops.generate.queries import find_metrics, scale_durations
