@@ -108,7 +108,9 @@ def plan(
         changelogs, servers = NOT_REVIEWED, None
         if bootstrap_servers is not None:
             servers, counts, reviews, changelogs = _look_at_cluster(topology, found.config)
-        counts |= parse_partitions(partitions or [], inputs)
+        # A global table reads however many partitions its topic has: that changes nothing.
+        global_topics = [table.topic for table in topology.global_tables]
+        counts |= parse_partitions(partitions or [], [*inputs, *global_topics])
         dead_letter_topics = found.config.handlers.dead_letter_topics()
         of_inputs = review_inputs(topology, counts, dead_letter_topics, servers)
         result = None if old is None else compare_topologies(old, new, counts)

@@ -26,12 +26,29 @@ def describe_usage_error(error: Any) -> str:
     said = " ".join(said.split()).rstrip(".")
     if context is None:
         return said
+    if wrong_option and (hint := _explain_setting(wrong_option, _list_options(context))):
+        return f"{said}: {hint}"
     if wrong_option and not said.endswith("?"):
         nearest = find_nearest_option(wrong_option, _list_options(context))
         if nearest is not None:
             said += f": did you mean {nearest}?"
     joint = "" if said.endswith("?") else ":"
     return f"{said}{joint} `{context.command_path} --help` lists what there is"
+
+
+def _explain_setting(wrong_option: str, options: list[str]) -> str:
+    """Return how the setting of an application is given that an option names; empty for others."""
+    from streams.settings.config import StreamsConfig  # it imports much, and there is an error
+    from streams.settings.setting_origins import ENVIRONMENT_PREFIX
+
+    name = wrong_option.strip("-").replace("-", "_").lower()
+    if name not in StreamsConfig.model_fields:
+        return ""
+    ways = [f"--set {name}=VALUE"] if "--set" in options else []
+    ways.append(f"{ENVIRONMENT_PREFIX}{name.upper()}=VALUE in the environment")
+    if "--config" in options:
+        ways.append(f"the file of --config ({name} = ...)")
+    return f"{name} is a setting, which is given by {', or by '.join(ways)} (docs/settings.md)"
 
 
 def find_nearest_option(wrong_option: str, options: list[str]) -> str | None:

@@ -61,7 +61,11 @@ class RunningApp:
         self._stuck_after_s = worker.config.stuck_after_ms / 1000
         self._watch_security = watch_security
         self._watchdog = Watchdog(
-            threads, worker.host, all_threads_ended, stuck_after_s=self._stuck_after_s
+            threads,
+            worker.host,
+            all_threads_ended,
+            stuck_after_s=self._stuck_after_s,
+            is_outage_told=self._is_outage_told,
         )
         self._cleaner = StateDirectoryCleaner(
             worker.directory,
@@ -75,6 +79,11 @@ class RunningApp:
         self._replication_thread: SpawnedThread | None = None
         self._watchdog_thread: SpawnedThread | None = None
         self._cleanup = ExitStack()
+
+    def _is_outage_told(self) -> bool:
+        """Return whether the log says that no broker answers, or that a leader is away."""
+        outage = self._worker.outage
+        return outage is not None and bool(outage.describe_trouble())
 
     def start_threads(self, cleanup: ExitStack) -> None:
         """Start the stream threads and those beside them; `cleanup` is closed when they have ended.

@@ -13,6 +13,7 @@ from typing import Any
 
 from state.replica import CopiedRecord
 from state.shown_values import hide_values, quote_value, read_text
+from streams.common.counted import format_count
 from streams.common.host import Event, Host
 from streams.errors import BrokerUnavailable, OutcomeUnknown, SerdeError, StreamsError
 from streams.graph.nodes import GlobalTableSpec
@@ -98,6 +99,14 @@ class RecordCopier:
             stop.wait(_RETRY_S)
             if stop.is_set():
                 return None
+
+    def describe_copied_records(self, record_count: int) -> str:
+        """Return how many of so many records the copies have, and how many were skipped."""
+        skipped_count, letter_count = self.counters.dropped, self.counters.dead_letters
+        told = format_count(max(record_count - skipped_count, 0), "record")
+        if skipped_count:
+            told += f", {skipped_count:,} skipped, {letter_count:,} of them as dead letters,"
+        return told
 
     def discard_producer(self) -> None:
         """Discard the producer, if there is one; the next dead letter creates another."""

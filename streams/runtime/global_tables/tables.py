@@ -301,8 +301,8 @@ class GlobalTables:
             lags = self._measure_lags(consumer)
             if all(lag == 0 for lag in lags):
                 self._write_checkpoint_times()
-                count, took_s = self.copied_records, now_s - began_s
-                log.info("global tables are there: %d records in %.1f s", count, took_s)
+                told = self._copier.describe_copied_records(self.copied_records)
+                log.info("global tables are there: %s in %.1f s", told, now_s - began_s)
                 self._caught_up.set()
                 return
             if now_s - logged_at_s > _REPORT_EVERY_S:

@@ -14,8 +14,8 @@ So a user's function that waits for a broker on its own account is to blame itse
 forwards a record which then waits in our producer is not.
 
 The thread hangs when for `stuck_after_s` it has not moved: same turn of its loop, same record, same
-function. That is logged once, and once more when it goes on. Times are as exact as the interval of
-the inspections.
+function. That is logged once, and once more when it goes on; not so a call to a broker in an outage
+that the log tells of. Times are as exact as the interval of the inspections.
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ ReadFrames = Callable[[], Mapping[int, FrameType]]
 class Watchdog:
     """Inspects `threads` at an interval until `stop` is set, and logs those that are stuck.
 
-    `activities` has by thread name what each did at the last inspection.
+    `activities` has by thread name what each did at the last inspection. `is_outage_told` returns
+    whether the log already says that brokers are away.
     """
 
     def __init__(
@@ -123,6 +124,7 @@ class Watchdog:
         stop: Event,
         *,
         stuck_after_s: float,
+        is_outage_told: Callable[[], bool] = lambda: False,
         read_frames: ReadFrames = sys._current_frames,
     ) -> None:
         self.activities: dict[str, ThreadActivity] = {}
@@ -131,7 +133,10 @@ class Watchdog:
         self._stop = stop
         self._stuck_after_s = stuck_after_s
         self._read_frames = read_frames
+        self._is_outage_told = is_outage_told
         self._last_marks: dict[str, object] = {}
+        self._told_names: set[str] = set()
+        """The names of threads whose hang was logged, and that have not moved since."""
 
     def watch_until_stopped(self) -> None:
         """Inspect the threads every second until `stop` is set, which is when they have ended."""
@@ -146,6 +151,7 @@ class Watchdog:
             if frame is None:
                 self.activities.pop(thread.name, None)
                 self._last_marks.pop(thread.name, None)
+                self._told_names.discard(thread.name)
             else:
                 self._inspect_thread(thread, frame)
 
@@ -155,6 +161,7 @@ class Watchdog:
         failed = thread.failure
         if failed is not None:
             self._last_marks.pop(name, None)
+            self._told_names.discard(name)
             self.activities[name] = ThreadActivity(
                 ThreadLocation.REPLACEMENT, failed.error, failed.since_s
             )
@@ -164,7 +171,8 @@ class Watchdog:
         mark = (thread.count_turns(), record, where, what)
         before = self.activities.get(name)
         if before is None or mark != self._last_marks.get(name):
-            if before is not None and before.is_stuck:
+            if before is not None and name in self._told_names:
+                self._told_names.discard(name)
                 log.warning("%s goes on after %.1f s", name, now_s - before.since_s)
             self._last_marks[name] = mark
             self.activities[name] = ThreadActivity(where, what, now_s, record)
@@ -173,6 +181,10 @@ class Watchdog:
             stuck = ThreadActivity(where, what, before.since_s, before.record_origin, True, stack)
             self.activities[name] = stuck
             told = describe_activity(stuck, now_s)
+            if where is ThreadLocation.BROKER and self._is_outage_told():
+                log.debug("%s %s", name, told)
+                return
+            self._told_names.add(name)
             if where is ThreadLocation.BROKER:
                 log.warning("%s %s", name, told)  # passes by itself: all its calls are bounded
             else:

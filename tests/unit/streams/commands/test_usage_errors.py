@@ -20,6 +20,18 @@ from streams.commands.usage_errors import find_nearest_option
             "No such option: --bootstap-servers: did you mean --bootstrap-servers?",
         ),
         (["run", "a:b", "--worker-count", "2"], "did you mean --workers?"),
+        (
+            ["run", "a:b", "--commit-interval-ms", "50"],
+            "commit_interval_ms is a setting, which is given by --set commit_interval_ms=VALUE,",
+        ),
+        (
+            ["run", "a:b", "--commit-interval-ms", "50"],
+            "by MILLRACE_COMMIT_INTERVAL_MS=VALUE in the environment, or by the file of --config (",
+        ),
+        (
+            ["topics", "list", "--request_timeout_ms=50"],
+            "given by MILLRACE_REQUEST_TIMEOUT_MS=VALUE in the environment, or by the file of",
+        ),
         (["produce"], "Missing argument 'TOPIC': `"),
         (["topics", "list", "a"], "Got unexpected extra argument(s) (a): `"),
         (["topics", "create", "t", "--partitions", "abc"], "Invalid value for '--partitions'"),

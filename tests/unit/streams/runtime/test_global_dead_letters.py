@@ -87,6 +87,16 @@ def test_a_restart_writes_no_second_dead_letter_of_what_the_copy_is_past(batch: 
     assert offsets(copying) == OFFSETS
 
 
+def test_the_start_tells_skipped_records_apart_from_copied_ones(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    poisoned().begun(DEAD)
+    assert "global tables are there: 3 records, 2 skipped, 2 of them as dead letters, in" in (
+        caplog.text
+    )
+
+
 def test_a_copy_that_is_made_anew_writes_its_dead_letters_again() -> None:
     copying = poisoned()
     copying.begun(DEAD).stop_copying()

@@ -521,6 +521,14 @@ def test_wrong_arguments_are_refused_with_one_message(arguments: list[str], mess
     assert message in said
 
 
+def test_the_topic_of_a_global_table_is_known(tmp_path: Path) -> None:
+    arguments = ["plan", "examples.top_ten:app", "--save", str(tmp_path / "saved.json")]
+    known = CliRunner().invoke(cli, [*arguments, "--partitions", "songs=4"])
+    assert (known.exit_code, known.output) == (0, "")
+    unknown = CliRunner().invoke(cli, [*arguments, "--partitions", "sngs=4"])
+    assert "did you mean 'songs'?" in unknown.output
+
+
 def test_the_place_of_the_embedded_broker_may_be_given(tmp_path: Path) -> None:
     status, said = run("--save", tmp_path / "saved.json", "--state-dir", tmp_path / "state")
     assert status == 0, said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -72,7 +73,14 @@ class Watching:
 
     def __init__(self, thread: Hanging) -> None:
         self.host = ThreadsOnClock(Clock())
-        self.dog = Watchdog([thread], self.host, threading.Event(), stuck_after_s=STUCK_AFTER_S)
+        self.is_outage_told = False
+        self.dog = Watchdog(
+            [thread],
+            self.host,
+            threading.Event(),
+            stuck_after_s=STUCK_AFTER_S,
+            is_outage_told=lambda: self.is_outage_told,
+        )
 
     def after(self, seconds: float) -> ThreadActivity:
         self.host.clock.advance_monotonic_clock(seconds)
@@ -200,6 +208,24 @@ def test_a_thread_that_waits_for_a_broker_is_a_warning_without_a_stack(
     assert told.levelname == "WARNING"
     assert told.message.startswith("thread 0 has been waiting for the broker for ")
     assert "\n" not in told.message
+
+
+@pytest.mark.parametrize(
+    ("call", "lines"), [(in_a_broker_call, 0), (in_a_users_function, 2)], ids=["broker", "user"]
+)
+def test_an_outage_that_was_told_has_no_second_line_for_a_thread_that_waits_for_it(
+    call: Callable[[Callable[[], Any]], Any], lines: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    thread = Hanging(call)
+    watching = Watching(thread)
+    watching.is_outage_told = True
+    with thread.running():
+        watching.after(0)
+        assert watching.after(STUCK_AFTER_S + 1).is_stuck, "its health is as before"
+        thread.going += 1
+        watching.after(1)
+    told = [each for each in caplog.records if each.name.endswith(".watchdog")]
+    assert len([each for each in told if each.levelno >= logging.WARNING]) == lines
 
 
 @pytest.mark.parametrize("moves", ["a turn", "a record"])
