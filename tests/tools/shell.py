@@ -27,6 +27,7 @@ TOOLS = {
     "kafka-log-dirs": f"{_PACKAGE}LogDirsCommand",
     "kafka-metadata-quorum": f"{_PACKAGE}MetadataQuorumCommand",
     "kafka-reassign-partitions": f"{_PACKAGE}reassign.ReassignPartitionsCommand",
+    "kafka-streams-groups": f"{_PACKAGE}streams.StreamsGroupCommand",
     "kafka-topics": f"{_PACKAGE}TopicCommand",
 }
 
