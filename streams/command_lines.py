@@ -52,6 +52,7 @@ OFFERED_COMMANDS: dict[str, tuple[str, ...]] = {
     "changelog dump": _CLUSTER,
     "consume": _CLUSTER,
     "create-topics": _CLUSTER,
+    "explain-error": (),
     "export": (),  # with --verify, which asks no broker
     "group describe": _CLUSTER,
     "group list": _CLUSTER,

@@ -52,6 +52,8 @@ class ClusterClients:
         self.config = config
         self.servers = cluster.bootstrap_servers
         self._cluster = cluster
+        self._answered: tuple[str, int] | None = None
+        """The bootstrap server that let in last: it is tried before one that may hang."""
         self._supplier = KafkaClientSupplier(CLIENT_NAME, config, self.servers, cluster.security)
 
     @cached_property
@@ -122,7 +124,13 @@ class ClusterClients:
 
         if address is not None:
             return connect_to_broker(address)
-        return connect_to_any_server(self.servers, connect_to_broker)
+
+        def connect_and_note(to: tuple[str, int]) -> BrokerConnection:
+            connection = connect_to_broker(to)
+            self._answered = to
+            return connection
+
+        return connect_to_any_server(self.servers, connect_and_note, first_address=self._answered)
 
     def ask_brokers(self, request: Callable[[OpenConnection], T]) -> T:
         """Send requests over connections of its own, and again while what they need moves.

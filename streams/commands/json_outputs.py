@@ -299,7 +299,10 @@ class PlanOutput:
 
 @dataclass(frozen=True)
 class DoctorFindingOutput:
-    """Shows what was found at a point; `application` is empty for the machine and the cluster."""
+    """Shows what was found at a point; `application` is empty for the machine and the cluster.
+
+    `code` is the symptom that `millrace explain-error` explains, where there is one.
+    """
 
     point: str
     verdict: Literal["error", "warning", "not looked at", "fine"]
@@ -307,6 +310,7 @@ class DoctorFindingOutput:
     consequence: str
     remedy: str
     application: str
+    code: str
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ committed offsets, with the internal ones that its id and these offsets prove.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,6 +82,7 @@ class ApplicationFacts:
         self.application_id = application_id
         self.config = config
         self.topology = topology
+        self.group_fetched_at_s = 0.0
 
     @property
     def state_path(self) -> Path:
@@ -89,6 +91,7 @@ class ApplicationFacts:
     @fetched_once
     def group(self) -> GroupDescription | None:
         """Describe the group of the classic protocol; None if there is none."""
+        self.group_fetched_at_s = time.monotonic()
         return self.cluster.clients().ask_brokers(
             lambda open_connection: fetch_group_description(open_connection, self.application_id)
         )

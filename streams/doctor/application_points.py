@@ -60,6 +60,8 @@ def _list_topic_points() -> list[tuple[str, Look]]:
         (stores.CHANGELOGS, store_points.check_changelogs),
         (stores.ON_DISK, store_points.check_disk_contents),
         (stores.VERSION, store_points.check_version),
+        (stores.POSITIONS, store_points.check_positions),
+        (stores.IDLE, store_points.check_idle_time),
         (inputs.RETENTION, lambda facts: inputs.check_retention(facts.progress())),
         (inputs.COPARTITIONS, _check_copartitions),
         (inputs.SKEW, _check_skew),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from streams.command_lines import format_broker_command, format_command
+from streams.command_lines import format_command
 from streams.common.topic_partitions import Partition
 from streams.doctor import (
     brokers,
@@ -108,13 +108,10 @@ def _check_connection(facts: ClusterFacts) -> Iterator[DoctorFinding]:
     try:
         clients = facts.clients()
     except (UserError, ConnectionLost) as error:
-        servers = facts.config.bootstrap_servers
         remedy = f"correct what the message says, and look again: {format_command('group list')}"
-        if servers == "embedded":
+        if "no embedded broker runs" in str(error):
             remedy = "start a worker, which starts the embedded broker; or name the brokers with "
             remedy += "--bootstrap-servers"
-        elif servers.startswith(("127.0.0.1", "localhost")):
-            remedy += f"; a broker of Millrace is started with {format_broker_command(servers)}"
         yield find_error(
             CONNECTION, str(error), "no worker on this machine could work either", remedy
         )

@@ -55,7 +55,7 @@ def check_commit_interval(config: StreamsConfig) -> Iterator[DoctorFinding]:
 
 def check_broker_limits(config: StreamsConfig, brokers: BrokerSettings) -> Iterator[DoctorFinding]:
     """Compare the application's time-outs with what each broker allows."""
-    limit_ms = _find_least(brokers, _MAX_TIMEOUT)
+    limit_ms = find_least(brokers, _MAX_TIMEOUT)
     timeout_ms = config.transaction_timeout_ms
     if config.exactly_once and limit_ms is not None and timeout_ms > limit_ms:
         yield find_error(
@@ -68,7 +68,7 @@ def check_broker_limits(config: StreamsConfig, brokers: BrokerSettings) -> Itera
     least = max(
         (int(each[_SESSION_LIMITS[0]]) for each in _having(brokers, _SESSION_LIMITS)), default=0
     )
-    most = _find_least(brokers, _SESSION_LIMITS[1])
+    most = find_least(brokers, _SESSION_LIMITS[1])
     session_ms = config.session_timeout_ms
     if session_ms < least or (most is not None and session_ms > most):
         yield find_error(
@@ -86,8 +86,8 @@ def check_broker_limits(config: StreamsConfig, brokers: BrokerSettings) -> Itera
 
 def check_retention(brokers: BrokerSettings) -> Iterator[DoctorFinding]:
     """Find brokers that forget offsets, or transactional ids, while an application is stopped."""
-    minutes = _find_least(brokers, _OFFSET_RETENTION)
-    expiration_ms = _find_least(brokers, _ID_EXPIRATION)
+    minutes = find_least(brokers, _OFFSET_RETENTION)
+    expiration_ms = find_least(brokers, _ID_EXPIRATION)
     is_fine = True
     if minutes is not None and minutes * _MS_PER_MINUTE < _RETENTION_WISE_MS:
         is_fine = False
@@ -118,7 +118,7 @@ def _having(brokers: BrokerSettings, names: tuple[str, ...]) -> Iterator[Mapping
     return (each for each in brokers.values() if all(name in each for name in names))
 
 
-def _find_least(brokers: BrokerSettings, name: str) -> int | None:
+def find_least(brokers: BrokerSettings, name: str) -> int | None:
     """Return the least value of a setting over the brokers; None if none tells it."""
     return min((int(each[name]) for each in _having(brokers, (name,))), default=None)
 

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from streams.command_lines import hold_invocation
+from streams.command_lines import format_command, hold_invocation
 from streams.command_options import (
     BootstrapServers,
     ConfigFile,
@@ -113,13 +113,15 @@ def _examine_all(cluster: ClusterFacts, settings: StreamsConfig) -> list[DoctorF
 def print_findings(findings: Sequence[DoctorFinding]) -> None:
     """Print findings, the worst first, and how many there are of each verdict.
 
-    Points that could not be looked at for the same reason are one line.
+    Points that could not be looked at for the same reason are one line. A reason that is an error
+    above is not repeated.
     """
     width = create_console().width
     for each in merge_unknown(findings):
         place = f"{each.application}: " if each.application else ""
         typer.echo(f"{each.verdict}: {place}{each.point}: {each.what}")
-        for label, text in (("leads to", each.consequence), ("do", each.remedy)):
+        more = format_command("explain-error", each.code) if each.code else ""
+        for label, text in (("leads to", each.consequence), ("do", each.remedy), ("see", more)):
             if text:
                 _print_detail(f"{label}: {text}", width)
     counts = Counter(each.verdict for each in findings)
@@ -135,11 +137,13 @@ def merge_unknown(findings: Sequence[DoctorFinding]) -> Iterator[DoctorFinding]:
     for each in findings:
         if each.verdict is Verdict.NOT_LOOKED_AT:
             alike.setdefault((each.application, each.what), []).append(each.point)
+    errors = {each.what for each in findings if each.verdict is Verdict.ERROR}
     for each in findings:
         if each.verdict is not Verdict.NOT_LOOKED_AT:
             yield each
         elif points := alike.pop((each.application, each.what), []):
-            yield replace(each, point=", ".join(dict.fromkeys(points)))
+            why = "for the error above" if each.what in errors else each.what
+            yield replace(each, point=", ".join(dict.fromkeys(points)), what=why)
 
 
 def _print_detail(text: str, width: int) -> None:

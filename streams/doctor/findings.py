@@ -29,7 +29,8 @@ class Verdict(StrEnum):
 class DoctorFinding:
     """Says what was found at a point: what is so, what it can lead to, and what mends it.
 
-    `application` is empty where the finding is of the machine or the cluster.
+    `application` is empty where the finding is of the machine or the cluster, `code` (MR-0xx) where
+    no page says more.
     """
 
     point: str
@@ -38,6 +39,7 @@ class DoctorFinding:
     consequence: str = ""
     remedy: str = ""
     application: str = ""
+    code: str = ""
 
 
 def find_fine(point: str, what: str) -> DoctorFinding:

@@ -17,6 +17,7 @@ from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.cluster_facts import ClusterFacts
 from streams.doctor.findings import DoctorFinding, find_unknown, find_warning
 from streams.doctor.security import RIGHTS
+from streams.doctor.symptom_codes import add_code
 from streams.errors import AuthorizationError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
 
@@ -56,7 +57,7 @@ def look_at_points(points: Iterable[Point]) -> Iterator[DoctorFinding]:
     missing: dict[tuple[str, str, str], AuthorizationError] = {}
     for name, look in points:
         try:
-            yield from look()
+            yield from map(add_code, look())
         except AuthorizationError as error:
             missing.setdefault((error.operation, error.resource, error.name), error)
             yield find_unknown(
@@ -68,9 +69,10 @@ def look_at_points(points: Iterable[Point]) -> Iterator[DoctorFinding]:
             log.debug("%s could not be looked at", name, exc_info=True)
             yield find_unknown(name, f"the doctor failed here, please report it: {error!r}")
     for lacked in missing.values():
-        yield find_warning(
+        warning = find_warning(
             RIGHTS,
             f"this user may not {lacked.operation} {lacked.resource} {lacked.name}",
             "points are not looked at; an application with this user may lack it, too",
             str(lacked),
         )
+        yield add_code(warning)

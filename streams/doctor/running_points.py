@@ -131,7 +131,7 @@ def check_zombies(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
 def check_fencing(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Look at the group once more, a second after the first time or later."""
     before = facts.group()
-    time.sleep(_BETWEEN_LOOKS_S)
+    time.sleep(max(_BETWEEN_LOOKS_S - (time.monotonic() - facts.group_fetched_at_s), 0.0))
     after = facts.cluster.clients().ask_brokers(
         lambda connect: fetch_group_description(connect, facts.application_id)
     )

@@ -7,8 +7,10 @@ from contextlib import suppress
 from functools import partial
 
 from streams.commands.plan_changelogs import review_changelogs
-from streams.doctor import stores
+from streams.common.topic_partitions import Partition
+from streams.doctor import configuration, stores
 from streams.doctor.application_facts import ApplicationFacts
+from streams.doctor.disk_facts import IdleStore, read_idle_stores
 from streams.doctor.findings import DoctorFinding
 from streams.errors import TopologyError
 from streams.membership.group_offsets import fetch_group_offsets
@@ -107,3 +109,32 @@ def check_version(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
         own = declare_topology(describe_topology(facts.topology)).fingerprint
         running = {each.topology for each in facts.report().members if each.topology}
         yield from stores.check_version(own, running)
+
+
+def check_positions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Compare the positions of stores that no worker uses with their changelogs."""
+    there = facts.cluster.clients().partition_counts
+    by_store = {store: topic for topic, store in facts.topics().changelogs.items()}
+    places: dict[str, tuple[IdleStore, Partition]] = {}
+    for each in read_idle_stores(facts.state_path):
+        changelog = Partition(by_store.get(each.store, ""), each.partition_number)
+        if changelog.number < there.get(changelog.topic, 0):
+            places[f"{each.task}/{each.store}"] = each, changelog
+    if places:
+        firsts = facts.cluster.admin().fetch_earliest_offsets([p for _, p in places.values()])
+        positions = {name: (each.position, firsts[p]) for name, (each, p) in places.items()}
+        yield from stores.check_positions(positions)
+
+
+def check_idle_time(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Find how long an application without workers has stood still, by its state here."""
+    group = facts.group()
+    written = [each.written_ms for each in read_idle_stores(facts.state_path) if each.written_ms]
+    if group is None or group.members or not written:
+        return
+    brokers = facts.cluster.broker_settings()
+    yield from stores.check_idle_time(
+        facts.cluster.now_ms - max(written),
+        configuration.find_least(brokers, "offsets.retention.minutes"),
+        configuration.find_least(brokers, "transactional.id.expiration.ms"),
+    )

@@ -24,6 +24,7 @@ from streams.runtime.assigning.internal_topic_settings import (
 
 INTERNAL, COUNTS, SETTINGS = "internal topics", "partitions of internal topics", "internal settings"
 CHANGELOGS, ON_DISK, VERSION = "changelogs", "stores on disk", "version"
+POSITIONS, IDLE = "positions of stores", "idle time"
 
 
 def check_internal_topics(
@@ -165,3 +166,44 @@ def check_version(own: str, running: Collection[str]) -> Iterator[DoctorFinding]
         )
     else:
         yield find_fine(VERSION, "the workers run the topology of this App")
+
+
+def check_positions(positions: Mapping[str, tuple[int, int]]) -> Iterator[DoctorFinding]:
+    """Find stores on disk that need records which their changelogs do not have any more.
+
+    `positions` has, by the store's name, the first offset that it lacks and the first that the
+    changelog has.
+    """
+    behind = sorted(name for name, (position, first) in positions.items() if position < first)
+    if behind:
+        yield find_warning(
+            POSITIONS,
+            f"the changelogs begin behind the positions of {name_partitions(behind)}",
+            "these stores are rebuilt from the whole changelog at the next start, which takes time",
+            f"{format_command('plan')} tells whether the changelogs still have all",
+        )
+    elif positions:
+        yield find_fine(POSITIONS, f"{format_count(len(positions), 'store')} can be caught up")
+
+
+def check_idle_time(
+    idle_ms: int, retention_minutes: int | None, expiration_ms: int | None
+) -> Iterator[DoctorFinding]:
+    """Compare how long an application has stood still with what the brokers forget, and when."""
+    retention_ms = None if retention_minutes is None else retention_minutes * 60_000
+    limits = {
+        "offsets.retention.minutes": retention_ms,
+        "transactional.id.expiration.ms": expiration_ms,
+    }
+    hours = idle_ms / 3_600_000
+    near = [name for name, limit in limits.items() if limit is not None and idle_ms > limit / 2]
+    if near:
+        yield find_warning(
+            IDLE,
+            f"no worker runs, and the newest state here is {hours:,.1f} h old: more than half of "
+            + " and of ".join(near),
+            "the brokers forget the offsets of the application, or its transactional ids",
+            "start a worker, or note the offsets: " + format_command("group describe"),
+        )
+    else:
+        yield find_fine(IDLE, f"no worker runs; the newest state here is {hours:,.1f} h old")

@@ -12,6 +12,7 @@ from typing import Any
 
 from streams.commands.metrics_command import fetch_scrape
 from streams.common.addresses import parse_address
+from streams.common.counted import format_count
 from streams.doctor.workers import WorkerFacts
 from streams.errors import StreamsError
 from streams.monitoring.scraped_figures import Scrape, summarise_scrapes
@@ -32,8 +33,12 @@ def fetch_worker_facts(state_dir: Path, application_id: str) -> WorkerFacts:
     addresses, without = list_worker_addresses(state_dir, application_id)
     before = _scrape_all(addresses)
     if not before:
-        runs = f"{without} without health_port" if without else "none"
-        raise StreamsError(f"of the workers on this machine {runs} runs (set health_port=0)")
+        if without:
+            raise StreamsError(
+                f"{format_count(without, 'worker')} of this machine, without figures: set "
+                "health_port=0"
+            )
+        raise StreamsError("no worker runs on this machine that tells its figures")
     began_s = time.monotonic()
     healths: dict[str, list[Mapping[str, Any]]] = {}
     for _ in range(_LOOKS):

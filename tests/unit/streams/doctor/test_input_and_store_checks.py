@@ -157,3 +157,24 @@ def test_the_version_that_runs() -> None:
     assert verdicts(stores.check_version("t", [])) == []
     assert verdicts(stores.check_version("t", ["t", "u"])) == [FINE]
     assert verdicts(stores.check_version("t", ["u"])) == [WARNING]
+
+
+def test_positions_of_stores_on_disk() -> None:
+    assert verdicts(stores.check_positions({})) == []
+    assert verdicts(stores.check_positions({"0_0/c": (5, 5)})) == [FINE]
+    (found,) = stores.check_positions({"0_0/c": (5, 5), "0_1/c": (4, 5)})
+    assert (found.verdict, "0_1/c" in found.what) == (WARNING, True)
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("retention_minutes", "expiration_ms", "expected"),
+    [(None, None, FINE), (600, 10 * HOUR_MS, FINE), (100, None, WARNING), (600, HOUR_MS, WARNING)],
+)
+def test_idle_time(
+    retention_minutes: int | None, expiration_ms: int | None, expected: Verdict
+) -> None:
+    found = stores.check_idle_time(HOUR_MS, retention_minutes, expiration_ms)
+    assert verdicts(found) == [expected]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from streams.doctor import application_points, cluster_points
 from streams.doctor.doctor_command import merge_unknown
 from streams.doctor.findings import (
     DoctorFinding,
@@ -19,7 +20,9 @@ from streams.doctor.findings import (
 )
 from streams.doctor.points import Point, look_at_points
 from streams.doctor.security import RIGHTS
+from streams.doctor.symptom_codes import CODES
 from streams.errors import AuthorizationError, OutcomeUnknown
+from streams.symptoms.lookup import find_by_code
 
 FINE = find_fine("a", "1")
 WARNING = find_warning("b", "2", "leads", "do")
@@ -72,3 +75,25 @@ def test_a_missing_right_is_a_point_of_its_own_once() -> None:
 def test_points_without_an_answer_for_one_reason_are_one_line() -> None:
     apart = [find_unknown("e", "4"), UNKNOWN, find_unknown("f", "5"), ERROR]
     assert [each.point for each in merge_unknown(apart)] == ["e, d", "f", "c"]
+
+
+def test_what_an_error_says_is_not_repeated_for_the_points_behind_it() -> None:
+    broken = find_error("connection", "no broker answers", "leads", "do")
+    (_, behind) = merge_unknown([broken, find_unknown("brokers", "no broker answers")])
+    assert behind.what == "for the error above"
+
+
+def test_each_code_of_a_point_is_one_that_is_explained() -> None:
+    assert [code for code in CODES.values() if find_by_code(code) is None] == []
+    names = [name for name, _ in cluster_points.list_points(is_alone=True)]
+    names += [name for name, _ in application_points.list_points()]
+    assert CODES.keys() - set(names) == {"transaction time-out", "skew of keys"}
+
+
+def test_a_fault_has_the_code_of_its_message_or_else_of_its_point() -> None:
+    point = Point("skew of keys", lambda: [find_warning("skew of keys", "one", "leads", "do")])
+    (by_point,) = look_at_points([point])
+    told = find_error("connection", "TOPIC_AUTHORIZATION_FAILED", "leads", "do")
+    (by_message,) = look_at_points([Point("connection", lambda: [told])])
+    (fine,) = look_at_points([Point("skew of keys", lambda: [FINE])])
+    assert (by_point.code, by_message.code, fine.code) == ("MR-063", "MR-044", "")
