@@ -45,6 +45,10 @@ def run_promtool(*arguments: str | Path, text: str = "") -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
+APPLICATION = {"application": "words", "env": "tests"}
+"""The labels that the workers get by the configuration of the scrape."""
+
+
 class Prometheus(ServerProcess):
     """Represents a Prometheus that scrapes each second, with rules whose time is scaled."""
 
@@ -56,7 +60,7 @@ class Prometheus(ServerProcess):
             {
                 "job_name": job,
                 "static_configs": [
-                    {"targets": list(addresses), "labels": {"application": "words"}}
+                    {"targets": list(addresses), "labels": APPLICATION}
                     if job == "millrace-worker"
                     else {"targets": list(addresses)}
                 ],
@@ -95,6 +99,11 @@ class Prometheus(ServerProcess):
         assert answer["status"] == "success", (expression, answer)
         found: list[dict[str, Any]] = answer["data"]["result"]
         return found
+
+    def find_label_values(self, name: str, label: str) -> list[str]:
+        """Return the values of a label of a figure, as a variable of a dashboard does."""
+        found = {each["metric"].get(label) for each in self.query(name)}
+        return sorted(filter(None, found))
 
     def list_firing(self) -> set[str]:
         """Return the names of the alerts that fire now."""

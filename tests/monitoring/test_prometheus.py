@@ -19,7 +19,8 @@ from ops.generate.dashboard_list import list_dashboards
 from ops.generate.dashboards import Panel
 from ops.generate.queries import scale_durations
 from tests.brokers import EmbeddedProcess
-from tests.monitoring.prometheus import Prometheus, fetch, run_promtool
+from tests.monitoring import public_dashboards
+from tests.monitoring.prometheus import APPLICATION, Prometheus, fetch, run_promtool
 from tests.processes import HOST, ServerProcess, free_ports, wait_until
 
 TIME_SCALE = 60
@@ -42,6 +43,7 @@ class Worker(ServerProcess):
             *(sys.executable, "-m", "streams", "run", "tests.monitoring.words:app"),
             *("--bootstrap-servers", servers, "--state-dir", str(state)),
             *("--health-port", str(port), "--set", f"stuck_after_ms={STUCK_AFTER_MS}"),
+            *("--set", "metrics_recording_level=debug"),
         ]
 
     def spawn_worker(self) -> None:
@@ -165,6 +167,31 @@ def test_each_panel_of_a_dashboard_has_data_while_records_are_processed(
     finally:
         stop.set()
         producing.join()
+
+
+def test_a_public_dashboard_for_rocksdb_shows_figures_of_each_thread(monitored: Monitored) -> None:
+    prometheus = monitored.prometheus
+    clients: list[str] = []
+
+    def all_workers_are_scraped() -> bool:
+        clients[:] = prometheus.find_label_values(public_dashboards.CLIENTS, "client_id")
+        return len(clients) == WORKERS
+
+    wait_until(all_workers_are_scraped, what=lambda: f"only {clients} are scraped")
+    threads = prometheus.find_label_values(public_dashboards.THREADS, "thread_id")
+    empty = set[str]()
+
+    def have_data() -> bool:
+        empty.clear()
+        for client in clients:
+            of_client = [each for each in threads if each.startswith(client)]
+            assert of_client, f"no thread of {client} among {threads}"
+            for thread in of_client:
+                queries = public_dashboards.list_queries(APPLICATION["env"], client, thread)
+                empty.update(each for each in queries if not prometheus.query(each))
+        return not empty
+
+    wait_until(have_data, what=lambda: f"without data: {sorted(empty)}")
 
 
 def test_faults_fire_their_alerts_and_no_others(monitored: Monitored) -> None:
