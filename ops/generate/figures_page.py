@@ -8,6 +8,7 @@ from typing import TypeAlias
 from coordinator.metrics.definition import MetricDefinition
 from coordinator.metrics.definitions import all_definitions as broker_definitions
 from ops.generate.kafka_streams_gaps import GAPS
+from streams.monitoring.definitions.clients import CLIENT_DEFINITIONS
 from streams.monitoring.definitions.definition import FigureDefinition
 from streams.monitoring.definitions.kafka_streams import KAFKA_STREAMS_DEFINITIONS
 from streams.monitoring.definitions.worker import WORKER_DEFINITIONS
@@ -37,13 +38,19 @@ Averages, maxima, rates and ratios are of the last 30 to 60 seconds, and latenci
 as Kafka Streams has them. The latency of `process` is that of a slice of records. `punctuate`
 counts the calls of all timers that were due after a slice as one; a timer by stream time that a
 record makes due is part of `process`. A store's label tells its kind, as `rocksdb_window_state_id`.
-There are no figures of the Java clients. `kafka_streams_stream_metrics` has texts as labels, as the
-JMX exporter writes them.
+`kafka_streams_stream_metrics` has texts as labels, as the JMX exporter writes them.
+"""
+_CLIENTS_TEXT = """\
+librdkafka's clients tell these every ten seconds, to a worker with a `health_port` or
+`metrics_port`. What means the same as a metric of Kafka's Java clients has the name that the JMX
+exporter gives it. Rates are of the last half minute; latencies and sizes of batches are of the ten
+seconds before. `consumer={"statistics.interval.ms": 60000}` and `producer=` alter the interval, and
+0 turns them off. They are of the consumers of inputs and of global tables and of producers; those
+that read changelogs are polled only while they read, and tell none.
 """
 _ABSENT = {
-    "bufferpool-wait-time, metadata-wait-time, record-send-rate, byte-rate, batch-size-avg, "
-    "records-per-request-avg, record-error-rate": "of the Java producer; those of librdkafka are "
-    "not exported",
+    "bufferpool-wait-time, metadata-wait-time": "of the Java producer: librdkafka takes records "
+    "without waiting, and tells no such times",
     "txn-commit-time-avg, txn-abort-time-avg": "of the Java producer; "
     "`millrace_transaction_end_seconds` of a broker has the time from the decision to the last "
     "marker",
@@ -58,13 +65,15 @@ def render_figures_page() -> str:
     worker, broker = WORKER_DEFINITIONS, broker_definitions()
     lines = [_HEAD, "## Of a worker", "", *_render_table(worker)]
     lines += ["", "## Under Kafka Streams' names", "", _KAFKA_STREAMS_TEXT]
-    lines += [*_render_table(KAFKA_STREAMS_DEFINITIONS), "", *_render_gaps(), "", "## Of a broker"]
+    lines += [*_render_table(KAFKA_STREAMS_DEFINITIONS), ""]
+    lines += ["## Of the clients", "", _CLIENTS_TEXT, *_render_table(CLIENT_DEFINITIONS), ""]
+    lines += ["## Not shown", "", *_render_gaps(), "", "## Of a broker"]
     for group in dict.fromkeys(each.group for each in broker):
         found = [each for each in broker if each.group == group]
         lines += ["", f"### {group.replace('-', ' ').capitalize()}", "", *_render_table(found)]
     lines += ["", "## Names in older documents", ""]
     lines += ["| older name, or question | in Kafka 4.4 | here |", "|---|---|---|"]
-    lines += sorted(_render_answers([*worker, *broker]), key=str.lower)
+    lines += sorted(_render_answers([*worker, *CLIENT_DEFINITIONS, *broker]), key=str.lower)
     lines += ["", "## Without a counterpart here", "", "| older name | why |", "|---|---|"]
     lines += [f"| {older} | {why} |" for older, why in _ABSENT.items()]
     return "\n".join(lines) + "\n"

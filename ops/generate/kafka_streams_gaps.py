@@ -10,8 +10,6 @@ import re
 from dataclasses import dataclass
 from re import Pattern
 
-_CLIENT_GROUPS = r"(consumer|producer|admin-client)(-\w+)*-metrics|app-info|kafka-metrics-count"
-
 
 @dataclass(frozen=True, slots=True)
 class Gap:
@@ -36,9 +34,51 @@ SLICES = "steps run as one chain of calls, measured a slice at a time"
 
 GAPS = (
     _name_gap(
-        _CLIENT_GROUPS,
+        "admin-client(-\\w+)*-metrics|app-info|kafka-metrics-count",
         ".*",
-        f"{JAVA_ONLY}: the client here is librdkafka, whose statistics are not read",
+        f"{JAVA_ONLY}: of its registry and its admin client",
+    ),
+    _name_gap(
+        "consumer-coordinator-metrics",
+        ".*",
+        "a thread joins its group without the consumer",
+        "millrace_thread_rebalances_total",
+    ),
+    _name_gap("(consumer|producer)-node-metrics", ".*", "added up over the brokers"),
+    _name_gap(
+        "(consumer|producer)-metrics",
+        "(io|network-io|select|reauthentication|failed-.*|successful-.*)-.*|request-size-.*",
+        f"{JAVA_ONLY}: librdkafka does not tell it",
+    ),
+    _name_gap(
+        "consumer-metrics",
+        "commit-sync-.*|committed-.*|last-poll-.*|poll-idle-.*|time-between-.*",
+        "measured by thread",
+        "kafka_streams_stream_thread_metrics_poll_latency_max",
+    ),
+    _name_gap(
+        "consumer-fetch-manager-metrics",
+        "fetch-size-max|preferred-read-replica|records-(lag|lag-avg|lead|lead-avg|lead-min)",
+        f"{JAVA_ONLY}: librdkafka does not tell it",
+        "millrace_consumer_lag",
+    ),
+    _name_gap(
+        "producer-metrics",
+        "(batch-split|buffer-exhausted|bufferpool|metadata-wait|flush-time|compression-rate"
+        "|record-error)-.*|record-size-max|waiting-threads",
+        f"{JAVA_ONLY}: librdkafka does not tell it",
+    ),
+    _name_gap(
+        "producer-metrics",
+        "record-retry-(rate|total)",
+        "librdkafka counts the requests that are sent again",
+        "librdkafka_txretries_total",
+    ),
+    _name_gap(
+        "producer-metrics",
+        "txn-.*",
+        "measured as a whole",
+        "kafka_streams_stream_thread_metrics_commit_latency_avg",
     ),
     _name_gap("stream-metrics", "version|commit-id", f"{JAVA_ONLY}: of Kafka Streams' jar"),
     _name_gap(

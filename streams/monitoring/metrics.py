@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from streams.monitoring.client_figures import describe_clients
 from streams.monitoring.database_figures import DatabaseFigures
 from streams.monitoring.families import build_family, build_histogram
 from streams.monitoring.health import Health
@@ -20,6 +21,7 @@ from streams.monitoring.kafka_streams_figures import (
     describe_kafka_streams_figures,
 )
 from streams.monitoring.store_sizes import StoreSize
+from streams.runtime.clients.client_statistics import ClientStatistics
 from streams.runtime.threads.measurements import ThreadMeasurements
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ class WorkerCollector:
         read_database_figures: Callable[[], Iterable[DatabaseFigures]] = tuple,
         source_steps: Mapping[str, str] | None = None,
         client: StreamsClient | None = None,
+        read_client_statistics: Callable[[], Iterable[ClientStatistics]] = tuple,
     ) -> None:
         self._health = get_health
         self._counters = get_counters
@@ -54,6 +57,7 @@ class WorkerCollector:
         self._read_database_figures = read_database_figures
         self._source_steps = source_steps or {}
         self._client = client
+        self._read_client_statistics = read_client_statistics
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families of this moment, for prometheus_client's registry."""
@@ -66,6 +70,7 @@ class WorkerCollector:
         yield from self._describe_stores()
         if self._client is not None:
             yield from self._describe_as_kafka_streams(self._client, health)
+        yield from describe_clients(self._read_client_statistics())
 
     def _describe_as_kafka_streams(self, client: StreamsClient, health: Health) -> Iterator[Metric]:
         """Yield the figures under Kafka Streams' names; a replaced thread counts as failed."""

@@ -41,6 +41,7 @@ def create_worker_collector(
             for topic, source in sub.sources.items()
         },
         client=StreamsClient(f"{application_id}-{worker.process_id}", application_id),
+        read_client_statistics=worker.clients.statistics.read_statistics,
     )
 
 

@@ -19,10 +19,7 @@ from streams.testing.record_order import RecordOrder
 
 
 class InMemoryConsumer:
-    """Reads committed records in bulk, one partition after the other.
-
-    Used for restores and for global tables.
-    """
+    """Reads committed records in bulk, one partition after the other."""
 
     def __init__(self, cluster: InMemoryCluster) -> None:
         self._cluster = cluster
@@ -57,6 +54,9 @@ class InMemoryConsumer:
     def poll_at_first_record(self, records_max: int, timeout_s: float) -> list[Any]:
         """Poll records as `poll_records` does; neither waits in memory."""
         return self.poll_records(records_max, timeout_s)
+
+    def serve_callbacks(self) -> None:
+        """Do nothing: a client in memory calls nobody back."""
 
     def poll_records(self, records_max: int, timeout_s: float) -> list[Any]:
         """Return up to `records_max` committed records, without waiting."""

@@ -27,7 +27,7 @@ TIME_SCALE = 60
 WORKERS = 3
 GIVEN = ("", "where the topology has stores", "where stores are on disk")
 """The conditions of panels that the application meets: these have data."""
-FOREIGN = "kafka_streams_"
+FOREIGN = ("kafka_streams_", "kafka_consumer_", "kafka_producer_")
 QUIET_S = 12
 """As long as the longest range and `for` of P0 and P1 at this scale."""
 STUCK_AFTER_MS = 2_000
@@ -132,12 +132,11 @@ def find_queries(panel: Panel) -> list[str]:
 
 
 def test_the_figures_are_well_formed(monitored: Monitored) -> None:
-    """Those under Kafka Streams' names are left out: gauges there may end in `_total`."""
+    """Those under Kafka's names are left out: gauges there may end in `_total`."""
     for port in monitored.metrics_ports:
         lines = fetch(port, "/metrics")[1].splitlines(keepends=True)
-        run_promtool(
-            "check", "metrics", text="".join(each for each in lines if FOREIGN not in each)
-        )
+        ours = [line for line in lines if not any(each in line for each in FOREIGN)]
+        run_promtool("check", "metrics", text="".join(ours))
 
 
 def test_each_panel_of_a_dashboard_has_data_while_records_are_processed(
@@ -167,6 +166,21 @@ def test_each_panel_of_a_dashboard_has_data_while_records_are_processed(
     finally:
         stop.set()
         producing.join()
+
+
+def test_the_clients_tell_how_many_records_they_have_read_and_written(monitored: Monitored) -> None:
+    monitored.produce(*["word"] * 100)
+    names = (
+        "kafka_consumer_consumer_fetch_manager_metrics_records_consumed_total",
+        "kafka_producer_producer_metrics_record_send_total",
+    )
+
+    def agree() -> bool:
+        counted = "sum(millrace_step_records_total)"
+        queries = (f"sum({names[0]}) == {counted}", f"sum({names[1]}) >= {counted}")
+        return all(monitored.prometheus.query(each) for each in queries)
+
+    wait_until(agree, what=lambda: str([monitored.prometheus.query(each) for each in names]))
 
 
 def test_a_public_dashboard_for_rocksdb_shows_figures_of_each_thread(monitored: Monitored) -> None:

@@ -8,7 +8,15 @@ from millrace import App, serdes
 
 _HANG_S = 600
 
-app = App("words", commit_interval_ms=100, processing_handler="dead_letter:words-dead")
+_OFTEN = {"statistics.interval.ms": 1_000}
+
+app = App(
+    "words",
+    commit_interval_ms=100,
+    processing_handler="dead_letter:words-dead",
+    consumer=_OFTEN,
+    producer=_OFTEN,
+)
 
 
 def check(word: str) -> str:

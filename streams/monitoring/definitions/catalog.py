@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from streams.monitoring.definitions.clients import CLIENT_DEFINITIONS
 from streams.monitoring.definitions.definition import FigureDefinition
 from streams.monitoring.definitions.kafka_streams import KAFKA_STREAMS_DEFINITIONS
 from streams.monitoring.definitions.worker import WORKER_DEFINITIONS
@@ -11,7 +12,7 @@ from streams.monitoring.definitions.worker import WORKER_DEFINITIONS
 
 def all_definitions() -> tuple[FigureDefinition, ...]:
     """Return the definitions of all figures, Millrace's own before Kafka Streams'."""
-    return (*WORKER_DEFINITIONS, *KAFKA_STREAMS_DEFINITIONS)
+    return (*WORKER_DEFINITIONS, *KAFKA_STREAMS_DEFINITIONS, *CLIENT_DEFINITIONS)
 
 
 @cache

@@ -6,8 +6,14 @@ from streams.monitoring.definitions.definition import FigureDefinition
 
 
 def to_scraped_name(group: str, metric: str) -> str:
-    """Return the name under which the JMX exporter shows a metric of Kafka Streams."""
-    return f"kafka_streams_{group}_{metric}".replace("-", "_")
+    """Return the name under which the JMX exporter shows a metric of Kafka Streams or a client."""
+    return f"kafka_{_name_domain(group)}_{group}_{metric}".replace("-", "_")
+
+
+def _name_domain(group: str) -> str:
+    """Return the word after `kafka.` of the domain of a group: whose metrics these are."""
+    kind = group.partition("-")[0]
+    return kind if kind in ("consumer", "producer") else "streams"
 
 
 def define_figure(
@@ -19,6 +25,7 @@ def define_figure(
     *,
     one_of: tuple[str, ...] = (),
     level: str = "info",
+    answers: str = "",
 ) -> FigureDefinition:
     """Return the definition of a metric of Kafka Streams, as the JMX exporter shows it."""
     return FigureDefinition(
@@ -30,5 +37,6 @@ def define_figure(
         labels=labels,
         one_of=one_of,
         level=level,
-        kafka_name=f"kafka.streams:type={group},attribute={metric}",
+        answers=answers,
+        kafka_name=f"kafka.{_name_domain(group)}:type={group},attribute={metric}",
     )

@@ -173,6 +173,14 @@ class DataConsumer:
             messages += self._consumer.consume(records_max - 1, 0.0)
         return self._take_records(messages)
 
+    def serve_callbacks(self) -> None:
+        """Log the lines that wait, and take statistics, where no partition is read, so none polled.
+
+        Otherwise they would wait in memory for as long as the worker has no task.
+        """
+        if not self._start_offsets:
+            self._consumer.consume(1, 0.0)
+
     def _take_records(self, messages: list[Message]) -> list[Message]:
         """Return the records among messages, and handle the errors."""
         self._is_idle = not messages

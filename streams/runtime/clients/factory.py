@@ -13,6 +13,7 @@ from streams.common.topic_partitions import Partition
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
 from streams.runtime.clients.admin import Admin
+from streams.runtime.clients.client_statistics import ClientStatisticsRecorder
 from streams.runtime.clients.cluster_admin import ClusterAdmin
 from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import create_client
@@ -71,6 +72,7 @@ class KafkaClientSupplier:
         self._application_id = application_id
         self._internal_topics = internal_topics or {}
         self._config = config
+        self.statistics = ClientStatisticsRecorder()
         self.bootstrap_servers = bootstrap_servers
         self._timeout_s = config.request_timeout_ms / 1000
         # Bounds a fetch that nobody answers: with librdkafka's default no input comes for a minute.
@@ -100,6 +102,15 @@ class KafkaClientSupplier:
         }
         return TopicRecordReader(settings, self._timeout_s)
 
+    def _statistics_settings(self, name: str) -> dict[str, Any]:
+        """Return the settings with which a client that is polled always tells its statistics.
+
+        Those of another one would wait in memory. Nobody asks for them without a port.
+        """
+        if self._config.health_port is None and self._config.metrics_port is None:
+            return {}
+        return self.statistics.settings(f"{self._application_id}-{name}")
+
     def create_consumer(self, name: str) -> DataConsumer:
         """Create a consumer of committed records.
 
@@ -115,6 +126,7 @@ class KafkaClientSupplier:
                 # Records of all partitions together; much less, and they take no turns.
                 "queued.min.messages": 80_000,
                 "socket.timeout.ms": self._socket_timeout_ms,
+                **self._statistics_settings(name),
                 **self._common_settings(name),
                 **self._config.consumer,
                 **self._read_committed_settings(),
@@ -134,6 +146,7 @@ class KafkaClientSupplier:
         return DataConsumer(
             {
                 "socket.timeout.ms": self._socket_timeout_ms,
+                **(self._statistics_settings(name) if watch_topic_ids else {}),
                 **self._common_settings(name),
                 **self._config.consumer,
                 **_RESTORE_FETCH_SETTINGS,
@@ -248,6 +261,7 @@ class KafkaClientSupplier:
             "topic.metadata.refresh.interval.ms": min(
                 self._config.metadata_max_age_ms, _METADATA_REFRESH_MS_MAX
             ),
+            **self._statistics_settings(name),
             **self._common_settings(name),
             **self._config.producer,
             "partitioner": "murmur2_random",

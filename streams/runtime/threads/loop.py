@@ -197,6 +197,8 @@ class StreamLoop:
         self.counters.standby_records = self._restorer.follower.followed_records
         if not self._executor:
             self.recovery.clear_failure_if_idle()
+            self._consumer.serve_callbacks()
+            self._producers.poll_delivery_reports()
             if not (
                 self._member.is_joining
                 or self._producers.creations.is_waiting
@@ -204,10 +206,9 @@ class StreamLoop:
             ):
                 self._stop.wait(_POLL_WAIT_S)
             return
-        if self._is_uncommitted_memory_full() and not self._rebalance.can_commit:
-            self._stop.wait(_POLL_WAIT_S)
-            return
-        if self._must_commit_positions() and not self._try_commit_tasks():
+        if (self._is_uncommitted_memory_full() and not self._rebalance.can_commit) or (
+            self._must_commit_positions() and not self._try_commit_tasks()
+        ):
             self._stop.wait(_POLL_WAIT_S)
             return
         self._executor.measure_lags_if_due()

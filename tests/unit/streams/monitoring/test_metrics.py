@@ -29,6 +29,7 @@ from streams.monitoring.store_sizes import (
 )
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.threads.measurements import ThreadMeasurements
+from tests.unit.streams.monitoring.client_texts import make_statistics, tell
 from tests.unit.streams.runtime.fakes import Clock
 from tests.unit.streams.runtime.world import World
 
@@ -87,6 +88,10 @@ def lines() -> list[str]:
         ],
         source_steps={"orders": "read-orders"},
         client=StreamsClient("a-1", "a"),
+        read_client_statistics=lambda: [
+            *tell(make_statistics("consumer")),
+            *tell(make_statistics("producer")),
+        ],
     )
     return render_prometheus_text(collector).decode().splitlines()
 
