@@ -126,6 +126,7 @@ _TOPIC_DEFINITIONS = (
         labels=("topic",),
         group="topics",
         kafka_name=f"{_TOPICS},name=BytesInPerSec",
+        answers="BytesInPerSec",
     ),
     MetricDefinition(
         name="millrace_topic_records_in_total",
@@ -135,6 +136,7 @@ _TOPIC_DEFINITIONS = (
         labels=("topic",),
         group="topics",
         kafka_name=f"{_TOPICS},name=MessagesInPerSec",
+        answers="MessagesInPerSec",
     ),
     MetricDefinition(
         name="millrace_topic_bytes_out_total",
@@ -144,6 +146,7 @@ _TOPIC_DEFINITIONS = (
         labels=("topic",),
         group="topics",
         kafka_name=f"{_TOPICS},name=BytesOutPerSec",
+        answers="BytesOutPerSec",
     ),
     MetricDefinition(
         name="millrace_topic_records_out_total",

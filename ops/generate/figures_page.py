@@ -51,11 +51,6 @@ that read changelogs are polled only while they read, and tell none.
 _ABSENT = {
     "bufferpool-wait-time, metadata-wait-time": "of the Java producer: librdkafka takes records "
     "without waiting, and tells no such times",
-    "txn-commit-time-avg, txn-abort-time-avg": "of the Java producer; "
-    "`millrace_transaction_end_seconds` of a broker has the time from the decision to the last "
-    "marker",
-    "UnderReplicatedPartitions, ActiveControllerCount": "of a cluster of several nodes; the "
-    "embedded broker is one",
 }
 """Names in older documents that no figure answers, and why."""
 
@@ -73,7 +68,10 @@ def render_figures_page() -> str:
         lines += ["", f"### {group.replace('-', ' ').capitalize()}", "", *_render_table(found)]
     lines += ["", "## Names in older documents", ""]
     lines += ["| older name, or question | in Kafka 4.4 | here |", "|---|---|---|"]
-    lines += sorted(_render_answers([*worker, *CLIENT_DEFINITIONS, *broker]), key=str.lower)
+    lines += sorted(
+        _render_answers([*worker, *KAFKA_STREAMS_DEFINITIONS, *CLIENT_DEFINITIONS, *broker]),
+        key=str.lower,
+    )
     lines += ["", "## Without a counterpart here", "", "| older name | why |", "|---|---|"]
     lines += [f"| {older} | {why} |" for older, why in _ABSENT.items()]
     return "\n".join(lines) + "\n"

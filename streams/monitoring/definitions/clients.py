@@ -73,9 +73,20 @@ LIBRDKAFKA_COUNTERS = {
 """librdkafka's counts of a broker that the Java clients lack, which are added up."""
 
 
+_ANSWERS = {
+    "record-send-rate": "record-send-rate",
+    "outgoing-byte-rate": "byte-rate",
+    "batch-size-avg": "batch-size-avg",
+    "records-per-request-avg": "records-per-request-avg",
+}
+"""Names in older documents of figures of a producer."""
+
+
 def _define_clients(group: str, metrics: dict[str, str]) -> tuple[FigureDefinition, ...]:
+    answers = _ANSWERS if group == PRODUCER_GROUP else {}
     return tuple(
-        define_figure(group, metric, text, CLIENT_LABELS) for metric, text in metrics.items()
+        define_figure(group, metric, text, CLIENT_LABELS, answers=answers.get(metric, ""))
+        for metric, text in metrics.items()
     )
 
 

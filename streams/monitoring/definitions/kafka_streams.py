@@ -28,8 +28,12 @@ _TIMING_FIGURES = (
     ("total", "Number since the start of", ""),
     ("ratio", "Share of the thread's time in", ""),
 )
+_ANSWERS = {"commit-latency-avg": "txn-commit-time-avg, txn-abort-time-avg"}
 _TIMINGS = tuple(
-    define_figure(THREAD_GROUP, f"{call}-{metric}", f"{said} {what}", _THREAD_LABELS, unit)
+    define_figure(
+        *(THREAD_GROUP, f"{call}-{metric}", f"{said} {what}", _THREAD_LABELS, unit),
+        answers=_ANSWERS.get(f"{call}-{metric}", ""),
+    )
     for call, what in TIMED_CALLS.items()
     for metric, said, unit in _TIMING_FIGURES
 )

@@ -40,7 +40,7 @@ class ClientStatistics:
 
 @dataclass(slots=True)
 class ClientStatisticsRecorder:
-    """Keeps the last texts of each client, by its client id; one made again takes its place."""
+    """Keeps the last few texts that each client has told, by client id."""
 
     _texts: dict[str, deque[str]] = field(default_factory=dict)
 

@@ -78,3 +78,69 @@ def test_the_page_of_figures_has_each_definition_and_no_other() -> None:
         *(each.name for each in broker_definitions()),
     ]
     assert len(rows) == len(set(rows))
+
+
+OLDER_NAMES = [
+    "active-group-count",
+    "group-creation-rate",
+    "group-deletion-rate",
+    "member-join-rate",
+    "member-leave-rate",
+    "rebalance-rate",
+    "rebalance-duration-avg",
+    "rebalance-duration-max",
+    "rebalance-failure-rate",
+    "heartbeat-rate",
+    "heartbeat-latency",
+    "assignment-compute-time",
+    "assignment-change-rate",
+    "event-queue-size",
+    "event-queue-time-ms",
+    "event-processing-time-ms",
+    "event-purgatory-time-ms",
+    "batch-flush-time-ms",
+    "thread-idle-ratio-avg",
+    "partition-load-time-avg",
+    "num-partitions{state}",
+    "offset-commit-rate",
+    "offset-expiration-rate",
+    "offset-deletion-rate",
+    "OngoingTransactionsCount",
+    "TransactionTimeoutRate",
+    "AbortRate",
+    "CommitLatencyAvg",
+    "TxnOffsetCommitRate",
+    "UnknownDestinationQueueSize",
+    "LogAppendRetryQueueSize",
+    "txn-commit-time-avg",
+    "txn-abort-time-avg",
+    "bufferpool-wait-time",
+    "metadata-wait-time",
+    "record-send-rate",
+    "byte-rate",
+    "batch-size-avg",
+    "records-per-request-avg",
+    "record-error-rate",
+    "task-corrupted-rate",
+    "skipped-records-rate",
+    "LogFlushRateAndTimeMs",
+    "TotalTimeMs",
+    "RequestHandlerAvgIdlePercent",
+    "NetworkProcessorAvgIdlePercent",
+    "ProducePurgatorySize",
+    "BytesInPerSec",
+    "BytesOutPerSec",
+    "MessagesInPerSec",
+    "TotalFetchRequestsPerSec",
+    "UnderReplicatedPartitions",
+    "OfflinePartitionsCount",
+    "ActiveControllerCount",
+]
+"""What documents of Kafka and of its dashboards call figures, many of which Kafka never had."""
+
+
+@pytest.mark.parametrize("name", OLDER_NAMES)
+def test_each_older_name_has_an_answer_or_a_reason(name: str) -> None:
+    _, _, answers = FILES["docs/metrics.md"].partition("## Names in older documents")
+    told = [line.split("|")[1] for line in answers.splitlines() if line.startswith("| ")]
+    assert any(name in re.split(r"[,;: ]+", each.strip()) for each in told)
