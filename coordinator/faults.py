@@ -173,7 +173,7 @@ class FaultRule:
         self.struck += 1
         return True
 
-    def take_disk_space(self, size_bytes: int, path: PurePath) -> bool:
+    def try_take_disk_space(self, size_bytes: int, path: PurePath) -> bool:
         """Take bytes for a file from the disk's space; return False if a full disk lacks them.
 
         True without counting for a fault that is no full disk, is spent, or doesn't match the path.
@@ -251,7 +251,7 @@ class Faults:
         """Return how many of the bytes may be written: fewer than all on a full disk."""
         with self._lock:
             for rule in self.disk_rules:
-                if not rule.take_disk_space(size_bytes, path):
+                if not rule.try_take_disk_space(size_bytes, path):
                     return rule.bytes_left
         return size_bytes
 

@@ -48,7 +48,14 @@ def find_kind(layout: str) -> str:
     return _KINDS_BY_LAYOUT.get(first_word, first_word)
 
 
-def count_entries(kind: str, disk: StoreDisk, exact_until: int) -> tuple[int, bool]:
+class EntryCount(NamedTuple):
+    """Counts the entries of a store on disk, exactly or by an estimate."""
+
+    entries: int
+    is_exact: bool
+
+
+def count_entries(kind: str, disk: StoreDisk, exact_until: int) -> EntryCount:
     """Count the entries of a store on disk, and return also whether the count is exact.
 
     More than `exact_until` entries are estimated by RocksDB. Its estimate counts keys of the index
@@ -59,9 +66,9 @@ def count_entries(kind: str, disk: StoreDisk, exact_until: int) -> tuple[int, bo
     entries = disk.range(None, BY_TIME if has_index else None)
     count = sum(1 for _ in islice(entries, exact_until + 1))
     if count <= exact_until:
-        return count, True
+        return EntryCount(count, True)
     is_indexed = has_index and next(iter(disk.range(BY_TIME, None)), None) is not None
-    return max(disk.approximate_count() // (1 + is_indexed), count), False
+    return EntryCount(max(disk.approximate_count() // (1 + is_indexed), count), False)
 
 
 def decode_disk_entry(kind: str, key: bytes, value: bytes) -> StoredEntry | None:

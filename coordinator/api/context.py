@@ -21,6 +21,7 @@ from coordinator.coordinators import Coordinators
 from coordinator.dynamic_config import DynamicConfigs
 from coordinator.features import Features
 from coordinator.fetching.session_cache import FetchSessionCache
+from coordinator.log.disk import DiskSpace
 from coordinator.log.topics import TopicRegistry
 from coordinator.wire.codec import build_entity
 
@@ -48,7 +49,7 @@ class BrokerServices:
     fetch_sessions: FetchSessionCache
     request_counters: RequestCounters
     # Returns the total and the usable bytes of the data directory's file system.
-    measure_disk_space: Callable[[], tuple[int, int]]
+    measure_disk_space: Callable[[], DiskSpace]
 
 
 class RequestContext(NamedTuple, Generic[Response]):

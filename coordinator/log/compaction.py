@@ -113,7 +113,7 @@ class LogCompaction:
             # The journal is removed before the cleaned file: a journal without the file would mean
             # that the file was put in place. If the journal stays, so does the file, and the next
             # start puts it in place.
-            elif self._remove_journal():
+            elif self._try_remove_journal():
                 self.discard_cleaned_segment(cleaned_segment)
             on_done(error)
 
@@ -146,9 +146,9 @@ class LogCompaction:
         if new is not None and (
             new not in self._segments.all or any(new is segment for segment in saved_segments)
         ):
-            self._remove_journal()
+            self._try_remove_journal()
 
-    def _remove_journal(self) -> bool:
+    def _try_remove_journal(self) -> bool:
         """Remove the journal of a finished replacement; return False if that fails."""
         directory = self._segments.directory
         try:

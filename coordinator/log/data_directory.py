@@ -19,6 +19,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 from uuid import UUID
 
 from coordinator.log.disk import BrokerDisk, DiskLock
@@ -41,6 +42,19 @@ class TopicEntry:
     topic_id: UUID
     partition_count: int
     configs: Mapping[str, str] = field(default_factory=dict)
+
+
+class SavedTopics(NamedTuple):
+    """Holds the content of `topics.json`: the topics, and three kinds of names of deleted ones."""
+
+    topics: list[TopicEntry]
+    leftover_directories: list[str]
+    """Directories of deleted topics that may still be there."""
+    forgetting: list[str]
+    """Deleted topics of which groups may still have offsets."""
+    deleted_while_failed: dict[int, set[str]]
+    """Topics that were deleted while a partition of `__consumer_offsets`, by its index, was
+    damaged."""
 
 
 def uuid_to_base64(uuid: UUID) -> str:
@@ -120,20 +134,13 @@ class DataDirectory:
         """Return the path of a partition's directory."""
         return self.directory / f"{topic}-{index}"
 
-    def read_topics(
-        self,
-    ) -> tuple[list[TopicEntry], list[str], list[str], dict[int, set[str]]]:
-        """Read `topics.json`: the list of topics, and three kinds of names of deleted topics.
-
-        These are the topics, the directories of deleted topics that may still be there, the names
-        of deleted topics that groups may still have offsets of, and those that were deleted while a
-        partition of `__consumer_offsets` was damaged, by its index. Raises: UnusableDataDirectory.
-        """
+    def read_topics(self) -> SavedTopics:
+        """Read `topics.json`. Raises: UnusableDataDirectory."""
         path = self.directory / _TOPICS
         text = self._disk.read_file(path)
         if text is None:
             self._check_holds_no_topic(path)
-            return [], [], [], {}
+            return SavedTopics([], [], [], {})
         try:
             content = json.loads(text)
             _check_version(path, dict(content).get("version"), 1)
@@ -150,7 +157,8 @@ class DataDirectory:
                 int(index): set(names)
                 for index, names in content.get("deleted_while_failed", {}).items()
             }
-            return topics, content["deleted"], content.get("forgetting", []), while_failed
+            forgetting = content.get("forgetting", [])
+            return SavedTopics(topics, content["deleted"], forgetting, while_failed)
         except (ValueError, KeyError, TypeError) as error:
             raise UnusableDataDirectory(
                 f"{path} can't be read ({error!r}): restore it, or use an empty directory"

@@ -15,9 +15,16 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 from stat import S_IMODE
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from coordinator.linux_calls import yield_processor
+
+
+class DiskSpace(NamedTuple):
+    """Holds the size of a file system in bytes, and how much of it is free."""
+
+    total_bytes: int
+    free_bytes: int
 
 
 class File(Protocol):
@@ -77,7 +84,7 @@ class BrokerDisk(Protocol):
         """
         ...
 
-    def measure_space(self, directory: Path) -> tuple[int, int]:
+    def measure_space(self, directory: Path) -> DiskSpace:
         """Return the total and the free bytes of the directory's file system."""
         ...
 
@@ -219,9 +226,9 @@ class SystemDisk:
         os.replace(new, path)
         self.flush_directory(path.parent)
 
-    def measure_space(self, directory: Path) -> tuple[int, int]:
+    def measure_space(self, directory: Path) -> DiskSpace:
         found = os.statvfs(directory)
-        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+        return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def list_names(self, directory: Path) -> list[str]:
         try:

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from coordinator.clock import Clock, SystemClock
 from coordinator.faults import Faults
-from coordinator.log.disk import BrokerDisk, DiskLock, File
+from coordinator.log.disk import BrokerDisk, DiskLock, DiskSpace, File
 from coordinator.log.flush_times import FlushTimes
 
 _CALLS = ("write", "read")
@@ -96,7 +96,7 @@ class FaultyDisk:
             raise _make_os_error(errno.ENOSPC, path)
         self._disk.replace_file(path, content)
 
-    def measure_space(self, directory: Path) -> tuple[int, int]:
+    def measure_space(self, directory: Path) -> DiskSpace:
         return self._disk.measure_space(directory)
 
     def list_names(self, directory: Path) -> list[str]:

@@ -14,11 +14,21 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from struct import Struct
+from typing import NamedTuple
 
 OFFSET_ENTRY_BYTES = 8
 _TIME_ENTRY = Struct(">qi")
 TIME_ENTRY_BYTES = _TIME_ENTRY.size
 _IS_LITTLE = sys.byteorder == "little"
+
+
+class IndexNeighbours(NamedTuple):
+    """Holds the index entries before and after an offset; an offset of -1: there is no entry."""
+
+    position: int
+    last_offset: int
+    next_position: int
+    next_last_offset: int
 
 
 class SparseIndex:
@@ -54,12 +64,10 @@ class SparseIndex:
         """Return the position at which the batch of the last entry starts, 0 without entries."""
         return self._positions[-1] if self._positions else 0
 
-    def entries_around(self, offset: int) -> tuple[int, int, int, int]:
-        """Return position and last offset of the entry before an offset, and of the one after it.
+    def find_neighbours(self, offset: int) -> IndexNeighbours:
+        """Return the entries before and after an offset.
 
-        The result is (position, last offset, next position, next last offset). No batch in front of
-        the first position has `offset` or a later one. An offset or a next position of -1: there is
-        no such entry.
+        No batch in front of `position` has `offset` or a later one.
         """
         offsets, base = self._offsets, self._base
         after = bisect_right(offsets, offset - base)
@@ -68,7 +76,7 @@ class SparseIndex:
             following, following_offset = self._positions[after], base + offsets[after]
         if after > 0:
             start, known = self._positions[after - 1], base + offsets[after - 1]
-        return max(start, 0), known, following, following_offset
+        return IndexNeighbours(max(start, 0), known, following, following_offset)
 
     def find_last_position_up_to(self, limit: int) -> int:
         """Return the start of the last indexed batch that isn't above `limit`, 0 if none is."""

@@ -177,7 +177,7 @@ def _matches_checkpoint(segment: LogSegment, disk: BrokerDisk, is_last: bool) ->
             _ = segment.index
         except CorruptBatch:  # reading the log finds out which batch it is
             return False
-    return segment.read_transaction_index()
+    return segment.try_read_transaction_index()
 
 
 def recover_log(

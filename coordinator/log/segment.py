@@ -143,7 +143,7 @@ class LogSegment:
 
         Raises: `CorruptBatch`, also if the batches aren't as the index has them.
         """
-        start, known, following, following_offset = self.index.entries_around(offset)
+        start, known, following, following_offset = self.index.find_neighbours(offset)
         steps = self.iterate_headers(start)
         for _, _, last_offset in steps:
             if last_offset != known >= 0:
@@ -316,7 +316,7 @@ class LogSegment:
         )
         return after, [piece for piece in pieces if piece[2] or not piece[1]]
 
-    def read_transaction_index(self) -> bool:
+    def try_read_transaction_index(self) -> bool:
         """Read the aborted transactions from their file; False if it isn't as it was written."""
         found = read_saved_transactions(self._disk, self.path.parent, self.saved)
         if found is None:

@@ -262,17 +262,18 @@ class TopicRegistry:
 
         Raises: UnusableDataDirectory.
         """
-        entries, leftovers, forgetting, self.deleted_while_failed = self._storage.read_topics()
-        names = {entry.name for entry in entries}
-        self.forgetting = dict.fromkeys(name for name in forgetting if name not in names)
-        for name in leftovers:
+        saved = self._storage.read_topics()
+        self.deleted_while_failed = saved.deleted_while_failed
+        names = {entry.name for entry in saved.topics}
+        self.forgetting = dict.fromkeys(name for name in saved.forgetting if name not in names)
+        for name in saved.leftover_directories:
             self._directories.remove_leftover(name)
         present = self._storage.list_names()
-        for entry in entries:
+        for entry in saved.topics:
             for partition in self._register_topic(entry).partitions:
                 if partition.directory.name in present:
                     self._directories.open_partition(partition, entry.topic_id)
-        if leftovers:
+        if saved.leftover_directories:
             self._write_entries(map(_make_entry, self._by_name.values()), [])
 
     def close(self) -> None:

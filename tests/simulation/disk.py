@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from coordinator.log.disk import DiskLock, File
+from coordinator.log.disk import DiskLock, DiskSpace, File
 
 
 class Crashed(BaseException):
@@ -162,8 +162,8 @@ class Attached:
         inode = self.platter.put(path, Inode(bytearray(content), bytes(content)))
         self.platter.flushed_names.setdefault(path.parent, {})[path] = inode
 
-    def measure_space(self, directory: Path) -> tuple[int, int]:
-        return 1 << 40, 1 << 39
+    def measure_space(self, directory: Path) -> DiskSpace:
+        return DiskSpace(1 << 40, 1 << 39)
 
     def list_names(self, directory: Path) -> list[str]:
         self.check()

@@ -104,10 +104,10 @@ class _AssignmentBalancer:
             unassigned = [
                 partition
                 for partition in unassigned
-                if not self._give_partition(partition, near_only=True)
+                if not self._try_give_partition(partition, near_only=True)
             ]
         for partition in unassigned:
-            self._give_partition(partition, near_only=False)
+            self._try_give_partition(partition, near_only=False)
 
     def improve_balance(self, added_partitions: Sequence[TopicPartition]) -> None:
         """Move partitions as long as that balances better, at first only `added_partitions`."""
@@ -137,7 +137,7 @@ class _AssignmentBalancer:
         ):
             self.assignment = previous
 
-    def _give_partition(self, partition: TopicPartition, *, near_only: bool) -> bool:
+    def _try_give_partition(self, partition: TopicPartition, *, near_only: bool) -> bool:
         """Give a partition to the subscriber with the fewest; return False if there is none."""
         for size, member in self._ranked:
             if partition[0] in self._subscribed_topics[member] and not (

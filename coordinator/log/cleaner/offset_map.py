@@ -29,7 +29,7 @@ class OffsetMap:
         self._count = 0
         self._room = bytes_max
 
-    def put_offset(self, key: bytes, offset: int) -> bool:
+    def try_put_offset(self, key: bytes, offset: int) -> bool:
         """Store the offset of a key, later than any before; return False if the map is full.
 
         Nothing is changed then.

@@ -31,7 +31,7 @@ def add_batch_to_offset_map(
         transactions.on_control_batch_read(batch)
     elif not transactions.on_batch_read(batch) and batch.record_count:
         _, spans = yield from read_batch_spans(batch)
-        put = offsets.put_offset
+        put = offsets.try_put_offset
         for start in range(0, len(spans), _RECORDS_A_STEP):
             for span in spans[start : start + _RECORDS_A_STEP]:
                 offset = batch.base_offset + span.offset_delta

@@ -62,12 +62,19 @@ class WindowExpiry:
             self.mark_time_ms, self.mark_offset = stream_time_ms, position
 
 
-def name_expiry_entries(store: str) -> tuple[str, str, str]:
-    """Return the entries' names: of a store's expired offset, and of its mark's time and offset.
+class ExpiryEntryNames(NamedTuple):
+    """Names the entries of a store's expiry in the metadata of offsets."""
 
-    They stand in the metadata of offsets; names of stores have no blanks.
-    """
-    return f"expired offset of {store}", f"mark time of {store}", f"mark offset of {store}"
+    expired_offset: str
+    mark_time: str
+    mark_offset: str
+
+
+def name_expiry_entries(store: str) -> ExpiryEntryNames:
+    """Return the names of a store's entries; names of stores have no blanks."""
+    return ExpiryEntryNames(
+        f"expired offset of {store}", f"mark time of {store}", f"mark offset of {store}"
+    )
 
 
 def to_metadata_entries(store: str, expiry: WindowExpiry) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from state.errors import EarlierWriteRefused, StoreCorrupted
 from state.replica import TopicReplica
@@ -33,6 +33,13 @@ from streams.settings.exception_handlers import Stage
 
 COMMIT_ORIGIN = "the results of a commit"
 PUNCTUATION_ORIGIN = "a punctuation"
+
+
+class DroppedCounts(NamedTuple):
+    """Counts dropped records, and those of them that were late."""
+
+    dropped: int
+    late: int
 
 
 class TaskContext:
@@ -248,9 +255,9 @@ class TaskContext:
     def request_commit(self) -> None:
         self.commit_requested = True
 
-    def take_dropped(self) -> tuple[int, int]:
+    def take_dropped_counts(self) -> DroppedCounts:
         """Return the numbers of dropped and of late records since the last call, and reset them."""
-        counted = self.dropped_count, self.late_count
+        counted = DroppedCounts(self.dropped_count, self.late_count)
         self.dropped_count = self.late_count = 0
         return counted
 

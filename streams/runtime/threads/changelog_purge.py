@@ -106,7 +106,7 @@ class ChangelogPurger:
                 continue
             cut = self._fetch_group_offsets(group, [p for each in expired for p in each.inputs])
             for each in expired:
-                entry = name_expiry_entries(each.store)[0]
+                entry = name_expiry_entries(each.store).expired_offset
                 held = [
                     decode_metadata(cut.offsets[p].metadata).find_entry(entry) or 0
                     for p in each.inputs

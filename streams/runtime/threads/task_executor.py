@@ -208,7 +208,7 @@ class TaskExecutor:
             raise to_recovery_error(error, processed) from error
         records = sum(len(messages) for _, messages in runs)
         counters.records += records
-        dropped, late = steps.context.take_dropped()
+        dropped, late = steps.context.take_dropped_counts()
         counters.dropped += dropped
         counters.late += late
         if late:

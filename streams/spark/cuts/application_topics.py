@@ -164,7 +164,7 @@ def resolve_store_positions(
     for name, table in sorted(store_changelogs.items()):
         positions_by_number: dict[int, int] = {}
         expired: dict[int, int] = {}
-        expired_entry, *_ = name_expiry_entries(name)
+        expired_entry = name_expiry_entries(name).expired_offset
         for number in range(partition_counts.get(table.changelog, 0)):
             changelog = Partition(table.changelog, number)
             if table.is_source_topic:

@@ -204,7 +204,7 @@ class LightProducers:
         self.is_transactional = is_transactional
         self.refused_writes = RefusedWrites()
 
-    def prepare_producer(self, task: str) -> bool:
+    def try_prepare_producer(self, task: str) -> bool:
         return True
 
     def get_producer(self, task: str) -> Any:

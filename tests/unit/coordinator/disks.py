@@ -11,7 +11,7 @@ import errno
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coordinator.log.disk import DiskLock, File
+from coordinator.log.disk import DiskLock, DiskSpace, File
 
 
 @dataclass(eq=False)
@@ -74,8 +74,8 @@ class MemoryDisk:
         self.files[path] = inode
         self.flushed_names.setdefault(path.parent, {})[path] = inode
 
-    def measure_space(self, directory: Path) -> tuple[int, int]:
-        return 1 << 40, 1 << 39
+    def measure_space(self, directory: Path) -> DiskSpace:
+        return DiskSpace(1 << 40, 1 << 39)
 
     def list_names(self, directory: Path) -> list[str]:
         self._check(directory)
