@@ -31,7 +31,7 @@ from streams.processes.termination import OPEN_APPLICATIONS
 from streams.runtime.restoring.progress import RestoreListener
 from streams.serdes import Serde
 from streams.serdes.registry_client import ApplicationRegistry
-from streams.settings.client_settings import name_alike
+from streams.settings.client_settings import rename_to_dotted_names
 from streams.settings.config import StreamsConfig, load_config
 from streams.settings.exception_handlers import check_dead_letter_topics
 from streams.settings.keywords import StreamsSettings
@@ -65,7 +65,7 @@ class App:
         of_config = (
             {name: getattr(config, name) for name in config.model_fields_set} if config else {}
         )
-        self._given_settings = name_alike({**of_config, **overrides})
+        self._given_settings = rename_to_dotted_names({**of_config, **overrides})
         self.config = load_config(**self._given_settings)
         self.schema_registry = ApplicationRegistry(lambda: self.config.schema_registry)
         """The registry of the setting `schema_registry`, for `registry=` of serdes."""

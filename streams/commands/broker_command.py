@@ -18,7 +18,7 @@ from streams.command_options import (
 from streams.commands.output import print_json_line, print_message
 from streams.errors import ConfigError
 from streams.processes.broker_start import build_broker_command
-from streams.processes.broker_stop import EmbeddedBrokerStatus, ask_broker, stop_broker
+from streams.processes.broker_stop import EmbeddedBrokerStatus, probe_broker, stop_broker
 from streams.processes.embedded import refuse_embedded_directory
 from streams.settings.config import load_config
 
@@ -80,7 +80,7 @@ def status(json: JsonOutput = False, state_dir: StateDir = None) -> None:
     Starts none. Ends with status 1 if none runs, or it does not answer.
     """
     with exit_on_user_error():
-        found = ask_broker(_resolve_state_dir(state_dir), _ANSWER_TIMEOUT_S)
+        found = probe_broker(_resolve_state_dir(state_dir), _ANSWER_TIMEOUT_S)
     if json:
         print_json_line(found._asdict())
     elif found.is_running:

@@ -146,8 +146,8 @@ class Restoration:
         return fetch_topic_id_hashes(self._clients.admin, there)
 
     @cached_property
-    def _ends(self) -> Mapping[Partition, int]:
-        """Return the end of each input and changelog."""
+    def _end_offsets(self) -> Mapping[Partition, int]:
+        """Return the end offset of each input partition and changelog."""
         inputs = {p for task in self._tasks for p in task.partitions}
         changelogs = {p for task in self._tasks for p in task.changelogs.values()}
         return self._clients.admin.fetch_latest_offsets(sorted(inputs | changelogs))
@@ -167,7 +167,7 @@ class Restoration:
             return True
         own = {p for p in inputs if p.topic in self._topology.repartition_topics}
         own |= {p for task in self._tasks for p in task.changelogs.values()}
-        return self._ledger.transaction_count > 0 or any(self._ends[p] > 0 for p in own)
+        return self._ledger.transaction_count > 0 or any(self._end_offsets[p] > 0 for p in own)
 
     @cached_property
     def _former(self) -> set[Partition]:
@@ -190,7 +190,7 @@ class Restoration:
         numbers = [self._ledger.commit_numbers.get(p) for p, each in found.items() if each.then]
         restored = RestoredTask(
             task.subtopology,
-            positions={store: self._ends[each] for store, each in task.changelogs.items()},
+            positions={store: self._end_offsets[each] for store, each in task.changelogs.items()},
             known=[own[p] for p, each in held.items() if has_positions(each.metadata)],
             inputs={p.topic for p in held} | decided,
             decided=decided,
@@ -232,7 +232,7 @@ class Restoration:
         if then is None and held is None:
             if self._prover.is_never_read(partition):
                 return None
-            if self._ends[partition] == 0 and self._may_begin_empty(task, partition):
+            if self._end_offsets[partition] == 0 and self._may_begin_empty(task, partition):
                 is_input = partition.topic not in self._topology.repartition_topics
                 return RestoredOffset(partition, now, 0, "no offset; no record", is_proven=is_input)
         return RestoredOffset(

@@ -51,15 +51,15 @@ def describe_error(error: BaseException) -> str:
     raised, own = frames[-1], find_user_frame(error.__traceback__) or frames[-1]
     text = f"{read_repr(error)} in {own.name}, {describe_line(own)}"
     is_same = (own.filename, own.lineno) == (raised.filename, raised.lineno)
-    return text if is_same else f"{text} (raised in {raised.name}, {_name_place(raised)})"
+    return text if is_same else f"{text} (raised in {raised.name}, {_format_place(raised)})"
 
 
 def describe_line(frame: FrameSummary) -> str:
     """Return file, line number and, where it can be read, the source of a frame's line."""
-    return f"{_name_place(frame)}" + (f": `{frame.line}`" if frame.line else "")
+    return f"{_format_place(frame)}" + (f": `{frame.line}`" if frame.line else "")
 
 
-def _name_place(frame: FrameSummary) -> str:
+def _format_place(frame: FrameSummary) -> str:
     return f"{frame.filename}:{frame.lineno}"
 
 

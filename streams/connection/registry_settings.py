@@ -75,7 +75,7 @@ class SchemaRegistrySettings(dict[str, Any]):
 
     def hide_secrets(self) -> dict[str, Any]:
         """Return the settings with `***` in place of secrets."""
-        return {name: _show_value(name, value) for name, value in self.items()}
+        return {name: _mask_value(name, value) for name, value in self.items()}
 
     def with_secret_files_read(self) -> dict[str, Any]:
         """Return the settings with secrets in place of the files that hold them.
@@ -152,7 +152,7 @@ def _to_number(name: str, value: Any) -> int | float:
         raise ConfigError(f"{SCHEMA_REGISTRY}: {name} can't be {value!r}: it is a number") from None
 
 
-def _show_value(name: str, value: Any) -> Any:
+def _mask_value(name: str, value: Any) -> Any:
     """Return `***` for a secret, and a URL without user and password."""
     if name in _SECRETS:
         return "***"

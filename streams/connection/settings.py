@@ -112,7 +112,7 @@ class ConnectionSettings(dict[str, Any]):
 
     def hide_secrets(self) -> dict[str, Any]:
         """Return the settings with `***` in place of secrets."""
-        return {name: _show_value(name, value) for name, value in self.items()}
+        return {name: _mask_value(name, value) for name, value in self.items()}
 
     @property
     def protocol(self) -> str:
@@ -166,7 +166,7 @@ def hides_value(name: str) -> bool:
     )
 
 
-def _show_value(name: str, value: Any) -> Any:
+def _mask_value(name: str, value: Any) -> Any:
     """Return `***` for a secret, and a URL without its query, which may hold one."""
     if hides_value(name):
         return "***"

@@ -2,7 +2,7 @@
 
 Theory of operation. All of a worker's own connections are opened through one `BrokerOutage`. Each
 heartbeat, join or look-up that finds no bootstrap server begins the outage, and the next connection
-that one answers ends it. Who waits for the end asks once a second (`ask_if_due`).
+that one answers ends it. Who waits for the end asks once a second (`probe_if_due`).
 
     no broker answers     one warning; another one each minute, with the seconds
     one answers again     one warning
@@ -111,12 +111,12 @@ class BrokerOutage:
             opened = self._open_connection(address)
         except ConnectionLost as lost:
             if address is None and not self._is_stopping():
-                self._note_lost(lost)
+                self._log_lost_broker(lost)
             raise
-        self._note_answer()
+        self._log_answering_broker()
         return opened
 
-    def ask_broker(self) -> bool:
+    def probe_broker(self) -> bool:
         """Connect to any bootstrap server now, and return whether one answers."""
         self._ask_at_s = self._host.monotonic_s() + _ASK_INTERVAL_S
         with suppress(ConnectionLost):
@@ -124,10 +124,10 @@ class BrokerOutage:
             return True
         return False
 
-    def ask_if_due(self) -> None:
+    def probe_if_due(self) -> None:
         """Ask a broker whether the outage is over, at most once a second."""
         if self._host.monotonic_s() >= self._ask_at_s:
-            self.ask_broker()
+            self.probe_broker()
 
     def is_overdue(self, since_s: float, limit_s: float) -> bool:
         """Return whether what began at `since_s` has lasted for `limit_s` while brokers answered.
@@ -138,17 +138,17 @@ class BrokerOutage:
         began_s = max(since_s, self._ended_at_s)
         if self.is_on or self._host.monotonic_s() - began_s <= limit_s:
             return False
-        if not self.ask_broker():
+        if not self.probe_broker():
             return False
         was_away = self.coordinators.was_away_since(began_s) or self.leaders.was_away_since(began_s)
-        is_answered = self.coordinators.ask_coordinators(since_s)
-        is_answered = self.leaders.ask_leaders(since_s) and is_answered
+        is_answered = self.coordinators.probe_coordinators(since_s)
+        is_answered = self.leaders.probe_leaders(since_s) and is_answered
         if is_answered and was_away:
             self._ended_at_s = self._host.monotonic_s() + _RECONNECT_S
             return False
         return is_answered
 
-    def _note_lost(self, error: Exception) -> None:
+    def _log_lost_broker(self, error: Exception) -> None:
         """Log that no broker answers: at once, and then each minute."""
         with self._lock:
             self.reason = str(error)
@@ -170,7 +170,7 @@ class BrokerOutage:
         else:
             log.warning("still %s", self.describe())
 
-    def _note_answer(self) -> None:
+    def _log_answering_broker(self) -> None:
         """Log that a broker answers, if none did before."""
         if self.since_s is None:
             return

@@ -138,7 +138,7 @@ class LeaderOutage:
             return ""
         return f"{describe_away(away)}, for {self._host.monotonic_s() - since_s:.0f} s"
 
-    def ask_leaders(self, failing_since_s: float) -> bool:
+    def probe_leaders(self, failing_since_s: float) -> bool:
         """Ask for all leaders, at most once a second, and return whether each lets connect.
 
         A partition that the watch has found away is believed: a connection to a broker that hangs
@@ -160,7 +160,7 @@ class LeaderOutage:
                 return True  # it is an outage of all brokers, which others know of
             if self._away and self._since_s is not None:
                 self._since_s = min(self._since_s, failing_since_s)
-                self._tell_away()
+                self._log_away_partitions()
             return not self._away
 
     def watch_until_stopped(self, stop: Event) -> None:
@@ -194,7 +194,7 @@ class LeaderOutage:
                 self._look_at_leaders(connection, tries_all=False)
                 since_s = self._since_s
                 if since_s is not None and self._host.monotonic_s() - since_s >= _ELECTION_S:
-                    self._tell_away()
+                    self._log_away_partitions()
         except ConnectionLost:
             watch.close()
             raise
@@ -241,7 +241,7 @@ class LeaderOutage:
                 "all partitions have leaders that answer again, after %.0f s", now_s - since_s
             )
 
-    def _tell_away(self) -> None:
+    def _log_away_partitions(self) -> None:
         """Log which partitions are away: at once in each incident, and then each minute."""
         self._away_at_s = now_s = self._host.monotonic_s()
         is_new, self._is_told = not self._is_told, True

@@ -98,7 +98,7 @@ class BrokerConnector:
             if not (
                 is_refused
                 and self._embedded_state_dir
-                and self._restart_embedded_broker(self._embedded_state_dir)
+                and self._try_restart_embedded_broker(self._embedded_state_dir)
             ):
                 raise
         return self._open_bootstrap_connection(is_given_up)
@@ -150,7 +150,7 @@ class BrokerConnector:
                 raise
             raise ConnectionLost(str(refusal)) from refusal
 
-    def _restart_embedded_broker(self, state_dir: Path) -> bool:
+    def _try_restart_embedded_broker(self, state_dir: Path) -> bool:
         """Restart an embedded broker that is gone; return False if none can be expected to answer.
 
         One thread tries at a time, at most once in 10 s.

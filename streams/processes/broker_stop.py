@@ -41,7 +41,7 @@ class EmbeddedBrokerStatus(NamedTuple):
     is_answering: bool | None = None
 
 
-def ask_broker(state_dir: Path, timeout_s: float) -> EmbeddedBrokerStatus:
+def probe_broker(state_dir: Path, timeout_s: float) -> EmbeddedBrokerStatus:
     """Return the status of the embedded broker, and whether it answers within `timeout_s`.
 
     The kernel accepts connections for a process that is stopped (SIGSTOP), so it is sent a request.

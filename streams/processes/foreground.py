@@ -66,7 +66,7 @@ def _run_worker(
             launch, broker, number, count, lambda: watcher_is_gone(watcher), is_watched=True
         )
     except UserError as error:
-        exit_with_error(error, is_reported=not errors.claim_message(str(error)))
+        exit_with_error(error, is_reported=not errors.try_claim_message(str(error)))
 
 
 def _run_in_process(

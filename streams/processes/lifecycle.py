@@ -108,7 +108,7 @@ class ApplicationLifecycle:
                 self._end_in_error_if_threads_ended()
         self._stop.set()
 
-    def begin_shutdown(self) -> bool:
+    def try_begin_shutdown(self) -> bool:
         """Note that the application is to be closed, and return False if it was closed before."""
         with self._changed:
             if self.state in _ACTIVE:

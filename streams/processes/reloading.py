@@ -127,7 +127,7 @@ class _Reloader:
             return 0
         self._fork_application()
         if self._stop.is_made:  # before the process was known
-            self._tell_once()
+            self._stop_process_once()
         exit_code, is_changed = self._wait_for_end()
         if self._stop.is_made or (exit_code == 0 and not is_changed):
             return self._to_exit_status(exit_code)
@@ -138,7 +138,7 @@ class _Reloader:
         )
         while not self._stop.wait_until_made(_INTERVAL_S):
             if changes := find_changes(self._times):
-                self._report(changes)
+                self._report_changed_files(changes)
                 return None
         return self._to_exit_status(exit_code)
 
@@ -155,15 +155,15 @@ class _Reloader:
                 break
             if not self._is_told and (changes := find_changes(self._times)):
                 is_changed = True
-                self._report(changes)
-                self._tell_once()
+                self._report_changed_files(changes)
+                self._stop_process_once()
             time.sleep(_INTERVAL_S)
         self._child = 0
         self._take_files()
         self._close_pipes()
         return os.waitstatus_to_exitcode(wait_status), is_changed
 
-    def _report(self, changes: list[str]) -> None:
+    def _report_changed_files(self, changes: list[str]) -> None:
         """Say which files have changed, and watch them as they are now."""
         self._times |= read_times(changes)
         names = ", ".join(Path(each).name for each in changes)
@@ -172,16 +172,16 @@ class _Reloader:
     def _handle_stop_signal(self, signal_number: int, _: FrameType | None) -> None:
         """Pass the first signal on to the application, unless it is being stopped, and others."""
         if self._stop.is_made or not self._is_told:
-            self._tell_to_stop()
+            self._terminate_process()
         self._stop.make_request()
 
-    def _tell_once(self) -> None:
+    def _stop_process_once(self) -> None:
         """Tell the process to stop, unless a signal that came just now has told it."""
         with hold_signals(STOP_SIGNALS):
             if not self._is_told:
-                self._tell_to_stop()
+                self._terminate_process()
 
-    def _tell_to_stop(self) -> None:
+    def _terminate_process(self) -> None:
         """Send SIGTERM to the process that runs the application, if there is one.
 
         It commits and leaves then; at a second one it would end at once.

@@ -203,7 +203,7 @@ class RunningApp:
         """
         if timeout is None:
             timeout = self._worker.config.shutdown_timeout_ms / 1000
-        if not self._lifecycle.begin_shutdown():
+        if not self._lifecycle.try_begin_shutdown():
             return
         self.ask_to_stop()
         deadline_s = self._host.monotonic_s() + timeout

@@ -81,7 +81,7 @@ class SharedErrors:
         self._file = open_memory_file("millrace-errors")
         """The digests of the messages that were claimed, which the processes share."""
 
-    def claim_message(self, message: str) -> bool:
+    def try_claim_message(self, message: str) -> bool:
         """Return whether no process has claimed this message before; from now on one has."""
         digest = sha256(message.encode(errors="replace")).digest()
         fcntl.lockf(self._file, fcntl.LOCK_EX)  # it is the process's, and flock the file's

@@ -101,15 +101,15 @@ def merge_settings(lower: dict[str, Any], higher: dict[str, Any]) -> dict[str, A
 
     The repr of what it returns shows no secret of a connection.
     """
-    lower, higher = name_alike(lower), name_alike(higher)
+    lower, higher = rename_to_dotted_names(lower), rename_to_dotted_names(higher)
     merged = {**lower, **higher}
     for name in CLIENT_SETTINGS:
         if isinstance(lower.get(name), dict) and isinstance(higher.get(name), dict):
             merged[name] = {**lower[name], **higher[name]}
-    return name_alike(merged)
+    return rename_to_dotted_names(merged)
 
 
-def name_alike(settings: dict[str, Any]) -> dict[str, Any]:
+def rename_to_dotted_names(settings: dict[str, Any]) -> dict[str, Any]:
     """Return settings with those of other libraries by their dotted names, aliases replaced.
 
     The repr of what it returns shows no secret of a connection.

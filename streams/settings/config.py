@@ -37,7 +37,7 @@ from streams.errors import ConfigError
 from streams.settings.client_settings import (
     RESERVED_CLIENT_SETTINGS,
     merge_settings,
-    name_alike,
+    rename_to_dotted_names,
     to_connection,
     to_schema_registry,
 )
@@ -330,8 +330,8 @@ class StreamsConfig(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[Any, ...]:
         return (
-            lambda: name_alike(init_settings()),
-            lambda: name_alike(env_settings()),
+            lambda: rename_to_dotted_names(init_settings()),
+            lambda: rename_to_dotted_names(env_settings()),
             _TomlFile(settings_cls),
         )
 
@@ -340,7 +340,7 @@ class _TomlFile(TomlConfigSettingsSource):
     """Reads the TOML file; gives each setting the name that it has in other sources."""
 
     def __call__(self) -> dict[str, Any]:
-        return name_alike(super().__call__())
+        return rename_to_dotted_names(super().__call__())
 
 
 def load_config(

@@ -99,7 +99,7 @@ def test_forked_processes_share_a_memory_file_without_a_name(system: Path) -> No
 
 def test_each_message_is_claimed_once(system: Path) -> None:
     errors = SharedErrors()
-    assert [errors.claim_message(each) for each in ("a", "b", "a")] == [True, True, False]
+    assert [errors.try_claim_message(each) for each in ("a", "b", "a")] == [True, True, False]
 
 
 def test_a_private_file_is_read_twice_and_gone_with_its_path(system: Path) -> None:

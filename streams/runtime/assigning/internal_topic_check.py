@@ -112,12 +112,12 @@ class InternalTopicCheck:
                         "the settings of internal topic %r are not checked: %s", topic, error
                     )
                 except (OutcomeUnknown, StreamsError) as error:
-                    self._tell_unread([topic], error)
+                    self._log_unreadable_settings([topic], error)
         except (OutcomeUnknown, StreamsError) as error:
-            self._tell_unread(topics, error)
+            self._log_unreadable_settings(topics, error)
         return found
 
-    def _tell_unread(self, topics: Collection[str], error: Exception) -> None:
+    def _log_unreadable_settings(self, topics: Collection[str], error: Exception) -> None:
         """Log that settings can't be read at the moment: a warning, then no more than info."""
         level = logging.INFO if self._is_told_unread else logging.WARNING
         self._is_told_unread = True

@@ -52,14 +52,14 @@ class CleanupPolicyCheck:
             except AuthenticationError:
                 raise
             except (OutcomeUnknown, StreamsError) as error:
-                self._tell_unread(topic, error)
+                self._log_unreadable_settings(topic, error)
                 if not _is_of_one_topic(error):
                     return
             else:
                 self._unread.discard(topic)
                 self._warn_of_removal(topic, settings)
 
-    def _tell_unread(self, topic: str, error: Exception) -> None:
+    def _log_unreadable_settings(self, topic: str, error: Exception) -> None:
         """Log that a topic's settings can't be read, once until they have been."""
         if topic not in self._unread:
             log.info("settings of global table's topic %r are not known: %s", topic, error)

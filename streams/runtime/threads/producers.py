@@ -86,7 +86,7 @@ class TaskProducers:
         )
         """The producers of single tasks that are being created."""
 
-    def prepare_producer(self, task_name: str) -> bool:
+    def try_prepare_producer(self, task_name: str) -> bool:
         """Return whether a task has a producer, which is created if it has not.
 
         A new transactional one has fenced its predecessor when this returns True: offsets that are
@@ -108,7 +108,7 @@ class TaskProducers:
         return True
 
     def get_producer(self, task_name: str) -> ProducerClient:
-        """Return the producer of a task, for which `prepare_producer` has returned True."""
+        """Return the producer of a task, for which `try_prepare_producer` has returned True."""
         return self._producers[self._producer_name(task_name)]
 
     def _check_task_membership(self, task_name: str) -> None:

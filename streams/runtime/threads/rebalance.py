@@ -145,7 +145,7 @@ class ThreadRebalance:
                 raise TaskMigrated("the coordinator does not know this member any more")
             case MembershipSignal.REBALANCE:
                 self._must_join = True
-            case _ if self._probing.take_due():
+            case _ if self._probing.take_due_rejoin():
                 log.info("%s: joins again, to move tasks that have warmed up", self._thread_name)
                 self._must_join = True
             case _ if self._have_inputs_changed():

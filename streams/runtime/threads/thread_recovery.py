@@ -148,7 +148,7 @@ class ThreadRecovery:
             raise OutcomeUnknown("what is not committed is given up")
         self._stop.wait(_OUTAGE_TURN_S)
         if not self._stop.is_set():
-            outage.ask_if_due()
+            outage.probe_if_due()
 
     def is_broker_away(self, error: Exception) -> bool:
         """Return whether an error is that no broker answers, which is asked of them."""
@@ -157,7 +157,7 @@ class ThreadRecovery:
             outage is not None
             and isinstance(error, OutcomeUnknown)
             and not self._stop.is_set()
-            and not outage.ask_broker()
+            and not outage.probe_broker()
         )
 
     def run_with_recovery(self, action: Callable[[], None]) -> None:

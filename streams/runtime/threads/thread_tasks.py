@@ -148,7 +148,7 @@ class ThreadTasks:
                 self._task_offsets.note_opened(created)
         # A task's producer fences its predecessor before offsets are read.
         waiting = self.list_tasks_in_state(TaskState.CREATED)
-        waiting = [task for task in waiting if producers.prepare_producer(task.name)]
+        waiting = [task for task in waiting if producers.try_prepare_producer(task.name)]
         restorer.add_tasks(creator.start_restoring_from_committed(waiting))
         # While no task runs there is nothing else to do than to wait for one that can.
         wait_s = 0.0 if self.executor else self._restored_wait_s

@@ -86,7 +86,7 @@ def test_a_time_out_begins_anew_with_the_end_of_an_outage() -> None:
     brokers.wait(600)
     assert not brokers.outage.is_overdue(began_s, 10)
     brokers.is_away = False
-    assert brokers.outage.ask_broker()
+    assert brokers.outage.probe_broker()
     brokers.wait(19)  # ten of which librdkafka's clients may take to connect again
     assert not brokers.outage.is_overdue(began_s, 10)
     brokers.wait(2)
@@ -106,6 +106,6 @@ def test_several_threads_that_wait_ask_once_a_second() -> None:
     brokers = Brokers()
     for _ in range(20):
         for _ in range(4):
-            brokers.outage.ask_if_due()
+            brokers.outage.probe_if_due()
         brokers.wait(0.25)
     assert brokers.attempts == 5

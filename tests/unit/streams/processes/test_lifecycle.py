@@ -106,15 +106,15 @@ def test_an_application_does_not_run_before_a_thread_has_joined_the_group() -> N
 def test_a_shutdown_ends_when_all_is_closed_however_often() -> None:
     lifecycle = created()
     lifecycle.handle_thread_state(0, REBALANCING)
-    assert lifecycle.begin_shutdown()
-    assert lifecycle.begin_shutdown()  # a second close that runs beside the first
+    assert lifecycle.try_begin_shutdown()
+    assert lifecycle.try_begin_shutdown()  # a second close that runs beside the first
     lifecycle.handle_thread_state(0, RUNNING)
     assert lifecycle.state == "PENDING_SHUTDOWN"
     lifecycle.handle_thread_state(0, ENDED)
     lifecycle.finish_shutdown()
     lifecycle.finish_shutdown()
     assert lifecycle.state == "NOT_RUNNING"
-    assert not lifecycle.begin_shutdown()
+    assert not lifecycle.try_begin_shutdown()
 
 
 @pytest.mark.parametrize("is_closing", [False, True])
@@ -122,7 +122,7 @@ def test_an_error_ends_the_application_once_its_threads_have_ended(is_closing: b
     lifecycle = created(threads=2)
     lifecycle.handle_thread_state(0, REBALANCING)
     if is_closing:
-        lifecycle.begin_shutdown()
+        lifecycle.try_begin_shutdown()
     first = StreamsError("first")
     lifecycle.fail_application(first)
     lifecycle.handle_thread_state(0, ENDED)
@@ -153,7 +153,7 @@ def test_an_error_after_all_threads_have_ended_in_order_ends_the_application(
     lifecycle = created(threads=2)
     lifecycle.handle_thread_state(0, REBALANCING)
     if is_closing:
-        lifecycle.begin_shutdown()
+        lifecycle.try_begin_shutdown()
     lifecycle.handle_thread_state(0, ENDED)
     lifecycle.handle_thread_state(1, ENDED)
     lifecycle.fail_application(StreamsError("first"))

@@ -45,7 +45,7 @@ def claim_in_process(errors: SharedErrors, message: str, begin: int) -> int:
     child = os.fork()
     if child == 0:
         os.read(begin, 1)
-        os._exit(int(errors.claim_message(message)))
+        os._exit(int(errors.try_claim_message(message)))
     return child
 
 

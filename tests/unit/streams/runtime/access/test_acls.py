@@ -216,7 +216,7 @@ def test_the_prefix_is_that_of_the_transactional_ids_in_use(guarantee: str) -> N
         host=SimulatedHost(0),
         creation_timeout_ms=1_000,
     )
-    producers.prepare_producer("0_0")
+    producers.try_prepare_producer("0_0")
     (prefix,) = (
         resource.removeprefix("transactional-id ").removesuffix("*")
         for resource in rights_of(app)

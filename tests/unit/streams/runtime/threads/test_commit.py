@@ -191,7 +191,7 @@ class Thread:
             lock=self.directory.lock_task(f"0_{number}"),
         )
         task.start_restoring(positions, required_changelog_positions={}, partition_times_ms={})
-        self.producers.prepare_producer(task.name)
+        self.producers.try_prepare_producer(task.name)
         producer = self.producers.get_producer(task.name)
         order = RecordOrderSettings(NEVER_WAIT, keeps_order=self._keeps_order)
         task.start_processing(producer, self.consumer, order, SimulatedHost(0))

@@ -39,7 +39,7 @@ class Made:
 
     def get_producer(self, task_name: str) -> ProducerClient:
         """Return a task's producer, which is created as it is needed."""
-        assert self.producers.prepare_producer(task_name)
+        assert self.producers.try_prepare_producer(task_name)
         return self.producers.get_producer(task_name)
 
     def _new(self, name: str, require_wanted: RequireWanted = None) -> FakeProducer:
@@ -149,7 +149,7 @@ def test_a_zombie_does_not_take_a_tasks_id_back_from_its_successor() -> None:
 def test_no_tasks_id_is_taken_while_the_group_can_not_be_asked() -> None:
     thread = Made("exactly_once")
     thread.script.fail("is_member", ConnectionLost("gone"))
-    assert not thread.producers.prepare_producer("0_0")
+    assert not thread.producers.try_prepare_producer("0_0")
     (wait,) = thread.producers.creations.waits
     assert "our membership: gone" in wait.failure
     assert thread.names == []

@@ -68,7 +68,7 @@ class PreparedProducers:
     creations = SimpleNamespace(is_waiting=False)
     refused_writes = None
 
-    def prepare_producer(self, task_name: str) -> bool:
+    def try_prepare_producer(self, task_name: str) -> bool:
         return True
 
     def get_producer(self, task_name: str) -> None:
