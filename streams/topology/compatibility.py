@@ -181,7 +181,9 @@ def _find_type_conflicts(
                 elif gone and is_store:
                     yield (
                         f"{reader} leaves out {', '.join(each.path for each in gone)} of what "
-                        f"{writer} has written into {name!r} when it writes it again"
+                        f"{writer} has written into {name!r} when it writes it again; "
+                        'rolled out first, serdes.json(..., unknown="keep") keeps it '
+                        "(docs/upgrading.md, fields of dataclasses)"
                     )
 
 

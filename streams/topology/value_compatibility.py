@@ -2,8 +2,8 @@
 
     what the new version makes of a stored value      what becomes of it
     it can't read it                                  lost
-    it reads it, and leaves out fields                reduced: these fields are gone when it is
-                                                      written again
+    it reads it, and leaves out fields, also such     reduced: these fields are gone when it is
+    as only a version before the old one declared     written again
     it reads it                                       kept
 
 What a topic has is not written again: it is reduced only by a field that looks renamed, since the
@@ -34,6 +34,10 @@ _PLAIN_SERDES = frozenset({"string", "bytes", "int32", "int64", "float64", "none
 _WRAPPERS = frozenset(
     {"windowed", "session_windowed", "changed", "subscription", "answer", "left_or_right"}
 )
+
+
+_KEPT_NO_MORE = "unknown fields: keep -> ignore"
+"""The end of the change by which a version leaves out what the one before has kept."""
 
 
 def has_undeclared_type(serde: str, old: DescribedType | None, new: DescribedType | None) -> bool:
@@ -107,8 +111,19 @@ def compare_values(
         reason += f"; {', '.join(each.new for each in renamed)} takes its default"
     if is_store and (way_back := _describe_way_back(found)):
         reason = f"{reason}; {way_back}"
+    is_less_kept = is_store and any(each.endswith(_KEPT_NO_MORE) for each in found.changes)
+    if is_less_kept:
+        reason += (
+            "; fields that the old version keeps and does not declare are dropped at the next write"
+        )
     if gone and (is_store or renamed):
         yield StateEffect(difference, StateOutcome.REDUCED, reason, _describe_field_remedy(gone))
+    elif is_less_kept:
+        remedy = (
+            'leave unknown="keep"; if no value has such fields, or they are meant to go, save the '
+            "new description"
+        )
+        yield StateEffect(difference, StateOutcome.REDUCED, reason, remedy)
     else:
         yield StateEffect(difference, StateOutcome.KEPT, reason)
 

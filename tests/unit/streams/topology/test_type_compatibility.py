@@ -233,7 +233,8 @@ def test_a_field_with_a_default_more_is_kept_and_not_rolled_out_beside_the_old_v
     (conflict,) = plan.conflicts
     assert conflict == (
         "the old version leaves out biggest of what the new one has written into 'totals' when it "
-        "writes it again"
+        'writes it again; rolled out first, serdes.json(..., unknown="keep") keeps it '
+        "(docs/upgrading.md, fields of dataclasses)"
     )
 
 
@@ -241,6 +242,19 @@ def test_an_old_version_that_keeps_unknown_fields_may_run_beside_the_new_one() -
     plan = compare_topologies(totals(ONE, "keep"), totals(MORE, "keep"))
     assert plan.conflicts == ()
     assert not plan.loses_state
+
+
+def test_a_version_that_keeps_unknown_fields_no_more_may_drop_those_of_a_version_before() -> None:
+    plan = compare_topologies(totals(ONE, "keep"), totals(ONE))
+    (effect,) = effects_on(plan, "totals")
+    assert effect.outcome is StateOutcome.REDUCED
+    assert "fields that the old version keeps and does not declare are dropped" in effect.reason
+    assert effect.remedy.startswith('leave unknown="keep"')
+    (of_topic,) = effects_on(plan, "d3-by-key-repartition")
+    assert of_topic.outcome is StateOutcome.KEPT, "what is in a topic is not written again"
+    first_step = compare_topologies(totals(ONE), totals(ONE, "keep"))
+    assert not first_step.loses_state
+    assert first_step.conflicts == ()
 
 
 def test_a_field_without_a_default_more_loses_the_store_and_what_is_in_a_topic() -> None:
