@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from streams.command_lines import format_command
 from streams.command_options import exit_on_user_error
 from streams.errors import ConfigError
 from streams.symptoms.lookup import find_by_code, find_by_message, find_nearest_code
@@ -39,13 +40,13 @@ def _find_symptom(text: str) -> Symptom:
         return found
     if len(text.split()) > 1:
         raise ConfigError(
-            f"no symptom has this message: {text!r}. `millrace explain-error` lists all"
+            f"no symptom has this message: {text!r}. {format_command('explain-error')} lists all"
         )
     nearest = find_by_code(find_nearest_code(text))
     assert nearest is not None
     raise ConfigError(
         f"there is no code {text}; the nearest is {nearest.code}: {nearest.meaning} "
-        "`millrace explain-error` lists all"
+        f"{format_command('explain-error')} lists all"
     )
 
 

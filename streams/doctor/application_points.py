@@ -26,7 +26,7 @@ from streams.doctor.cluster_points import check_transactions
 from streams.doctor.findings import DoctorFinding
 from streams.doctor.input_facts import find_unreadable, read_keys
 from streams.doctor.machine_facts import count_stores, read_disk_usage, read_process_limits
-from streams.errors import OutcomeUnknown, UserError
+from streams.errors import ConfigError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
 
 Look = Callable[[ApplicationFacts], Iterable[DoctorFinding]]
@@ -71,6 +71,7 @@ def _list_topic_points() -> list[tuple[str, Look]]:
 
 def _list_running_points() -> list[tuple[str, Look]]:
     return [
+        (group.FOREIGN, _check_foreign_members),
         (group.MEMBERS, lambda facts: group.check_members(facts.report())),
         (group.UNREAD, lambda facts: group.check_unread(facts.report())),
         ("topology", lambda facts: group.check_versions(facts.report())),
@@ -176,3 +177,15 @@ def _check_processing(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     with suppress(ConnectionLost, OutcomeUnknown, UserError):
         lag = sum(each.lag for each in facts.progress().values())
     return workers.check_processing(found, facts.config, lag)
+
+
+def _check_foreign_members(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Look whether the members of the group can be read, and which protocol it has."""
+    refusal = ""
+    try:
+        facts.members()
+    except ConfigError as error:
+        refusal = str(error)
+    name = facts.application_id
+    protocols = {each.protocol for each in facts.cluster.groups() if each.group == name}
+    return group.check_foreign_members(refusal, protocols)

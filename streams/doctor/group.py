@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from streams.command_lines import format_command
 from streams.common.counted import format_count
@@ -12,7 +12,30 @@ from streams.doctor.topics import name_partitions
 from streams.monitoring.group_report import STABLE, GroupReport, MemberReport
 from streams.runtime.offsets.offset_metadata import has_metadata_of_streams
 
+FOREIGN = "members of others"
+_CLASSIC = "classic"
 MEMBERS, UNREAD, IDENTITY, OFFSETS = "members", "unread partitions", "identities", "offsets"
+
+
+def check_foreign_members(refusal: str, protocols: Collection[str]) -> Iterator[DoctorFinding]:
+    """Find members of another program in the group of the application.
+
+    `refusal` says why the members can't be read, empty if they can; `protocols` are those of the
+    groups of this name.
+    """
+    others = sorted(set(protocols) - {_CLASSIC})
+    if others:
+        refusal = f"the group is of the protocol {', '.join(others)}, and not of this application"
+    if refusal:
+        yield find_error(
+            FOREIGN,
+            refusal,
+            "a consumer or another application has this id: one takes the partitions and the "
+            "offsets of the other, and workers are refused",
+            "give that program another group.id; who it is: " + format_command("group list"),
+        )
+    else:
+        yield find_fine(FOREIGN, "none")
 
 
 def check_members(report: GroupReport) -> Iterator[DoctorFinding]:

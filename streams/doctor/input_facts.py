@@ -24,7 +24,8 @@ def fetch_progress(
     expiring: dict[Partition, int] = {}
     for topic, found in settings.items():
         time_ms = find_expiring_time_ms(found, cluster.now_ms)
-        lagging = [p for p in partitions if p.topic == topic and ends[p] > read[p]]
+        # Of a partition whose first records are gone already, brokers may tell no time.
+        lagging = [p for p in partitions if p.topic == topic and firsts[p] <= read[p] < ends[p]]
         if time_ms is not None and lagging:
             expiring |= cluster.admin().fetch_offsets_for_time(lagging, time_ms)
     return {p: InputProgress(firsts[p], read[p], ends[p], expiring.get(p)) for p in partitions}

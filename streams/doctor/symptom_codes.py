@@ -34,6 +34,7 @@ CODES = {
     "skew of partitions": "MR-063",
     "skew of keys": "MR-063",
     "next records": "MR-070",
+    "members of others": "MR-030",
     "members": "MR-050",
     "unread partitions": "MR-050",
     "topology": "MR-033",

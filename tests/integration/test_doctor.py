@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from typer.testing import CliRunner
 
 from coordinator.embedded import EmbeddedBroker
@@ -251,6 +252,49 @@ def test_a_changelog_that_was_deleted_is_named(patient: Patient) -> None:
     found = patient.complaints()["internal topics"]
     assert (found["verdict"], changelog in found["what"]) == ("error", True)
     assert f"group reset {patient.name.replace('-', '_')}:app" in found["remedy"]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_consumer_that_uses_the_id_of_the_application_is_named(
+    patient: Patient, protocol: str
+) -> None:
+    patient.build()
+    consumer = Consumer(
+        {
+            "bootstrap.servers": patient.topics.servers,
+            "group.id": patient.name,
+            "group.protocol": protocol,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe([patient.topics.source])
+    try:
+
+        def is_named() -> bool:
+            consumer.poll(0.1)
+            return "members of others" in patient.complaints()
+
+        wait_until(is_named, what="the consumer to be named")
+    finally:
+        consumer.close()
+
+
+def test_records_that_were_deleted_before_they_were_processed_are_named(patient: Patient) -> None:
+    patient.process_all()
+    patient.topics.load(60)
+    place = TopicPartition(patient.topics.source, 0)
+    admin = AdminClient({"bootstrap.servers": patient.topics.servers})
+    consumer = Consumer({"bootstrap.servers": patient.topics.servers, "group.id": "looks"})
+    _, end = consumer.get_watermark_offsets(place, HANG_LIMIT_S)
+    consumer.close()
+    place.offset = end
+    for future in admin.delete_records([place]).values():
+        future.result(HANG_LIMIT_S)
+    found = patient.complaints()["retention of inputs"]
+    assert (found["verdict"], f"{patient.topics.source}[0] begins at" in found["what"]) == (
+        "error",
+        True,
+    )
 
 
 def test_a_transaction_that_hangs_is_named(broker: Broker) -> None:

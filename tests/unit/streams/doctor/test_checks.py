@@ -361,3 +361,16 @@ def test_offsets_of_another_program() -> None:
     other = own | {Partition("lines", 1): OffsetAndMetadata(1, "")}
     (found,) = group.check_committed_offsets(other)
     assert (found.verdict, "lines[1]" in found.what) == (ERROR, True)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "protocols", "expected"),
+    [
+        ("", ["classic"], FINE),
+        ("", [], FINE),
+        ("no", ["classic"], ERROR),
+        ("", ["consumer"], ERROR),
+    ],
+)
+def test_members_of_others(refusal: str, protocols: list[str], expected: Verdict) -> None:
+    assert verdicts(group.check_foreign_members(refusal, protocols)) == [expected]
