@@ -20,6 +20,7 @@ from tests.brokers import Broker
 from tests.conformance.calls import commit_offset, create_topic, eventually, settled_offset
 from tests.conformance.members import Member, alone, together
 from tests.conformance.producers import Producer
+from tests.conformance.streams_members import StreamsMember, topology
 from tests.conformance.transactions import describe
 from tests.conformance.wire import Api, Client
 from tests.processes import wait_until
@@ -33,7 +34,8 @@ TRANSACTIONAL = ("in-transactions", "pending", "to-commit", "to-abort")
 BULKY = ("bulky-0", "bulky-1")  # one a partition of __consumer_offsets
 MODERN = ("modern", "modern-regex", "modern-static", "modern-away", "modern-empty")
 MIXED = "modern-mixed"
-FOREIGN = ("share", "streams")
+STREAMS = "streams"
+FOREIGN = ("share",)
 TRANSACTION_IDS = ("t-empty", "t-committed", "t-aborted", "t-ongoing", "t-to-commit", "t-to-abort")
 # Transactions that are decided, and carried out by whoever loads them; the group that the offset of
 # each is for; and what they, and it, then are.
@@ -74,7 +76,7 @@ def populate(broker: Broker, *, kinds: tuple[str, ...] = ()) -> None:
             mixed_group(client)
         if "share" in kinds:
             share_group(client)
-        if "streams" in kinds:
+        if STREAMS in kinds:
             streams_group(client)
         be_compacted(client, broker.data_dir)
 
@@ -321,19 +323,11 @@ def share_group(client: Client) -> None:
 
 
 def streams_group(client: Client) -> None:
-    subtopology = {"subtopology_id": "0", "source_topics": (TOPIC,)}
-    answer = client.send(
-        Api.STREAMS_GROUP_HEARTBEAT,
-        0,
-        group_id="streams",
-        member_id="AAAAAAAAAAEAAAAAAAAAAw",
-        member_epoch=0,
-        rebalance_timeout=60_000,
-        topology={"epoch": 0, "subtopologies": [subtopology]},
-        active_tasks=(),
-        standby_tasks=(),
-        warmup_tasks=(),
-        process_id="p-1",
-        client_tags=(),
-    )
-    assert answer.error_code == Code.NONE, answer
+    """Create a streams group of a static member, which has tasks to revoke, and another one."""
+    shape = topology({"source_topics": (TOPIC,)}, {"source_topics": (WIDE,)})
+    first = StreamsMember(client, STREAMS, "i-1", "p-1", "s-1")
+    second = StreamsMember(client, STREAMS, None, "p-2", "s-2")
+    first.join(shape, rack_id="r")
+    second.join(shape, user_endpoint={"host": "h", "port": 60_000})
+    first.acknowledge(client_tags=[{"key": "zone", "value": "z"}])
+    commit(client, STREAMS, TOPIC, [offset(0, 71)], first.member_id, first.epoch)

@@ -2,7 +2,7 @@
 
 One journey, made once: real Kafka is filled, and its files go to a broker of ours; that one works
 with them, and its files go back. The cases look at what each answered. What ours doesn't
-understand (share and streams groups) has to come back, too.
+understand (share groups) has to come back, too.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from tests.upgrade.populating import (
     MODERN,
     PLAIN,
     SETTINGS,
+    STREAMS,
     TOPIC,
     TOPICS,
     TRANSACTION_IDS,
@@ -52,7 +53,13 @@ from tests.upgrade.populating import (
     said,
 )
 
-PATIENT = {**SETTINGS, "group.consumer.session.timeout.ms": "60000"}
+PATIENT = {
+    **SETTINGS,
+    "group.consumer.session.timeout.ms": "60000",
+    "group.streams.session.timeout.ms": "60000",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
+}
 BEATING = ("modern-regex", "modern-static")  # each of one member
 
 
@@ -103,10 +110,10 @@ def journey() -> Iterator[Journey]:
 
 
 def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Journey:
-    everything = (*PLAIN, *MODERN, MIXED, *FOREIGN)
+    everything = (*PLAIN, *MODERN, MIXED, STREAMS, *FOREIGN)
     kafka.start()
     make_topics(kafka)
-    populate(kafka, kinds=("consumer", "mixed", "share", "streams"))
+    populate(kafka, kinds=("consumer", "mixed", "share", STREAMS))
     kafka.restart()  # the batches from here on are of another leader epoch
     with connect(kafka) as client:
         open_transactions(client)
@@ -127,7 +134,7 @@ def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Jo
     prepare(ours.data_dir)
     ours.start()
     outcomes = [carried_out(ours)]
-    ours_answers = said(ours, (*PLAIN, *MODERN, MIXED))
+    ours_answers = said(ours, (*PLAIN, *MODERN, MIXED, STREAMS))
     work(ours, ours_answers)
     ours.stop()
 
@@ -140,17 +147,17 @@ def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Jo
     kafka.stop()
 
     born.start()
-    populate(born, kinds=("consumer",))
+    populate(born, kinds=("consumer", STREAMS))
     with connect(born) as client:
         open_transactions(client)
-    ours_born = said(born, (*PLAIN, *MODERN))
+    ours_born = said(born, (*PLAIN, *MODERN, STREAMS))
     born.stop()
     compacted["ours"] = gaps(born.data_dir)
     move_internal_topics(born.data_dir, kafka.data_dir, suffixes=(".log",))
     prepare(kafka.data_dir)
     kafka.restart()
     outcomes.append(carried_out(kafka))
-    kafka_born = said(kafka, (*PLAIN, *MODERN))
+    kafka_born = said(kafka, (*PLAIN, *MODERN, STREAMS))
     with connect(kafka) as client:
         beat(client, kafka_born)
     return Journey(
@@ -224,11 +231,22 @@ def test_kafka_s_transactions_are_the_same_here(journey: Journey) -> None:
 def test_what_is_of_an_unknown_kind_is_reported_here_and_comes_back_to_kafka(
     journey: Journey,
 ) -> None:
-    for kind in (10, 11, 17, 19, 23):  # share: member and group; streams: group, member, topology
+    for kind in (10, 11):  # of share groups: member and group
         assert f"records of type {kind}: 1, the first at offset" in journey.ours_log
     same_for(FOREIGN, journey.kafka_before, journey.kafka_after)
     assert len(journey.kafka_after.described["share"]["members"]) == 1
-    assert len(journey.kafka_after.described["streams"]["members"]) == 1
+
+
+def test_a_streams_group_is_the_same_here_and_on_kafka(journey: Journey) -> None:
+    same_for([STREAMS], journey.kafka_before, journey.ours)
+    same_for([STREAMS], journey.kafka_before, journey.kafka_after)
+    same_for([STREAMS], journey.ours_born, journey.kafka_born)
+    for answers in (journey.ours, journey.kafka_born):
+        assert answers.listed[STREAMS] == ("streams", "Reconciling", "streams")
+        members = answers.described[STREAMS]["members"]
+        assert {each["instance_id"] for each in members} == {"i-1", None}
+        tasks = [each["assignment"]["active_tasks"] for each in members]
+        assert sum(len(ids["partitions"]) for held in tasks for ids in held) == 12
 
 
 def test_kafka_s_consumer_groups_are_the_same_here_and_come_back(journey: Journey) -> None:
