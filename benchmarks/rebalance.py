@@ -69,7 +69,7 @@ class Run:
     ) -> None:
         self.fleet = fleet
         self.watch = watch
-        self._settings = settings
+        self.settings = settings
         self._load = load
         self._settled_s = (settings.session_ms + settings.probing_ms) / 1000
         """A rebalance that is still to come comes within this time."""
@@ -125,7 +125,7 @@ class Run:
         for name in set(owners):
             self.fleet.stop_worker(name)
         if self.fleet.system == "millrace":
-            check_stores(self.fleet, self._settings.application, owners, self._load.sent)
+            check_stores(self.fleet, self.settings.application, owners, self._load.sent)
 
 
 def run_events(run: Run) -> Iterator[tuple[str, Pauses]]:
@@ -152,10 +152,14 @@ def start_application(
     *,
     workers: Collection[str] = WORKERS[:3],
     program: Sequence[str] = MILLRACE,
+    replicas: int = 1,
 ) -> Iterator[Run]:
-    """Start an application, whose stores have so many keys a partition, and load it."""
+    """Start an application, whose stores have so many keys a partition, and load it.
+
+    `replicas`: on how many brokers each partition is.
+    """
     servers, application = settings.servers, settings.application
-    fill_topics(servers, application, keys)
+    fill_topics(servers, application, keys, replicas)
     with ExitStack() as stack:
         fleet = stack.enter_context(closing(Fleet(system, settings, directory, program)))
         watch = stack.enter_context(ResultWatch(servers, f"{application}-out", PARTITIONS))
@@ -223,12 +227,12 @@ def check_stores(fleet: Fleet, application: str, owners: list[str], sent: dict[b
             raise RuntimeError(f"store of partition {partition}: {len(wrong)} wrong, {wrong}")
 
 
-def fill_topics(servers: str, application: str, keys: int) -> None:
+def fill_topics(servers: str, application: str, keys: int, replicas: int = 1) -> None:
     """Create the topics, and a changelog with a count of zero for each key."""
     admin = AdminClient({"bootstrap.servers": servers})
     changelog = f"{application}-sums-changelog"
-    topics = [NewTopic(f"{application}-{each}", PARTITIONS, 1) for each in ("in", "out")]
-    topics.append(NewTopic(changelog, PARTITIONS, 1, config={"cleanup.policy": "compact"}))
+    topics = [NewTopic(f"{application}-{each}", PARTITIONS, replicas) for each in ("in", "out")]
+    topics.append(NewTopic(changelog, PARTITIONS, replicas, config={"cleanup.policy": "compact"}))
     for created in admin.create_topics(topics).values():
         created.result(30)
     queue = {"linger.ms": 20, "queue.buffering.max.kbytes": 200_000, "batch.size": 1_000_000}

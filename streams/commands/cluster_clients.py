@@ -27,8 +27,8 @@ from streams.membership.connection import (
     BrokerNotReady,
     ConnectionLost,
     OpenConnection,
-    connect_to_any_server,
 )
+from streams.membership.server_rotation import ServerRotation
 from streams.processes.cluster import Cluster, find_cluster
 from streams.processes.embedded import require_embedded_broker
 from streams.runtime.clients import Admin, KafkaClientSupplier, StreamsProducer
@@ -52,8 +52,7 @@ class ClusterClients:
         self.config = config
         self.servers = cluster.bootstrap_servers
         self._cluster = cluster
-        self._answered: tuple[str, int] | None = None
-        """The bootstrap server that let in last: it is tried before one that may hang."""
+        self._rotation = ServerRotation(self.servers)
         self._supplier = KafkaClientSupplier(CLIENT_NAME, config, self.servers, cluster.security)
 
     @cached_property
@@ -125,12 +124,7 @@ class ClusterClients:
         if address is not None:
             return connect_to_broker(address)
 
-        def connect_and_note(to: tuple[str, int]) -> BrokerConnection:
-            connection = connect_to_broker(to)
-            self._answered = to
-            return connection
-
-        return connect_to_any_server(self.servers, connect_and_note, first_address=self._answered)
+        return self._rotation.connect_to_next(connect_to_broker)
 
     def ask_brokers(self, request: Callable[[OpenConnection], T]) -> T:
         """Send requests over connections of its own, and again while what they need moves.

@@ -287,10 +287,14 @@ class ClassicProtocolMember(GroupMember):
     def fetch_committed_offsets(self, partitions: Iterable[Partition] | None) -> CommittedOffsets:
         """Fetch the group's committed offsets, and the partitions whose offset is still pending.
 
-        Raises: ConnectionLost where no coordinator answers: fetch again.
+        Raises: ConnectionLost where no coordinator answers, or one that no other server calls the
+        coordinator: fetch again.
         """
         with self._coordinator.use_connection() as connection:
-            return fetch_offsets(connection, self._group_id, partitions, operation="Read")
+            fetched = fetch_offsets(connection, self._group_id, partitions, operation="Read")
+            # Afterwards: a broker that another has replaced until now had replaced it then.
+            self._coordinator.confirm_coordinator(connection)
+            return fetched
 
     def renew_connection(self) -> None:
         """Open another connection at the next request; the membership goes on."""

@@ -13,7 +13,7 @@ import io
 import itertools
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -99,6 +99,9 @@ class BrokerConnection:
     that is refused, the connection is lost, and whoever opens the next one learns what is refused.
     """
 
+    address: tuple[str, int] | None = None
+    """The host and port that the connection was opened to."""
+
     def __init__(
         self,
         address: tuple[str, int],
@@ -112,7 +115,7 @@ class BrokerConnection:
 
         A request has `timeout_s` of its own, unless it says otherwise.
         """
-        self._address = address
+        self.address = self._address = address
         self._client_id = client_id
         self._timeout_s = timeout_s
         self._lock = lock
@@ -295,26 +298,33 @@ OpenConnection = Callable[[tuple[str, int] | None], BrokerConnection]
 
 
 def connect_to_any_server(
-    servers: str,
-    open_connection: Callable[[tuple[str, int]], BrokerConnection],
-    *,
-    first_address: tuple[str, int] | None = None,
+    servers: str, open_connection: Callable[[tuple[str, int]], BrokerConnection]
 ) -> BrokerConnection:
     """Connect to the first of the bootstrap `servers` (host:port,...) that answers.
 
-    `first_address` is tried before the others. Raises: AuthenticationError if one refuses and none
-    lets in, else ConnectionLost if none does.
+    Raises as `connect_to_any_address` does.
+    """
+    return connect_to_any_address(parse_addresses(servers), open_connection)
+
+
+def connect_to_any_address(
+    addresses: Iterable[tuple[str, int]],
+    open_connection: Callable[[tuple[str, int]], BrokerConnection],
+) -> BrokerConnection:
+    """Connect to the first of the `addresses` that answers.
+
+    Raises: AuthenticationError if one refuses and none lets in, else ConnectionLost if none does.
     """
     refusal: AuthenticationError | None = None
     failure: ConnectionLost | None = None
-    for address in sorted(parse_addresses(servers), key=lambda each: each != first_address):
+    for address in addresses:
         try:
             return open_connection(address)
         except AuthenticationError as error:
             refusal = refusal or error
         except ConnectionLost as error:
             failure = failure if failure and failure.hint else error
-    raise refusal or failure or ConnectionLost(f"no address in {servers!r}")
+    raise refusal or failure or ConnectionLost("no bootstrap server is named")
 
 
 def find_coordinator(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+from streams.common.addresses import format_address
 from streams.common.host import Host
 from streams.membership.connection import (
     BrokerConnection,
+    BrokerNotReady,
     ConnectionLost,
     OpenConnection,
     find_coordinator,
@@ -57,6 +59,25 @@ class CoordinatorConnection:
         with self._lock:
             if self._connection is lost:
                 self._connection = self.address = None
+
+    def confirm_coordinator(self, connection: BrokerConnection) -> None:
+        """Raise BrokerNotReady unless another server names the broker of this connection.
+
+        A broker that is cut off from the others goes on answering as the coordinator that it was,
+        with offsets from before that. Its own word is taken only where no other server is known.
+        """
+        with self._lock:
+            address = self.address if self._connection is connection else None
+        for _ in range(2):
+            with closing(self._open_connection(None)) as bootstrap:
+                named = find_coordinator(bootstrap, self._group_id, operation="Read")
+            if named != address:
+                raise BrokerNotReady(
+                    f"the coordinator of group {self._group_id!r} is {format_address(named)}, "
+                    f"and another broker has answered in its place"
+                )
+            if bootstrap.address != address:
+                return
 
     def _find_coordinator(self) -> tuple[str, int]:
         """Return the address of the group's coordinator, asked of a bootstrap server."""

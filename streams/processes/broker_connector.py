@@ -19,8 +19,8 @@ from streams.membership.broker_outage import BrokerOutage
 from streams.membership.connection import (
     BrokerConnection,
     ConnectionLost,
-    connect_to_any_server,
 )
+from streams.membership.server_rotation import ServerRotation
 from streams.processes import security_watch
 from streams.processes.cluster import Cluster
 from streams.processes.embedded import restart_embedded_broker
@@ -53,7 +53,7 @@ class BrokerConnector:
         self._security = cluster.security
         self._refusals = RefusalTimes(host.monotonic_s)
         self._servers = cluster.bootstrap_servers
-        self._answering_server: tuple[str, int] | None = None
+        self._rotation = ServerRotation(self._servers)
         self._host = host
         self._stop = stop
         self._embedded_state_dir: Path | None = (
@@ -104,15 +104,9 @@ class BrokerConnector:
         return self._open_bootstrap_connection(is_given_up)
 
     def _open_bootstrap_connection(self, is_given_up: Callable[[], bool]) -> BrokerConnection:
-        """Connect to any bootstrap server, and first to the one that has answered last."""
-
-        def open_connection(address: tuple[str, int]) -> BrokerConnection:
-            opened = self._open_connection(address, is_given_up)
-            self._answering_server = address
-            return opened
-
-        return connect_to_any_server(
-            self._servers, open_connection, first_address=self._answering_server
+        """Connect to any bootstrap server, to another one each time where several answer."""
+        return self._rotation.connect_to_next(
+            lambda address: self._open_connection(address, is_given_up)
         )
 
     def _open_connection(

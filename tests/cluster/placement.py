@@ -49,6 +49,16 @@ class Placement:
         """Let a node lead all partitions of topics, and wait until it does."""
         self._lead({partition: node for topic in topics for partition in self._describe(topic)})
 
+    def spread_leaders(self, *topics: str) -> None:
+        """Let the nodes take turns in leading the partitions of topics."""
+        self._lead(
+            {
+                (topic, number): NODES[number % len(NODES)]
+                for topic in topics
+                for _, number in self._describe(topic)
+            }
+        )
+
     def _lead(self, wanted: Mapping[tuple[str, int], int]) -> None:
         self.reassign(
             {

@@ -38,6 +38,8 @@ class FakeCoordinator:
         self.requests: list[Any] = []
         self.dialled: list[tuple[str, int] | None] = []
         self.open: set[FakeConnection] = set()
+        self.asked: list[tuple[str, int]] = []
+        """The addresses of the bootstrap servers that are asked next, if a test says so."""
         self._answers: dict[int, list[Answer]] = {}
         self._lock = threading.Lock()
 
@@ -50,7 +52,9 @@ class FakeCoordinator:
 
     def dial(self, address: tuple[str, int] | None) -> BrokerConnection:
         self.dialled.append(address)
-        return FakeConnection(self)
+        if address is None and self.asked:
+            address = self.asked.pop(0)
+        return FakeConnection(self, address)
 
     def sent(self, api_key: int) -> list[Any]:
         with self._lock:
@@ -84,7 +88,8 @@ class FakeCoordinator:
 class FakeConnection(BrokerConnection):
     """Stands in for a connection to the coordinator; once closed it raises ConnectionLost."""
 
-    def __init__(self, coordinator: FakeCoordinator) -> None:
+    def __init__(self, coordinator: FakeCoordinator, address: tuple[str, int] | None) -> None:
+        self.address = address
         self._coordinator = coordinator
         coordinator.open.add(self)
 

@@ -7,11 +7,11 @@ from contextlib import ExitStack
 import pytest
 from kio.schema.errors import ErrorCode
 
-from streams.membership.connection import ConnectionLost
+from streams.membership.connection import BrokerNotReady, ConnectionLost
 from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.group_member import Membership
 from streams.membership.group_requests import send_heartbeat
-from tests.unit.streams.membership.fakes import COORDINATOR, HEARTBEAT, FakeCoordinator
+from tests.unit.streams.membership.fakes import COORDINATOR, FIND, HEARTBEAT, FakeCoordinator
 from tests.unit.streams.runtime.fakes import Clock, ThreadsOnClock
 
 MEMBER = Membership(1, "member-1")
@@ -80,3 +80,48 @@ def test_the_address_is_known_while_there_is_a_connection(
             assert shared.address == COORDINATOR
         end()
         assert shared.address is None
+
+
+def test_a_coordinator_that_another_server_names_is_confirmed(
+    shared: CoordinatorConnection, coordinator: FakeCoordinator
+) -> None:
+    with shared.use_connection() as connection:
+        shared.confirm_coordinator(connection)
+    assert coordinator.dialled == [None, COORDINATOR, None]
+
+
+def test_a_broker_that_was_replaced_as_coordinator_is_not_confirmed(
+    shared: CoordinatorConnection, coordinator: FakeCoordinator
+) -> None:
+    moved = {"node_id": 2, "host": "other", "port": 9092, "error_message": None}
+    with shared.use_connection() as connection:
+        coordinator.answer(FIND, moved)
+        with pytest.raises(BrokerNotReady, match="is other:9092"):
+            shared.confirm_coordinator(connection)
+
+
+def test_a_coordinator_s_own_word_is_not_enough_while_another_server_answers(
+    shared: CoordinatorConnection, coordinator: FakeCoordinator
+) -> None:
+    with shared.use_connection() as connection:
+        coordinator.asked = [COORDINATOR, ("other", 9092)]
+        shared.confirm_coordinator(connection)
+    assert coordinator.dialled == [None, COORDINATOR, None, None]
+
+
+def test_where_only_one_server_is_known_its_own_word_is_taken(
+    shared: CoordinatorConnection, coordinator: FakeCoordinator
+) -> None:
+    with shared.use_connection() as connection:
+        coordinator.asked = [COORDINATOR, COORDINATOR]
+        shared.confirm_coordinator(connection)
+    assert coordinator.dialled == [None, COORDINATOR, None, None]
+
+
+def test_a_connection_that_another_thread_has_given_up_is_not_confirmed(
+    shared: CoordinatorConnection,
+) -> None:
+    with shared.use_connection() as connection:
+        shared.renew_connection()
+        with pytest.raises(BrokerNotReady):
+            shared.confirm_coordinator(connection)

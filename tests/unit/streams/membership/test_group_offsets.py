@@ -14,8 +14,10 @@ from tests.unit.streams.membership.fakes import (
     COMMIT,
     COORDINATOR,
     FETCH,
+    FIND,
     JOIN,
     Worker,
+    create_coordinator_response,
     create_join_response,
 )
 
@@ -142,4 +144,16 @@ def test_offsets_are_read_from_the_coordinator_that_has_them_now(worker: Worker)
     with pytest.raises(ConnectionLost):
         worker.member.fetch_committed_offsets(IN)
     assert worker.member.fetch_committed_offsets(IN).offsets == {IN[0]: OffsetAndMetadata(7, "")}
-    assert worker.coordinator.dialled == [None, COORDINATOR] * 2
+    assert worker.coordinator.dialled == [*[None, COORDINATOR] * 2, None]
+
+
+def test_offsets_of_a_broker_that_another_server_does_not_call_coordinator_are_not_taken(
+    worker: Worker,
+) -> None:
+    """A broker that is cut off from the others answers with offsets from before that."""
+    moved = {"node_id": 2, "host": "other", "port": 9092, "error_message": None}
+    worker.coordinator.answer(FIND, create_coordinator_response(), moved)
+    worker.coordinator.answer(FETCH, fetching((ErrorCode.none, 3, "")))
+    with pytest.raises(ConnectionLost, match="is other:9092, and another broker has answered"):
+        worker.member.fetch_committed_offsets(IN)
+    assert not worker.coordinator.open

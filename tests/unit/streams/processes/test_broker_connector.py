@@ -142,7 +142,7 @@ def test_a_stop_ends_the_wait_for_a_broker_and_one_that_came_before_does_not(
         fake.close()
 
 
-def test_the_server_that_has_answered_last_is_asked_first(
+def test_servers_are_asked_in_turn_and_silent_ones_last(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     first, second = FakeSaslBroker(), FakeSaslBroker()
@@ -152,12 +152,13 @@ def test_the_server_that_has_answered_last_is_asked_first(
         host = Host()
         cluster = Cluster(servers, CurrentSecurity(PLAINTEXT))
         dial = BrokerConnector(config, cluster, host, host.create_event())
-        dial(None).close()
-        assert (first.connection_count, second.connection_count) == (1, 0)
+        for asked in ((1, 0), (1, 1), (2, 1)):
+            dial(None).close()
+            assert (first.connection_count, second.connection_count) == asked
         first.refused.add(API_VERSIONS)
-        dial(None).close()
-        dial(None).close()
-        assert (first.connection_count, second.connection_count) == (2, 2)
+        for asked in ((2, 2), (3, 3), (3, 4)):
+            dial(None).close()
+            assert (first.connection_count, second.connection_count) == asked
     finally:
         first.close()
         second.close()
