@@ -115,7 +115,7 @@ class Broker:
             self.close()
             raise
         self.port = server.port
-        self.services.endpoint = self._endpoint()
+        self.services.endpoint = self._describe_endpoint()
 
     def create_router(self, apis: Iterable[Api] = APIS) -> Router:
         """Create a router that answers requests with this broker, once it has been loaded."""
@@ -137,7 +137,7 @@ class Broker:
             self.scheduler,
         )
 
-    def _endpoint(self) -> dict[str, Any]:
+    def _describe_endpoint(self) -> dict[str, Any]:
         """Return the node id, host and port under which clients reach this broker."""
         return {"node_id": self.config.node_id, "host": self.host, "port": self.port}
 
@@ -225,7 +225,7 @@ class Broker:
         return BrokerServices(
             config=config,
             cluster_id=cluster_id,
-            endpoint=self._endpoint(),
+            endpoint=self._describe_endpoint(),
             api_versions=list_api_versions(),
             clock=self.clock,
             scheduler=self.scheduler,

@@ -35,7 +35,7 @@ class TimestampLookup:
         try:
             for segment in self._segments.all:
                 for batch in _iterate_batches_from(segment, timestamp_ms, start_offset):
-                    for offset, time_ms in _record_timestamps(batch):
+                    for offset, time_ms in _iterate_record_timestamps(batch):
                         if time_ms >= timestamp_ms and offset >= start_offset:
                             return (offset, time_ms) if offset < upper_offset else None
         except (CorruptBatch, OSError) as error:
@@ -55,7 +55,7 @@ class TimestampLookup:
         if batch is None:
             return None
         whole = (batch.last_offset, batch.max_timestamp_ms)
-        places = (p for p in _record_timestamps(batch) if p[0] >= start_offset)
+        places = (p for p in _iterate_record_timestamps(batch) if p[0] >= start_offset)
         return max(places, key=lambda place: place[1], default=whole)
 
     def _find_batch_with_max_timestamp(self, start_offset: int) -> RecordBatch | None:
@@ -105,7 +105,7 @@ def _find_first_batch_with_max_timestamp(
     return segment.read_batch_at(at) if at >= 0 else None
 
 
-def _record_timestamps(batch: RecordBatch) -> Iterator[tuple[int, int]]:
+def _iterate_record_timestamps(batch: RecordBatch) -> Iterator[tuple[int, int]]:
     """Yield (offset, timestamp) of each record of a batch.
 
     The content of a produced batch need not be records: the end of the batch stands for those that

@@ -85,7 +85,7 @@ def consume(
             topic, key_serde, value_serde, key_separator, as_json=json, with_metadata=metadata
         )
         wanted = clients.choose_partitions(topic, partitions)
-        _consume(clients, wanted, position, count, until_end, uncommitted, printer)
+        _print_polled_records(clients, wanted, position, count, until_end, uncommitted, printer)
 
 
 def create_printer(
@@ -110,7 +110,7 @@ def create_printer(
     )
 
 
-def _consume(
+def _print_polled_records(
     clients: ClusterClients,
     partitions: list[Partition],
     position: LogPosition,

@@ -48,7 +48,7 @@ class RecordWriter:
         deliveries.largest_ms = self._fields.get("timestamp", 0)
         try:
             for record in records:
-                self._send(record, deliveries)
+                self._send_record(record, deliveries)
                 if deliveries.is_wait_due:
                     self._await_deliveries(deliveries)
             self._await_deliveries(deliveries)
@@ -93,7 +93,7 @@ class RecordWriter:
         record = deliveries.awaited[index]
         error = deliveries.failures.pop(index)
         try:
-            self._produce(index, record, deliveries)
+            self._produce_when_room(index, record, deliveries)
             self._producer.flush()
         except Exception:
             deliveries.failures.setdefault(index, error)
@@ -116,7 +116,7 @@ class RecordWriter:
         self._producer.begin_transaction()
         try:
             for record in records:
-                self._send(record, deliveries)
+                self._send_record(record, deliveries)
                 if deliveries.is_wait_due:
                     self._await_in_transaction(deliveries)
             if deliveries.sent_count:
@@ -129,7 +129,7 @@ class RecordWriter:
             reason = refusal or _explain_failure(error)
             raise ConfigError(f"{reason}; nothing was written") from error
         if deliveries.sent_count:
-            self._commit(deliveries.sent_count)
+            self._commit_transaction(deliveries.sent_count)
         return deliveries.sent_count
 
     def _await_in_transaction(self, deliveries: Deliveries) -> None:
@@ -156,7 +156,7 @@ class RecordWriter:
         self._note_refusal(culprit, deliveries)
         return deliveries.refusal or (deliveries.explain_failures() if refused else "")
 
-    def _commit(self, count: int) -> None:
+    def _commit_transaction(self, count: int) -> None:
         """Commit the transaction. Raises ConfigError, which says what became of the records."""
         try:
             self._producer.commit_transaction()
@@ -172,13 +172,13 @@ class RecordWriter:
             )
             raise ConfigError(f"{_explain_failure(error)}; {outcome}") from error
 
-    def _send(self, record: EncodedRecord, deliveries: Deliveries) -> None:
+    def _send_record(self, record: EncodedRecord, deliveries: Deliveries) -> None:
         """Send the next record. Raises UserError for one that can't be written, with its place."""
         self._limits.check_record(record)
-        self._produce(deliveries.sent_count, record, deliveries)
+        self._produce_when_room(deliveries.sent_count, record, deliveries)
         deliveries.note_sent(record)
 
-    def _produce(self, index: int, record: EncodedRecord, deliveries: Deliveries) -> None:
+    def _produce_when_room(self, index: int, record: EncodedRecord, deliveries: Deliveries) -> None:
         """Hand a record to the producer, as soon as its queue has room.
 
         Raises UserError for a record that it refuses, naming its place in the input.

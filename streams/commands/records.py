@@ -29,8 +29,8 @@ class RecordPrinter:
 
     def print_record(self, message: Any) -> None:
         """Print a record as confluent-kafka's consumer returns it. Raises SerdeError."""
-        key = _decode(self.key, message, "key", message.key())
-        value = _decode(self.value, message, "value", message.value())
+        key = _decode_field(self.key, message, "key", message.key())
+        value = _decode_field(self.value, message, "value", message.value())
         headers = [(name, each) for name, each in message.headers() or ()]
         time_ms = message.timestamp()[1]
         if self.as_json:
@@ -77,7 +77,7 @@ def take_records(records: Iterator[Any], count: int | None) -> Iterator[Any]:
             return
 
 
-def _decode(serde: NamedSerde, message: Any, field: str, data: bytes | None) -> Any:
+def _decode_field(serde: NamedSerde, message: Any, field: str, data: bytes | None) -> Any:
     """Return the value of a record's key or value. Raises SerdeError naming the record."""
     if data is None:
         return None

@@ -80,12 +80,12 @@ class ResetPlan:
     def list_rows(self) -> list[dict[str, Any]]:
         """Return a row for each change."""
         rows: list[dict[str, Any]] = [
-            _row("set offset", str(partition), now, then)
+            _create_row("set offset", str(partition), now, then)
             for partition, (now, then) in sorted(self.offsets.items())
         ]
-        rows += [_row("delete topic", topic) for topic in sorted(self.topics)]
+        rows += [_create_row("delete topic", topic) for topic in sorted(self.topics)]
         if self.state_path is not None:
-            rows.append(_row("remove state", str(self.state_path)))
+            rows.append(_create_row("remove state", str(self.state_path)))
         return rows
 
 
@@ -159,7 +159,9 @@ def reset(
             )
 
 
-def _row(change: str, what: str, now: int | None = None, then: int | None = None) -> dict[str, Any]:
+def _create_row(
+    change: str, what: str, now: int | None = None, then: int | None = None
+) -> dict[str, Any]:
     return {"change": change, "what": what, "now": now, "then": then}
 
 

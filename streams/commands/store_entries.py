@@ -41,8 +41,8 @@ class EntryPrinter:
         key_serde = self.key
         if entry.start_ms is not None and self.key_in_window is not None:
             key_serde = self.key_in_window
-        key = self._decode("key", key_serde, entry.key, place)
-        value = self._decode("value", self.value, entry.value, place)
+        key = self._decode_part("key", key_serde, entry.key, place)
+        value = self._decode_part("value", self.value, entry.value, place)
         end_ms = entry.end_ms
         if end_ms is None and entry.start_ms is not None and self.window_size_ms is not None:
             end_ms = entry.start_ms + self.window_size_ms
@@ -64,7 +64,9 @@ class EntryPrinter:
         typer.echo(line)
 
     @staticmethod
-    def _decode(part: str, serde: NamedSerde, data: bytes | None, place: dict[str, Any]) -> Any:
+    def _decode_part(
+        part: str, serde: NamedSerde, data: bytes | None, place: dict[str, Any]
+    ) -> Any:
         if data is None:
             return None
         try:

@@ -66,7 +66,8 @@ def check_broker_limits(config: StreamsConfig, brokers: BrokerSettings) -> Itera
             + _format_broker_setting(_MAX_TIMEOUT, timeout_ms),
         )
     least = max(
-        (int(each[_SESSION_LIMITS[0]]) for each in _having(brokers, _SESSION_LIMITS)), default=0
+        (int(each[_SESSION_LIMITS[0]]) for each in _select_brokers_with(brokers, _SESSION_LIMITS)),
+        default=0,
     )
     most = find_least(brokers, _SESSION_LIMITS[1])
     session_ms = config.session_timeout_ms
@@ -113,14 +114,16 @@ def check_retention(brokers: BrokerSettings) -> Iterator[DoctorFinding]:
         )
 
 
-def _having(brokers: BrokerSettings, names: tuple[str, ...]) -> Iterator[Mapping[str, str]]:
+def _select_brokers_with(
+    brokers: BrokerSettings, names: tuple[str, ...]
+) -> Iterator[Mapping[str, str]]:
     """Yield the settings of the brokers that tell all of these."""
     return (each for each in brokers.values() if all(name in each for name in names))
 
 
 def find_least(brokers: BrokerSettings, name: str) -> int | None:
     """Return the least value of a setting over the brokers; None if none tells it."""
-    return min((int(each[name]) for each in _having(brokers, (name,))), default=None)
+    return min((int(each[name]) for each in _select_brokers_with(brokers, (name,))), default=None)
 
 
 def _format_broker_setting(name: str, value: int) -> str:

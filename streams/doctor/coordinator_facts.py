@@ -31,11 +31,13 @@ def measure_coordinators(
     The requests go through the coordinators' queues as commits do, and change nothing.
     """
     with closing(_connect_to_coordinator(clients, group_id, 0)) as connection:
-        times = {"group": _measure(lambda: _ask_for_offset(connection, group_id, partition))}
+        times = {
+            "group": _measure_shortest_s(lambda: _ask_for_offset(connection, group_id, partition))
+        }
     of_id = _connect_to_coordinator(clients, transactional_id, _KEY_IS_TRANSACTIONAL_ID)
     with closing(of_id):
         if _DESCRIBE_TRANSACTIONS in of_id.api_versions:
-            times["transaction"] = _measure(
+            times["transaction"] = _measure_shortest_s(
                 lambda: list(describe_transactions(of_id, [transactional_id]))
             )
     return CoordinatorTimes(times)
@@ -51,7 +53,7 @@ def _ask_for_offset(connection: BrokerConnection, group_id: str, partition: Part
     fetch_offsets(connection, group_id, [partition], require_stable=False)
 
 
-def _measure(ask: Callable[[], object]) -> float:
+def _measure_shortest_s(ask: Callable[[], object]) -> float:
     """Return the shortest of several answers, in seconds."""
     times = []
     for _ in range(_ROUNDS):

@@ -52,7 +52,7 @@ def check_members(report: GroupReport) -> Iterator[DoctorFinding]:
     for each in problems:
         yield find_error(
             MEMBERS,
-            f"member {_name(each)} is to end: {each.problem}",
+            f"member {_name_member(each)} is to end: {each.problem}",
             "its tasks are processed by the others, or by nobody",
             "correct what the message says, and start it again",
         )
@@ -141,5 +141,5 @@ def check_committed_offsets(
         yield find_fine(OFFSETS, f"{format_count(len(committed), 'partition')}, all by Millrace")
 
 
-def _name(member: MemberReport) -> str:
+def _name_member(member: MemberReport) -> str:
     return member.instance_id or member.member_id

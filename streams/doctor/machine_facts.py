@@ -24,11 +24,11 @@ def read_disk_usage(path: Path) -> DiskUsage:
         found.f_blocks * found.f_frsize,
         found.f_favail,
         found.f_files,
-        measure_directory(path),
+        measure_directory_bytes(path),
     )
 
 
-def measure_directory(path: Path) -> int:
+def measure_directory_bytes(path: Path) -> int:
     """Return the bytes that the files below a directory take on the disk; 0 if it is not there."""
     total = 0
     for directory, _, names in os.walk(path):

@@ -134,7 +134,7 @@ class BrokerConnection:
             answer = self._exchange_messages(load_request_schema(_API_VERSIONS_API_KEY, 0)(), limit)
             self.api_versions = {int(key.api_key): int(key.max_version) for key in answer.api_keys}
             if security.mechanism is not None:
-                self._authenticate(limit)
+                self._authenticate_by_sasl(limit)
 
     def negotiate_version(self, api_key: int, version_max: int) -> int:
         """Return the highest version of an API that the broker has, at most `version_max`.
@@ -178,7 +178,7 @@ class BrokerConnection:
             self._socket.close()
             raise self._translate_network_error(error, "in the TLS handshake") from error
 
-    def _authenticate(self, limit: WaitLimit) -> None:
+    def _authenticate_by_sasl(self, limit: WaitLimit) -> None:
         """Authenticate by SASL, and note when the session is to be renewed."""
         began_s = time.monotonic()
         session_s = authenticate_connection(
@@ -197,7 +197,7 @@ class BrokerConnection:
         They were right before, and may be replaced by others since: the next connection has those.
         """
         try:
-            self._authenticate(limit)
+            self._authenticate_by_sasl(limit)
         except AuthenticationError as error:
             raise ConnectionLost(f"the session is over: {error}") from error
 

@@ -70,8 +70,8 @@ def _list_fetch_figures(client: ClientStatistics) -> dict[str, float]:
     return (
         _make_rates(client, totals)
         | {
-            "records-per-request-avg": _divide(records, fetches),
-            "fetch-size-avg": _divide(size, fetches),
+            "records-per-request-avg": _divide_growth(records, fetches),
+            "fetch-size-avg": _divide_growth(size, fetches),
             "records-lag-max": max(_list_lags(client.newest), default=0),
         }
         | _name_window("fetch-latency", _list_windows(client, "rtt"), _US_PER_MS)
@@ -86,8 +86,8 @@ def _list_send_figures(client: ClientStatistics) -> dict[str, float]:
     return (
         _make_rates(client, {"record-send": records})
         | {
-            "record-size-avg": _divide(size, records),
-            "records-per-request-avg": _divide(records, _count_requests(client, "Produce")),
+            "record-size-avg": _divide_growth(size, records),
+            "records-per-request-avg": _divide_growth(records, _count_requests(client, "Produce")),
             "requests-in-flight": _sum_brokers(newest, "waitresp_cnt"),
             "buffer-total-bytes": newest["msg_size_max"],
             "buffer-available-bytes": newest["msg_size_max"] - newest["msg_size"],
@@ -132,7 +132,7 @@ def _sum_brokers(statistics: Mapping[str, Any], name: str) -> float:
     return total
 
 
-def _divide(part: tuple[float, float], whole: tuple[float, float]) -> float:
+def _divide_growth(part: tuple[float, float], whole: tuple[float, float]) -> float:
     """Return the quotient of what was counted between the two statistics, 0 for nothing."""
     counted = whole[0] - whole[1]
     return (part[0] - part[1]) / counted if counted else 0.0

@@ -89,7 +89,7 @@ def summarise_scrapes(
         ]
         return sum(found) / elapsed_s if found else None
 
-    commit_ms = _combine(now, "kafka_streams_stream_thread_metrics_commit_latency_max", max)
+    commit_ms = _combine_values(now, "kafka_streams_stream_thread_metrics_commit_latency_max", max)
     busy = find_rate("millrace_task_process_seconds_total")
     return MetricsOutput(
         addresses=list(after),
@@ -99,18 +99,20 @@ def summarise_scrapes(
         threads_stuck=sum(each.value > 0 for each in stuck),
         tasks=_count_by_label(now, "millrace_thread_tasks", "state"),
         records_in_rate=find_rate("millrace_thread_records_total"),
-        lag=_combine(now, "millrace_consumer_lag", sum),
+        lag=_combine_values(now, "millrace_consumer_lag", sum),
         commit_latency_max_s=None if commit_ms is None else commit_ms / _MS,
-        commit_age_max_s=_combine(now, "millrace_thread_commit_age_seconds", max),
+        commit_age_max_s=_combine_values(now, "millrace_thread_commit_age_seconds", max),
         end_to_end_latency_p99_s=_find_latency(before, after),
         process_ratio=busy / threads if busy is not None and threads else None,
         dropped_rate=find_rate("millrace_thread_dropped_total"),
         dead_letters_rate=find_rate("millrace_thread_dead_letters_total"),
-        recoveries=_combine(now, "millrace_thread_recoveries_total", sum),
-        restore_records_left=_combine(now, "millrace_restore_records_left", sum),
-        standby_lag_max=_combine(now, "millrace_standby_lag", max),
-        stores_disk_bytes=_combine(now, "millrace_store_disk_bytes", sum),
-        oldest_open_transaction_s=_combine(now, "millrace_transaction_oldest_open_seconds", max),
+        recoveries=_combine_values(now, "millrace_thread_recoveries_total", sum),
+        restore_records_left=_combine_values(now, "millrace_restore_records_left", sum),
+        standby_lag_max=_combine_values(now, "millrace_standby_lag", max),
+        stores_disk_bytes=_combine_values(now, "millrace_store_disk_bytes", sum),
+        oldest_open_transaction_s=_combine_values(
+            now, "millrace_transaction_oldest_open_seconds", max
+        ),
     )
 
 
@@ -118,7 +120,7 @@ def _list_samples(scrapes: Sequence[Scrape], name: str) -> list[Sample]:
     return [sample for scrape in scrapes for sample in scrape.get(name, ())]
 
 
-def _combine(
+def _combine_values(
     scrapes: Sequence[Scrape], name: str, function: Callable[[Sequence[float]], float]
 ) -> float | None:
     """Return the values of a name, combined; None if there are none."""

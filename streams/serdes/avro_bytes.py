@@ -97,7 +97,7 @@ class _SourceComposer:
         return found
 
     def _add_function(self, name: str, body: list[str]) -> None:
-        self._source += [f"def {name}(data, at, depth):", *_indent(body)]
+        self._source += [f"def {name}(data, at, depth):", *_indent_lines(body)]
 
     def _skip_value(self, schema: AvroType) -> Iterator[str]:
         """Yield the statements that move `at` behind a value."""
@@ -130,7 +130,7 @@ class _SourceComposer:
         yield from _read_choice(len(union.branches), "branches")
         for index, each in enumerate(union.branches):
             yield f"{'el' if index else ''}if n == {2 * index}:"
-            yield from _indent(self._skip_value(each))
+            yield from _indent_lines(self._skip_value(each))
 
     def _find_function(self, schema: AvroType) -> int:
         """Return the number of the function for a record, array or map, and add it if needed."""
@@ -158,7 +158,7 @@ class _SourceComposer:
             "    if not n: return at",
             f"    if n * {size_min} > len(data) - at: raise BadBytes",
             "    for _ in range(n):",
-            *_indent(_indent(items)),
+            *_indent_lines(_indent_lines(items)),
         ]
 
 
@@ -169,5 +169,5 @@ def _read_choice(count: int, what: str) -> Iterator[str]:
     yield f"if n & 129 or n >= {2 * count}: n, at = read_choice(data, at - 1, {count}, '{what}')"
 
 
-def _indent(lines: Any) -> list[str]:
+def _indent_lines(lines: Any) -> list[str]:
     return [f"    {line}" for line in lines]

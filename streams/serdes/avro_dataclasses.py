@@ -99,11 +99,11 @@ class _NamedBuilders:
             cls = by_name.get(name) or by_name.get(name.rpartition(".")[2])
             if cls is None:
                 raise DataclassMismatch(f"needs {expected}, got {name}")
-            return self._build(cls, fields)
+            return self._build_value(cls, fields)
 
         return build_named
 
-    def _build(self, cls: type[Any], fields: Any) -> Any:
+    def _build_value(self, cls: type[Any], fields: Any) -> Any:
         if cls not in self._builders:
             self._builders[cls] = create_builder(cls, build_unions=self.create)
         build = self._builders[cls]
@@ -123,12 +123,12 @@ class _Encoders:
         hint = strip_type_hint(type_hint)
         origin, arguments = typing.get_origin(hint), typing.get_args(hint)
         if is_union(hint):
-            return self._union(arguments)
+            return self._create_union_encoder(arguments)
         if origin in LISTS and arguments:
             element = self.find(arguments[0])
             return None if element is None else _encode_elements(list, [element], repeats=True)
         if hint is tuple or (origin is tuple and arguments):
-            return self._tuple(arguments)
+            return self._create_tuple_encoder(arguments)
         if origin in SETS and arguments:
             return _encode_elements(origin, [self.find(arguments[0])], repeats=True)
         if origin in DICTS and arguments:
@@ -136,17 +136,17 @@ class _Encoders:
         if not isinstance(hint, type):
             return None
         if dataclasses.is_dataclass(hint):
-            return self._dataclass(hint)
+            return self._create_dataclass_encoder(hint)
         return _encode_enum(hint) if issubclass(hint, Enum) else None
 
-    def _tuple(self, type_hints: Sequence[Any]) -> Convert:
+    def _create_tuple_encoder(self, type_hints: Sequence[Any]) -> Convert:
         if not type_hints:
             return _encode_elements(tuple, [None], repeats=True)
         if len(type_hints) == 2 and type_hints[1] is Ellipsis:
             return _encode_elements(tuple, [self.find(type_hints[0])], repeats=True)
         return _encode_elements(tuple, [self.find(each) for each in type_hints], repeats=False)
 
-    def _union(self, type_hints: Sequence[Any]) -> Convert | None:
+    def _create_union_encoder(self, type_hints: Sequence[Any]) -> Convert | None:
         """Return the function for a union: of some type and None, or of several dataclasses."""
         found = {each: self.find(each) for each in type_hints if each is not types.NoneType}
         if len(found) == 1:
@@ -163,7 +163,7 @@ class _Encoders:
             return None
         return _encode_named(named, is_closed=len(named) == len(found))
 
-    def _dataclass(self, cls: type[Any]) -> Convert:
+    def _create_dataclass_encoder(self, cls: type[Any]) -> Convert:
         if cls in self._dataclasses:
             later = self._dataclasses[cls]
             return lambda value: later[0](value)

@@ -29,7 +29,7 @@ def create_default(schema: AvroType, default: Any) -> Callable[[], Any]:
     default is none of the schema.
     """
     try:
-        value = _convert(schema, default)
+        value = _convert_default(schema, default)
     except AvroMismatch as misfit:
         reason = f"the schema's default {default!r:.80} does not fit: {misfit.reason}"
 
@@ -38,19 +38,19 @@ def create_default(schema: AvroType, default: Any) -> Callable[[], Any]:
 
         return refuse
     if isinstance(value, dict | list | tuple):
-        return lambda: _convert(schema, default)
+        return lambda: _convert_default(schema, default)
     return lambda: value
 
 
-def _convert(schema: AvroType, default: Any) -> Any:
+def _convert_default(schema: AvroType, default: Any) -> Any:
     """Return a default as fastavro reads a value of its type, or raise AvroMismatch."""
     match schema.kind:
         case "union":
             return _convert_branch(schema, default)
         case "array" if isinstance(default, list) and schema.items is not None:
-            return [_convert(schema.items, each) for each in default]
+            return [_convert_default(schema.items, each) for each in default]
         case "map" if isinstance(default, dict) and schema.items is not None:
-            return {key: _convert(schema.items, each) for key, each in default.items()}
+            return {key: _convert_default(schema.items, each) for key, each in default.items()}
         case kind if kind in RECORDS and isinstance(default, dict):
             return _convert_record(schema, default)
     return _convert_scalar(schema, default)
@@ -77,7 +77,7 @@ def _convert_scalar(schema: AvroType, default: Any) -> Any:
 def _convert_branch(union: AvroType, default: Any) -> Any:
     for index, branch in enumerate(union.branches):
         try:
-            value = _convert(branch, default)
+            value = _convert_default(branch, default)
         except AvroMismatch:
             continue
         if value is None or not needs_pairs(union):
@@ -91,5 +91,5 @@ def _convert_record(schema: AvroType, default: Any) -> Any:
     for each in schema.fields:
         if each.name not in default and not each.has_default:
             raise AvroMismatch(f"{schema.name} needs {each.name}")
-        found[each.name] = _convert(each.type, default.get(each.name, each.default))
+        found[each.name] = _convert_default(each.type, default.get(each.name, each.default))
     return found

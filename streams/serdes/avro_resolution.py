@@ -73,12 +73,12 @@ class _Resolver:
         if reader.kind in RECORDS:
             return self._resolve_record(writer, reader)
         if reader.kind == "array":
-            return _resolve_array(self.resolve(_items(writer), _items(reader)))
+            return _resolve_elements(self.resolve(_get_items(writer), _get_items(reader)))
         if reader.kind == "map":
-            return _resolve_map(self.resolve(_items(writer), _items(reader)))
+            return _resolve_values(self.resolve(_get_items(writer), _get_items(reader)))
         if reader.kind == "enum":
-            return _resolve_enum(writer, reader)
-        convert = _promote(writer.kind, reader.kind)
+            return _create_enum_resolver(writer, reader)
+        convert = _find_promotion(writer.kind, reader.kind)
         if not reader.logical_type:
             return convert
         to_python = create_logical_reader(reader, passes_numbers=self._options.passes_numbers)
@@ -92,7 +92,7 @@ class _Resolver:
             if all(each.kind != "null" for each in writer.branches):
                 return convert
             convert_null = self.resolve(AvroType("null", "null"), reader)
-            return _resolve_nullable(convert, convert_null)
+            return _create_nullable_resolver(convert, convert_null)
         by_name = {
             name_wire_branch(writer, index): self._resolve_written_branch(writer, branch, reader)
             or _pass_on
@@ -251,7 +251,9 @@ def _create_conversion_in_place(converts: Sequence[tuple[str, Convert]]) -> Conv
     return convert_record
 
 
-def _resolve_nullable(convert: Convert | None, convert_null: Convert | None) -> Convert | None:
+def _create_nullable_resolver(
+    convert: Convert | None, convert_null: Convert | None
+) -> Convert | None:
     if convert is None and convert_null is None:
         return None
 
@@ -262,7 +264,7 @@ def _resolve_nullable(convert: Convert | None, convert_null: Convert | None) -> 
     return resolve_nullable
 
 
-def _resolve_array(convert: Convert | None) -> Convert | None:
+def _resolve_elements(convert: Convert | None) -> Convert | None:
     if convert is None:
         return None
 
@@ -278,7 +280,7 @@ def _resolve_array(convert: Convert | None) -> Convert | None:
     return resolve_array
 
 
-def _resolve_map(convert: Convert | None) -> Convert | None:
+def _resolve_values(convert: Convert | None) -> Convert | None:
     if convert is None:
         return None
 
@@ -294,7 +296,7 @@ def _resolve_map(convert: Convert | None) -> Convert | None:
     return resolve_map
 
 
-def _resolve_enum(writer: AvroType, reader: AvroType) -> Convert | None:
+def _create_enum_resolver(writer: AvroType, reader: AvroType) -> Convert | None:
     """Return the conversion of an enum's symbols: one that the reader lacks is its default."""
     known = frozenset(reader.properties["symbols"])
     if known.issuperset(writer.properties["symbols"]):
@@ -313,7 +315,7 @@ def _resolve_enum(writer: AvroType, reader: AvroType) -> Convert | None:
     return resolve_symbol
 
 
-def _promote(written: str, wanted: str) -> Convert | None:
+def _find_promotion(written: str, wanted: str) -> Convert | None:
     """Return the conversion of a promotion, as Java converts: to the nearest number."""
     match written, wanted:
         case ("int", "float") | ("long", "float"):
@@ -364,8 +366,8 @@ def _has_simple_name(writer: AvroType, reader: AvroType) -> bool:
 
 def _create_refusal(writer: AvroType, reader: AvroType, place: str = "") -> Convert:
     def refuse(_: Any) -> NoReturn:
-        what = f"{_describe(writer)}{place}"
-        raise AvroMismatch(f"{what} was written, which is not {_describe(reader)}")
+        what = f"{_describe_schema(writer)}{place}"
+        raise AvroMismatch(f"{what} was written, which is not {_describe_schema(reader)}")
 
     return refuse
 
@@ -380,9 +382,9 @@ def _create_missing_field_error(field: AvroField, writer: AvroType, reader: Avro
     return refuse
 
 
-def _describe(schema: AvroType) -> str:
+def _describe_schema(schema: AvroType) -> str:
     if schema.kind == "union":
-        return f"a union of {', '.join(map(_describe, schema.branches)) or 'nothing'}"
+        return f"a union of {', '.join(map(_describe_schema, schema.branches)) or 'nothing'}"
     if schema.kind in NAMED:
         size = f" of {schema.properties['size']} bytes" if schema.kind == "fixed" else ""
         return f"{schema.kind} {schema.name}{size}"
@@ -391,6 +393,6 @@ def _describe(schema: AvroType) -> str:
     return schema.kind
 
 
-def _items(schema: AvroType) -> AvroType:
+def _get_items(schema: AvroType) -> AvroType:
     assert schema.items is not None, schema
     return schema.items

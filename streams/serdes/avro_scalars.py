@@ -117,7 +117,7 @@ _CHECKS: dict[str, Convert] = {
 }
 
 
-def _quote(value: Any) -> str:
+def _quote_value(value: Any) -> str:
     """Return a value for messages; a long one, which a union may try here, is not written out."""
     if isinstance(value, str | bytes) and len(value) > _QUOTED_LENGTH_MAX:
         return f"{type(value).__name__} of length {len(value)}"
@@ -130,7 +130,7 @@ def _create_enum_check(schema: AvroType) -> Convert:
 
     def check_symbol(value: Any) -> Any:
         if type(value) is not str or value not in symbols:
-            raise AvroMismatch(f"enum {schema.name} has {expected:.200}, got {_quote(value)}")
+            raise AvroMismatch(f"enum {schema.name} has {expected:.200}, got {_quote_value(value)}")
         return value
 
     return check_symbol
@@ -141,7 +141,7 @@ def _create_fixed_check(schema: AvroType) -> Convert:
 
     def check_fixed(value: Any) -> Any:
         if type(value) is not bytes or len(value) != size:
-            raise AvroMismatch(f"fixed {schema.name} needs {size} bytes, got {_quote(value)}")
+            raise AvroMismatch(f"fixed {schema.name} needs {size} bytes, got {_quote_value(value)}")
         return value
 
     return check_fixed

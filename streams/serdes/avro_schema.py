@@ -206,9 +206,9 @@ def _create_wire_schema(schema: AvroType, known: set[str]) -> Any:
                 for index, each in enumerate(schema.branches)
             ]
         case "array":
-            return {"type": "array", "items": _create_wire_schema(_items(schema), known)}
+            return {"type": "array", "items": _create_wire_schema(_require_items(schema), known)}
         case "map":
-            return {"type": "map", "values": _create_wire_schema(_items(schema), known)}
+            return {"type": "map", "values": _create_wire_schema(_require_items(schema), known)}
         case "fastavro" if schema.properties["type"] not in NAMED:
             return dict(schema.properties)
         case kind if kind in PRIMITIVES:
@@ -243,7 +243,7 @@ def _wrap_branch(union: AvroType, index: int, branch: AvroType, known: set[str])
     return {"type": "record", "name": name, "fields": [inner]}
 
 
-def _items(schema: AvroType) -> AvroType:
+def _require_items(schema: AvroType) -> AvroType:
     assert schema.items is not None, schema
     return schema.items
 

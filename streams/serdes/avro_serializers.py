@@ -47,11 +47,11 @@ class ExactAvroSerializer(AvroSerializer):  # type: ignore[misc]  # its stubs ar
     def __call__(self, obj: Any, ctx: Any = None) -> bytes | None:
         """Return the message of an object, or raise ValueError, SchemaRegistryError and others."""
         try:
-            return None if obj is None else self._write(obj, ctx)
+            return None if obj is None else self._write_message(obj, ctx)
         finally:
             _keep_key(obj, ctx)
 
-    def _write(self, obj: Any, ctx: Any) -> bytes:
+    def _write_message(self, obj: Any, ctx: Any) -> bytes:
         subject = _find_subject(self, ctx, self._schema_name)
         latest = self._get_reader_schema(subject) if subject else None
         if latest is not None:
@@ -179,9 +179,9 @@ class ExactAvroDeserializer(AvroDeserializer):  # type: ignore[misc]  # its stub
                 data,
             )
             message = message if isinstance(message, bytes) else message.read()
-        return self._read(message, ctx, subject, written, writer, latest, data)
+        return self._read_by_schema(message, ctx, subject, written, writer, latest, data)
 
-    def _read(
+    def _read_by_schema(
         self,
         message: bytes,
         ctx: Any,

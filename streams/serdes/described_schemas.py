@@ -48,7 +48,7 @@ def _describe_text(
         schema = json.loads(text)
     except ValueError:
         schema = text  # the name of a primitive type of Avro, without quotes
-    return replace(describe(schema), identity=_digest(_write_sorted(schema).encode()))
+    return replace(describe(schema), identity=_compute_digest(_write_sorted(schema).encode()))
 
 
 class _AvroDescriber:
@@ -73,7 +73,7 @@ class _AvroDescriber:
             )
         if kind == "map":
             value = self.describe(schema["values"], namespace, around)
-            return DescribedType(kind="map", items=(_scalar("string"), value))
+            return DescribedType(kind="map", items=(_create_scalar("string"), value))
         if kind in ("enum", "fixed"):
             return self._describe_named(schema, namespace)
         found = self.describe(kind, namespace, around)
@@ -81,7 +81,7 @@ class _AvroDescriber:
 
     def _describe_name(self, name: str, namespace: str, around: tuple[str, ...]) -> DescribedType:
         if name in _AVRO_PRIMITIVES:
-            return _scalar(name)
+            return _create_scalar(name)
         full = _add_namespace(name, namespace)
         if full in around:
             return DescribedType(kind="reference", name=_remove_namespace(full))
@@ -136,9 +136,9 @@ class _JsonDescriber:
         if schema is True or schema == {}:
             return DescribedType(kind="any")
         if not isinstance(schema, dict):
-            return _opaque(schema)
+            return _describe_as_whole(schema)
         if "$ref" in schema:
-            return self._follow(schema["$ref"], around)
+            return self._follow_reference(schema["$ref"], around)
         rules = schema.keys() - _NOTES
         if "enum" in rules and rules <= {"enum", "type"}:
             symbols = tuple(_write_sorted(each) for each in schema["enum"])
@@ -154,15 +154,17 @@ class _JsonDescriber:
                 kind="list", items=(self.describe(schema.get("items", True), around),)
             )
         if isinstance(kinds, str) and kinds not in ("object", "array"):
-            return replace(_scalar(kinds), rules=_select_rules(schema, sorted(rules - {"type"})))
-        return _opaque({key: schema[key] for key in rules})
+            return replace(
+                _create_scalar(kinds), rules=_select_rules(schema, sorted(rules - {"type"}))
+            )
+        return _describe_as_whole({key: schema[key] for key in rules})
 
     def _describe_object(
         self, schema: Mapping[str, Any], around: tuple[str, ...], name: str
     ) -> DescribedType:
         more = schema.get("additionalProperties", True)
         if not isinstance(more, bool):
-            return _opaque(schema)
+            return _describe_as_whole(schema)
         required = schema.get("required", [])
         fields = {
             each: DescribedField(
@@ -177,7 +179,7 @@ class _JsonDescriber:
             kind="record", name=title, fields=fields, unknown="keep" if more else "refuse"
         )
 
-    def _follow(self, reference: str, around: tuple[str, ...]) -> DescribedType:
+    def _follow_reference(self, reference: str, around: tuple[str, ...]) -> DescribedType:
         if reference in around:
             return DescribedType(kind="reference", name=reference)
         part = self._root
@@ -195,7 +197,7 @@ def describe_protobuf_message(descriptor: Any, former_names: Collection[str] = (
         found,
         must_be_named=True,
         former_names=tuple(sorted(former_names)),
-        identity=_digest(descriptor.file.serialized_pb),
+        identity=_compute_digest(descriptor.file.serialized_pb),
     )
 
 
@@ -223,7 +225,7 @@ def _describe_protobuf_field(field: Any, around: tuple[str, ...]) -> DescribedTy
     if field.message_type is not None:
         found = _describe_message(field.message_type, around)
     else:
-        found = _scalar(_PROTOBUF_TYPES[field.type])
+        found = _create_scalar(_PROTOBUF_TYPES[field.type])
     return DescribedType(kind="list", items=(found,)) if field.is_repeated else found
 
 
@@ -235,15 +237,15 @@ _PROTOBUF_TYPES = (
 """The names of the types of fields, by the numbers of FieldDescriptorProto.Type."""
 
 
-def _digest(data: bytes) -> str:
+def _compute_digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:_DIGEST_CHARS]
 
 
-def _scalar(name: str) -> DescribedType:
+def _create_scalar(name: str) -> DescribedType:
     return DescribedType(kind="scalar", name=name)
 
 
-def _opaque(schema: Any) -> DescribedType:
+def _describe_as_whole(schema: Any) -> DescribedType:
     """Describe a schema that is compared as a whole."""
     return DescribedType(kind="scalar", name="schema", rules=_write_sorted(schema))
 

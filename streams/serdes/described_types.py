@@ -113,7 +113,7 @@ def type_from_plain(plain: Any) -> DescribedType | None:
 
 def describe_declared_type(type_hint: Any, unknown: Unknown) -> DescribedType:
     """Describe the JSON of a declared type: a dataclass, or another that `serdes.json` takes."""
-    return _describe(type_hint, unknown, ())
+    return _describe_within(type_hint, unknown, ())
 
 
 def combine_types(*described: DescribedType | None) -> DescribedType | None:
@@ -133,7 +133,7 @@ def hash_type(described: DescribedType | None) -> DescribedType | None:
     return DescribedType(kind="hash", items=(described,), symbols=(order,))
 
 
-def require_all(*described: DescribedType | None) -> DescribedType | None:
+def combine_required_types(*described: DescribedType | None) -> DescribedType | None:
     """Describe a message that must match several types at once; None if no type is known."""
     known = tuple(each for each in described if each is not None)
     if len(known) < 2:
@@ -141,13 +141,15 @@ def require_all(*described: DescribedType | None) -> DescribedType | None:
     return DescribedType(kind="all", items=known)
 
 
-def _describe(type_hint: Any, unknown: Unknown, around: tuple[type[Any], ...]) -> DescribedType:
+def _describe_within(
+    type_hint: Any, unknown: Unknown, around: tuple[type[Any], ...]
+) -> DescribedType:
     """Describe a type within dataclasses."""
     type_hint = strip_type_hint(type_hint)
     origin, arguments = typing.get_origin(type_hint), typing.get_args(type_hint)
 
     def describe_items(*hints: Any) -> tuple[DescribedType, ...]:
-        return tuple(_describe(each, unknown, around) for each in hints)
+        return tuple(_describe_within(each, unknown, around) for each in hints)
 
     if (kind := _find_collection_kind(type_hint)) is not None:
         hints = arguments[:1] if kind in ("list", "set") else arguments
@@ -193,7 +195,7 @@ def _describe_dataclass(
     hints, rest, missing = resolve_field_types(cls), find_unknown_field(cls), dataclasses.MISSING
     fields = {
         each.name: DescribedField(
-            type=_describe(hints[each.name], unknown, (*around, cls)),
+            type=_describe_within(hints[each.name], unknown, (*around, cls)),
             has_default=each.default is not missing or each.default_factory is not missing,
         )
         for each in list_init_fields(cls)

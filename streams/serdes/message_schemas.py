@@ -238,10 +238,12 @@ def _compose_class(cls: type[Any]) -> CoreSchema:
         return _SCHEMAS[cls]
     if issubclass(cls, Enum):
         return _create_conversion_schema(_create_member_finder(cls), cls)
-    return core_schema.dict_schema(strict=True) if typing.is_typeddict(cls) else _require(cls)
+    return (
+        core_schema.dict_schema(strict=True) if typing.is_typeddict(cls) else _require_instance(cls)
+    )
 
 
-def _require(cls: type[Any]) -> CoreSchema:
+def _require_instance(cls: type[Any]) -> CoreSchema:
     """Return the schema of objects of a class, as Avro decodes bytes."""
     try:
         isinstance(None, cls)

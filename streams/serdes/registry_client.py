@@ -68,7 +68,7 @@ class RegistryConnection:
         Its traceback may show secrets.
         """
         text = self.mask_secrets(f"{type(error).__name__}: {error}")
-        advice = _advise(error)
+        advice = _name_suspect_settings(error)
         return f"{text}: check {advice} of {self!r}" if advice else text
 
     def reveals_secret(self, error: BaseException | None) -> bool:
@@ -153,7 +153,7 @@ def prepare_connection(registry: RegistrySettings) -> Callable[[], RegistryConne
     return lambda: connection
 
 
-def _advise(error: Exception) -> str:
+def _name_suspect_settings(error: Exception) -> str:
     """Return which settings may be wrong where a registry refuses, or isn't trusted; or nothing."""
     if getattr(error, "http_status_code", None) in _REFUSALS:
         return "basic.auth.user.info, or bearer.auth.*,"

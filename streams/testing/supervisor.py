@@ -59,7 +59,7 @@ class ProcessSupervisor:
 
     def kill_process(self) -> None:
         """Kill the process: nothing is closed in order. Raises StreamsError if there is none."""
-        self._kill(self.require_process())
+        self._kill_process(self.require_process())
 
     def kill_at_step(self, step: CommitStep | str, times: int) -> None:
         """Kill the process when a commit is at this step for the `times`-th time from now on.
@@ -97,13 +97,13 @@ class ProcessSupervisor:
         try:
             action()
         except ProcessKilled:
-            self._kill(life)
+            self._kill_process(life)
         except Exception as error:
             self.stop_reason = f"{type(error).__name__}: {error}"
             self.end_process()
             raise
 
-    def _kill(self, process: SimulatedProcess) -> None:
+    def _kill_process(self, process: SimulatedProcess) -> None:
         self._crash_step = None
         self.process = None
         process.kill_process()

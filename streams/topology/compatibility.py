@@ -58,7 +58,7 @@ def find_conflicts(
         for b in other.subtopologies.values()
         if not (is_extension and a.sources == b.sources)
         for conflict in (
-            _find_reached_store_conflicts((one, a), (other, b), version_names)
+            _find_store_feed_conflicts((one, a), (other, b), version_names)
             if a.is_same_as(b)
             else _find_subtopology_conflicts(a, b, version_names)
         )
@@ -187,7 +187,7 @@ def _find_type_conflicts(
                     )
 
 
-def _find_reached_store_conflicts(
+def _find_store_feed_conflicts(
     a: tuple[DeclaredTopology, DeclaredSubtopology],
     b: tuple[DeclaredTopology, DeclaredSubtopology],
     version_names: tuple[str, str],

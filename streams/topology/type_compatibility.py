@@ -88,8 +88,8 @@ def _describe_direction(differences: tuple[TypeDifference, ...]) -> str:
 
 def compare_types(old: DescribedType, new: DescribedType) -> TypeCompatibility:
     """Compare the types of two versions of an application, in both directions."""
-    backward = tuple(_read(_Reading(old), _Reading(new), ""))
-    forward = tuple(_read(_Reading(new), _Reading(old), ""))
+    backward = tuple(_compare_reading(_Reading(old), _Reading(new), ""))
+    forward = tuple(_compare_reading(_Reading(new), _Reading(old), ""))
     changes = tuple(dict.fromkeys(_list_changes(_Reading(old), _Reading(new), "")))
     return TypeCompatibility(backward, forward, changes)
 
@@ -161,7 +161,7 @@ class _Reading:
 _Rule = Callable[[_Reading, _Reading, str], Iterator[TypeDifference]]
 
 
-def _read(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
+def _compare_reading(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     """Compare a written type with the reader's; yield the places that are changed or refused."""
     a, b = written.type, reader.type
     if a == b and written.around == reader.around:
@@ -173,7 +173,9 @@ def _read(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDiffer
     if b.kind == "any" and b.name in ("", a.name):
         return
     if a.rules != b.rules and b.rules and "all" not in (a.kind, b.kind):
-        yield _refuse(path, f"its rules differ, and are not compared: {a.rules} -> {b.rules}")
+        yield _create_refusal(
+            path, f"its rules differ, and are not compared: {a.rules} -> {b.rules}"
+        )
     yield from _choose_rule(a, b)(written, reader, path)
 
 
@@ -192,7 +194,7 @@ def _choose_rule(a: DescribedType, b: DescribedType) -> _Rule:
 def _read_map(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     places = zip(written.type.items, reader.type.items, (" (key)", "[...]"), strict=True)
     for x, y, step in places:
-        yield from _read(written.enter(x), reader.enter(y), path + step)
+        yield from _compare_reading(written.enter(x), reader.enter(y), path + step)
 
 
 def _read_hash(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
@@ -216,17 +218,17 @@ def _read_hash(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeD
 def _read_enum(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     a, b = written.type, reader.type
     if more := sorted(set(a.symbols) - set(b.symbols)):
-        yield _refuse(path, f"{b.name} has no {', '.join(more)}")
+        yield _create_refusal(path, f"{b.name} has no {', '.join(more)}")
     yield from _compare_names(a, b, path)
 
 
 def _read_scalar(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     a, b = written.type, reader.type
     if not _is_read_as_scalar(a, b):
-        yield _refuse(path, f"{format_type(a)} is not read as {format_type(b)}")
+        yield _create_refusal(path, f"{format_type(a)} is not read as {format_type(b)}")
 
 
-def _refuse(path: str, reason: str) -> TypeDifference:
+def _create_refusal(path: str, reason: str) -> TypeDifference:
     return TypeDifference(path.lstrip("."), reason, is_refused=True)
 
 
@@ -243,7 +245,7 @@ def _has_texts(described: DescribedType) -> bool:
 
 def _compare_names(a: DescribedType, b: DescribedType, path: str) -> Iterator[TypeDifference]:
     if b.must_be_named and a.name not in (b.name, *b.former_names):
-        yield _refuse(path, f"{a.name} is not read as {b.name}, another name")
+        yield _create_refusal(path, f"{a.name} is not read as {b.name}, another name")
 
 
 def _read_record(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
@@ -256,19 +258,23 @@ def _read_record(written: _Reading, reader: _Reading, path: str) -> Iterator[Typ
             read.add(source)
         if source is None or (a.fields[source].is_optional and not field.has_default):
             if not field.has_default:
-                yield _refuse(
+                yield _create_refusal(
                     place,
                     f"{b.name} needs it, and {'a' if source else 'no'} message "
                     f"{'may lack it' if source else 'has it'}",
                 )
             if source is None:
                 continue
-        yield from _read(written.enter(a.fields[source].type), reader.enter(field.type), place)
+        yield from _compare_reading(
+            written.enter(a.fields[source].type), reader.enter(field.type), place
+        )
     for name, field in a.fields.items():
         if name not in read:
             place = f"{path}.{field.label or name}".lstrip(".")
             if b.unknown == "refuse":
-                yield _refuse(place, f"{b.name} has no such field, and refuses unknown ones")
+                yield _create_refusal(
+                    place, f"{b.name} has no such field, and refuses unknown ones"
+                )
             else:
                 keeps = b.unknown == "keep"
                 reason = "is kept" if keeps else "is left out when the value is written again"
@@ -283,16 +289,18 @@ def _find_source(written: DescribedType, name: str, field: DescribedField) -> st
 def _read_elements(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     a, b = written.type, reader.type
     if b.kind == "set" and a.kind != "set":
-        yield _refuse(
+        yield _create_refusal(
             path, f"{format_type(a)} is not read as {format_type(b)}: it may have equal ones"
         )
     elif b.kind == "tuple" and (a.kind != "tuple" or len(a.items) != len(b.items)):
-        yield _refuse(path, f"{format_type(a)} is not read as {format_type(b)}: of another length")
+        yield _create_refusal(
+            path, f"{format_type(a)} is not read as {format_type(b)}: of another length"
+        )
     else:
         for index, item in enumerate(a.items):
             place = f"{path}[{index}]" if a.kind == "tuple" else f"{path}[...]"
             target = b.items[index] if b.kind == "tuple" else b.items[0]
-            yield from _read(written.enter(item), reader.enter(target), place)
+            yield from _compare_reading(written.enter(item), reader.enter(target), place)
 
 
 def _read_union(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
@@ -301,13 +309,13 @@ def _read_union(written: _Reading, reader: _Reading, path: str) -> Iterator[Type
     readers = reader.type.items if reader.type.kind == "union" else (reader.type,)
     for member in writers:
         found = [
-            list(_read(replace(written, type=member), replace(reader, type=each), path))
+            list(_compare_reading(replace(written, type=member), replace(reader, type=each), path))
             for each in readers
         ]
         best = min(found, key=lambda each: (any(one.is_refused for one in each), len(each)))
         if any(each.is_refused for each in best) and member.kind not in ("record", "list", "map"):
             reason = f"{format_type(member)} is not read as {format_type(reader.type)}"
-            yield _refuse(path, reason)
+            yield _create_refusal(path, reason)
         else:
             yield from best
 
@@ -318,7 +326,7 @@ def _read_all(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDi
     readers = reader.type.items if reader.type.kind == "all" else (reader.type,)
     for index, each in enumerate(readers):
         member = writers[index] if index < len(writers) else writers[-1]
-        yield from _read(replace(written, type=member), replace(reader, type=each), path)
+        yield from _compare_reading(replace(written, type=member), replace(reader, type=each), path)
 
 
 def _list_changes(old: _Reading, new: _Reading, path: str) -> Iterator[str]:

@@ -59,16 +59,16 @@ class _Share:
 
     def __init__(self, task_count: int, member_count: int) -> None:
         self._task_count, self._member_count = task_count, member_count
-        self.tasks_per_member = self._compute()
+        self.tasks_per_member = self._compute_share()
 
     def count_task(self, member_task_count: int) -> None:
         """Take a member out of the computation once it has its share."""
         if member_task_count == self.tasks_per_member:
             self._member_count -= 1
             self._task_count -= member_task_count
-            self.tasks_per_member = self._compute()
+            self.tasks_per_member = self._compute_share()
 
-    def _compute(self) -> int:
+    def _compute_share(self) -> int:
         # The rounding of Java's integers towards zero, and only a positive rest rounds up.
         if not self._member_count:
             return 0

@@ -55,7 +55,7 @@ class StandbyTargets:
 
     def _find_candidates(self, task: str, moving: Replica | None = None) -> list[int]:
         """Return the pools whose clients may have one more standby of a task."""
-        used = {self._pools.client_of(pool) for pool in self._copies(task, moving)}
+        used = {self._pools.client_of(pool) for pool in self._list_pools_with_copy(task, moving)}
         target = self._pools.client_of(self._targets[task])
         eligible = self._pools.find_eligible(task)
         others = {self._pools.client_of(pool) for pool in eligible}
@@ -64,7 +64,7 @@ class StandbyTargets:
             used.add(target)
         return [pool for pool in eligible if self._pools.client_of(pool) not in used]
 
-    def _copies(self, task: str, moving: Replica | None = None) -> list[int]:
+    def _list_pools_with_copy(self, task: str, moving: Replica | None = None) -> list[int]:
         """Return the pools that have a copy of a task, without the one that is about to move."""
         standbys = [self._units.unit_of[r] for r in self._standbys[task] if r != moving]
         return [self._active[task], *standbys]
@@ -76,7 +76,7 @@ class StandbyTargets:
         """
         clients = self._pools.state.clients
         tags = clients[self._pools.client_of(pool)].tags
-        others = self._copies(task, moving)
+        others = self._list_pools_with_copy(task, moving)
         if self._targets[task] not in others and pool != self._targets[task]:
             others[0] = self._targets[task]
         values = [clients[self._pools.client_of(other)].tags for other in others]

@@ -118,7 +118,7 @@ class _HeartbeatStep:
         member = self._find_or_create_member()
         updated = self._update_member(member)
         topology = self._update_topology(updated)
-        configured, metadata_hash = self._configure(topology)
+        configured, metadata_hash = self._configure_topology(topology)
         validated_epoch = topology.epoch if configured.is_ready else NO_EPOCH
         check_owned_tasks(configured, command.owned)
         if command.task_offsets is not None or command.task_end_offsets is not None:
@@ -249,7 +249,7 @@ class _HeartbeatStep:
             )
         return known
 
-    def _configure(self, topology: StreamsTopology) -> tuple[ConfiguredTopology, int]:
+    def _configure_topology(self, topology: StreamsTopology) -> tuple[ConfiguredTopology, int]:
         """Return what the topology comes to, and the hash of the topics that it needs."""
         group, topics = self._group, self._context.topics
         known = None if group.topology is None else self._transient.configured

@@ -103,7 +103,7 @@ class ClusterAdmin:
     def fetch_broker_settings(self, broker: int) -> dict[str, str]:
         """Return the settings in force of a broker by name; secret ones are left out."""
         resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
-        entries = self._ask(
+        entries = self._request_of_broker(
             lambda: self._admin.describe_configs([resource])[resource],
             *(f"settings of broker {broker}", "DescribeConfigs", "kafka-cluster"),
         )
@@ -111,7 +111,7 @@ class ClusterAdmin:
 
     def describe_topic(self, topic: str) -> list[PartitionDescription]:
         """Return the partitions of a topic that exists."""
-        description = self._ask(
+        description = self._request_of_broker(
             lambda: self._admin.describe_topics(TopicCollection([topic]))[topic],
             *(f"describe {topic}", "Describe", topic),
         )
@@ -128,7 +128,7 @@ class ClusterAdmin:
     def fetch_topic_settings(self, topic: str) -> dict[str, TopicSetting]:
         """Return the settings of a topic by name."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-        entries = self._ask(
+        entries = self._request_of_broker(
             lambda: self._admin.describe_configs([resource])[resource],
             *(f"settings of {topic}", "DescribeConfigs", topic),
         )
@@ -140,7 +140,7 @@ class ClusterAdmin:
     def delete_topics(self, topics: Sequence[str]) -> None:
         """Delete topics with all of their records."""
         for topic in topics:
-            self._ask(
+            self._request_of_broker(
                 partial(self._request_deletion, topic),
                 *(f"delete topic {topic}", "Delete", topic),
             )
@@ -150,7 +150,7 @@ class ClusterAdmin:
 
     def list_groups(self) -> list[GroupListing]:
         """Return all groups, those that only keep offsets included, by name."""
-        listing = self._ask(
+        listing = self._request_of_broker(
             self._admin.list_consumer_groups, "list groups", "Describe", "kafka-cluster"
         )
         if listing.errors:
@@ -170,7 +170,7 @@ class ClusterAdmin:
 
         Raises StreamsError (NON_EMPTY_GROUP) for a group with members.
         """
-        self._ask(
+        self._request_of_broker(
             lambda: self._admin.delete_consumer_groups([group])[group],
             f"delete group {group}",
             "Delete",
@@ -197,7 +197,7 @@ class ClusterAdmin:
 
     def _commit_offsets(self, group: str, partitions: list[TopicPartition]) -> None:
         """Commit offsets once. Raises NotReady where the group's coordinator is another one now."""
-        answer = self._ask(
+        answer = self._request_of_broker(
             lambda: self._admin.alter_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group, partitions)]
             )[group],
@@ -211,7 +211,7 @@ class ClusterAdmin:
                     f"the offset of {each.topic}[{each.partition}] can't be set: {each.error.str()}"
                 )
 
-    def _ask(
+    def _request_of_broker(
         self,
         send: Callable[[], Any],
         action: str,

@@ -31,17 +31,18 @@ def explain_missing_topics(
     for kind in InternalKind:
         if named := sorted(t for t in topics if internal_topics.get(t) is kind):
             sentences.append(
-                f"{kind} {_join(named)} is not on the brokers: it was deleted, {_explain(kind)}"
+                f"{kind} {_join_topics(named)} is not on the brokers: it was deleted, "
+                f"{_explain_loss(kind)}"
             )
     if outputs := sorted(t for t in topics if t not in internal_topics):
         sentences.append(
-            f"output {_join(outputs)} is not on the brokers: it was deleted, and nothing is "
+            f"output {_join_topics(outputs)} is not on the brokers: it was deleted, and nothing is "
             f"committed until it is created again ({format_command('create-topics', *outputs)})"
         )
     return ". ".join(sentences)
 
 
-def _explain(kind: InternalKind) -> str:
+def _explain_loss(kind: InternalKind) -> str:
     """Explain what is lost with a deleted internal topic of this kind, and what to do."""
     reset = format_command("group reset")
     match kind:
@@ -65,5 +66,5 @@ def _explain(kind: InternalKind) -> str:
             )
 
 
-def _join(topics: Collection[str]) -> str:
+def _join_topics(topics: Collection[str]) -> str:
     return ", ".join(map(repr, topics))

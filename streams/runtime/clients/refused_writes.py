@@ -234,7 +234,9 @@ class _SingleWriter:
         content = hash((topic, key, value, time_ms))
         error = self._search.find_refusal(place, content)
         if error is None:
-            error = self._send(place, (value, key, partition), (timestamp_ms, headers))
+            error = self._send_and_find_refusal(
+                place, (value, key, partition), (timestamp_ms, headers)
+            )
             if error is None:
                 return
             self._search.note_refusal(place, content, error)
@@ -270,7 +272,7 @@ class _SingleWriter:
         self._number += 1
         return WritePlace(origin, topic, self._number)
 
-    def _send(
+    def _send_and_find_refusal(
         self, place: WritePlace, record: tuple[Any, ...], rest: tuple[Any, ...]
     ) -> KafkaError | None:
         """Send a record and return the error with which a broker refuses it; None if it does not.

@@ -179,7 +179,7 @@ class RepeatedWriteCheck:
                 found.preset_by_task.update(dict.fromkeys(untrusted.tasks, False))
                 continue
             inputs = [*untrusted.lost, *untrusted.unexplained]
-            is_written = self._is_written(number) if inputs else False
+            is_written = self._has_committed_records(number) if inputs else False
             group = self._fetch_group_offsets(number)
             found.preset_by_task.update(dict.fromkeys(untrusted.tasks, group.has_preset))
             found.inputs.extend(inputs)
@@ -190,7 +190,7 @@ class RepeatedWriteCheck:
                 self._refuse_lost(number, sorted(untrusted.lost), committed)
         return found
 
-    def _is_written(self, number: int) -> bool | None:
+    def _has_committed_records(self, number: int) -> bool | None:
         """Return whether a sub-topology has committed a record; None if that is not known yet."""
         if number in self._written:
             return True

@@ -83,7 +83,7 @@ class ThreadMeasurements:
         if self._waits_for_commit:
             self._uncommitted.setdefault(task, []).append(timestamp_ms)
         else:
-            self._observe(timestamp_ms, now_ms)
+            self._observe_latency(timestamp_ms, now_ms)
 
     def drop_uncommitted(self, task: str) -> None:
         """Forget the slices of a task that is rolled back or given up."""
@@ -93,9 +93,9 @@ class ThreadMeasurements:
         """Count the latencies of all slices since the last commit."""
         for timestamps_ms in self._uncommitted.values():
             for timestamp_ms in timestamps_ms:
-                self._observe(timestamp_ms, now_ms)
+                self._observe_latency(timestamp_ms, now_ms)
         self._uncommitted.clear()
 
-    def _observe(self, timestamp_ms: int, now_ms: int) -> None:
+    def _observe_latency(self, timestamp_ms: int, now_ms: int) -> None:
         if timestamp_ms >= 0:  # a record may have none
             self.latency.observe((now_ms - timestamp_ms) / 1000)

@@ -82,7 +82,7 @@ class AccountChecks:
         """Return the actual rows of a target and the ledger's verdicts on them, or a refusal."""
         records = self.records
         if account.kind is AccountKind.STREAM and records.is_compacted(target.name):
-            return _refuse(
+            return _refuse_check(
                 target, "it is compacted and no table: records that were written may be gone"
             )
         try:
@@ -95,7 +95,7 @@ class AccountChecks:
         except (AuthenticationError, AuthorizationError):
             raise  # of the whole, and not of one account
         except ConfigError as error:
-            return _refuse(target, str(error))
+            return _refuse_check(target, str(error))
 
     def _check_account(
         self,
@@ -124,7 +124,7 @@ class AccountChecks:
         except (AuthenticationError, AuthorizationError):
             raise
         except ConfigError as error:
-            return _refuse(target, str(error))
+            return _refuse_check(target, str(error))
         finally:
             rows.unpersist()
         seconds = time.monotonic() - began_s
@@ -135,6 +135,6 @@ class AccountChecks:
         return checked
 
 
-def _refuse(target: ReconciliationTarget, reason: str) -> RefusedCheck:
+def _refuse_check(target: ReconciliationTarget, reason: str) -> RefusedCheck:
     """Return the refusal of a target's check."""
     return RefusedCheck(target.name, target.subtopology, reason)

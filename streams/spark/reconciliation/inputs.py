@@ -61,7 +61,7 @@ class TopicRecords:
 
         Raises: ConfigError if the cut doesn't know the end of the topic.
         """
-        return self._load(self._build_options_up_to_cut(topic) | options, plans_now=False)
+        return self._load_topic(self._build_options_up_to_cut(topic) | options, plans_now=False)
 
     def _build_options_up_to_cut(self, topic: str) -> dict[str, str]:
         """Return the data source's options for a topic's records that are in the cut."""
@@ -69,7 +69,7 @@ class TopicRecords:
         until = {p: max(begins[p], at) for p, at in end_offsets_in_cut(topic, self.cut).items()}
         return build_topic_read_options(self.access, topic, begins, until)
 
-    def _load(self, options: Mapping[str, str], *, plans_now: bool) -> DataFrame:
+    def _load_topic(self, options: Mapping[str, str], *, plans_now: bool) -> DataFrame:
         """Read a topic without the runs that are not in the cut.
 
         `plans_now`: the read is planned at once, and not by Spark when it is run, which would find
@@ -92,7 +92,7 @@ class TopicRecords:
             ends = end_offsets_in_cut(topic, self.cut)
             is_kept = sum(ends[p] - begins[p] for p in ends) <= KEPT_OFFSETS_MAX
             options = self._build_options_up_to_cut(topic) | TIMES_AS_NUMBERS
-            frame = self._load(options, plans_now=is_kept)
+            frame = self._load_topic(options, plans_now=is_kept)
             if is_kept:
                 frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
             self._kept_frames[topic] = frame
@@ -130,7 +130,7 @@ class TopicRecords:
         until = {p: max(begins[p], at) for p, at in cut.ends.items() if p.topic == topic}
         begins = {p: min(max(at, first_offsets.get(p, 0)), until[p]) for p, at in begins.items()}
         options = build_topic_read_options(self.access, topic, begins, until) | TIMES_AS_NUMBERS
-        return self._load(options, plans_now=plans_now)
+        return self._load_topic(options, plans_now=plans_now)
 
     def fetch_earliest_offsets(self, topic: str) -> dict[Partition, int]:
         """Return the first offset of each partition of `topic` that can still be read."""

@@ -161,10 +161,12 @@ def _create_converter(kind: types.DataType, to_text: Converter) -> Converter:
     match kind:
         case types.StructType():
             fields = [(each.name, _create_converter(each.dataType, to_text)) for each in kind]
-            return _expect(dict, "an object", lambda value: _convert_fields(fields, value))
+            return _create_type_check(
+                dict, "an object", lambda value: _convert_fields(fields, value)
+            )
         case types.ArrayType():
             of_element = _create_converter(kind.elementType, to_text)
-            return _expect(
+            return _create_type_check(
                 list,
                 "a list",
                 lambda value: [None if each is None else of_element(each) for each in value],
@@ -174,7 +176,7 @@ def _create_converter(kind: types.DataType, to_text: Converter) -> Converter:
                 raise ValueError(f"keys of JSON are text: a map can't be {kind.simpleString()}")
             of_value = _create_converter(kind.valueType, to_text)
             # Arrow takes maps as lists of pairs.
-            return _expect(
+            return _create_type_check(
                 dict,
                 "an object",
                 lambda value: [(n, None if v is None else of_value(v)) for n, v in value.items()],
@@ -188,7 +190,7 @@ def _create_converter(kind: types.DataType, to_text: Converter) -> Converter:
     return _SCALAR_CONVERTERS[type(kind)]
 
 
-def _expect(json_type: type, description: str, convert: Converter) -> Converter:
+def _create_type_check(json_type: type, description: str, convert: Converter) -> Converter:
     """Create a converter that raises ValueError for values of other types than `json_type`."""
 
     def convert_checked(value: Any) -> Any:
@@ -220,7 +222,7 @@ def _create_integer_converter(bits: int, type_name: str) -> Converter:
             raise ValueError(f"{value} is out of range ({type_name})")
         return value
 
-    return _expect(int, f"a whole number ({type_name})", check_range)
+    return _create_type_check(int, f"a whole number ({type_name})", check_range)
 
 
 def _create_decimal_converter(kind: types.DecimalType) -> Converter:
@@ -305,13 +307,13 @@ def _convert_local_time(value: Any) -> Any:
     return found
 
 
-_parse_time = _expect(str, "a time", datetime.fromisoformat)
+_parse_time = _create_type_check(str, "a time", datetime.fromisoformat)
 
 _SCALAR_CONVERTERS: dict[type[types.DataType], Converter] = {
-    types.BooleanType: _expect(bool, "true or false", bool),
+    types.BooleanType: _create_type_check(bool, "true or false", bool),
     **dict.fromkeys(_FLOATS, _convert_float),
-    types.BinaryType: _expect(str, "base64", partial(base64.b64decode, validate=True)),
-    types.DateType: _expect(str, "a date", date.fromisoformat),
+    types.BinaryType: _create_type_check(str, "base64", partial(base64.b64decode, validate=True)),
+    types.DateType: _create_type_check(str, "a date", date.fromisoformat),
     types.TimestampType: _convert_timestamp,
     types.TimestampNTZType: _convert_local_time,
 }

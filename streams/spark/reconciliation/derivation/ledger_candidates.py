@@ -171,7 +171,7 @@ class LedgerReplay:
         flow = candidate.flow
         if self._tasks is None:
             return flow
-        for node in self._extract([candidate]).nodes:
+        for node in self._extract_steps([candidate]).nodes:
             if isinstance(node, ProcessorNode) and _is_beyond_ledger(node):
                 return self._flows_by_name[node.name]  # steps are copied
         if self._tasks.order is None:
@@ -195,7 +195,7 @@ class LedgerReplay:
     def _create_work(self, candidates: Iterable[LedgerCandidate]) -> ReplayWork:
         """Create the work that replays what the candidates come of."""
         candidates = list(candidates)
-        steps = self._extract(candidates)
+        steps = self._extract_steps(candidates)
         # All of the task's records advance its time.
         others = [
             source
@@ -243,7 +243,7 @@ class LedgerReplay:
         except UserError as error:
             return error
 
-    def _extract(self, candidates: Iterable[LedgerCandidate]) -> Subtopology:
+    def _extract_steps(self, candidates: Iterable[LedgerCandidate]) -> Subtopology:
         """Extract the steps whose results the candidates are, and those that write their stores."""
         specs = {spec.name: spec for spec in self._subtopology.stores}
         targets: set[Node] = {node for each in candidates for node in each.nodes}
