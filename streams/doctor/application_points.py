@@ -39,8 +39,8 @@ def list_points() -> list[tuple[str, Look]]:
 
 def _list_machine_points() -> list[tuple[str, Look]]:
     return [
-        (machine.DISK, lambda facts: machine.check_disk_space(read_disk_usage(facts.state_path))),
-        (machine.INODES, lambda facts: machine.check_inodes(read_disk_usage(facts.state_path))),
+        (machine.DISK, _check_disk_space),
+        (machine.INODES, _check_inodes),
         (machine.FILES, _check_open_files),
         (machine.MEMORY, _check_memory_limit),
         (configuration.GUARANTEE, _check_settings),
@@ -91,8 +91,25 @@ def _list_running_points() -> list[tuple[str, Look]]:
     ]
 
 
+def _is_of_this_machine(facts: ApplicationFacts) -> bool:
+    """Return whether an application has state here, or may have, as its App is at hand."""
+    return facts.topology is not None or facts.state_path.is_dir()
+
+
+def _check_disk_space(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    if _is_of_this_machine(facts):
+        yield from machine.check_disk_space(read_disk_usage(facts.state_path))
+
+
+def _check_inodes(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    if _is_of_this_machine(facts):
+        yield from machine.check_inodes(read_disk_usage(facts.state_path))
+
+
 def _check_open_files(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
-    return machine.check_open_files(read_process_limits(), count_stores(facts.state_path))
+    if _is_of_this_machine(facts):
+        stores_here = count_stores(facts.state_path)
+        yield from machine.check_open_files(read_process_limits(), stores_here)
 
 
 def _check_memory_limit(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

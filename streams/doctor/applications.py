@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from streams.doctor.cluster_facts import ClusterFacts
 from streams.membership.group_description import GroupDescription, fetch_group_description
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.membership.protocol import decode_subscription
+from streams.runtime.access.resource_names import is_cut_group
 from streams.runtime.offsets.offset_metadata import has_positions
 
 _CLASSIC, _STABLE, _PROTOCOL = "classic", "Stable", "stream"
@@ -14,10 +17,19 @@ _CLASSIC, _STABLE, _PROTOCOL = "classic", "Stable", "stream"
 def find_applications(cluster: ClusterFacts) -> list[str]:
     """Return the ids of the cluster's applications, those without workers included.
 
-    Groups of Kafka Streams' applications and of consumers are left out.
+    Groups of Kafka Streams' applications, of consumers, and of cuts are left out.
     """
     classic = [each.group for each in cluster.groups() if each.protocol == _CLASSIC]
-    return [name for name in classic if _is_application(cluster, name)]
+    return [name for name in leave_out_cuts(classic) if _is_application(cluster, name)]
+
+
+def leave_out_cuts(groups: Sequence[str]) -> list[str]:
+    """Return the groups that keep no cut of another one of them."""
+    return [
+        name
+        for name in groups
+        if not any(each != name and is_cut_group(name, each) for each in groups)
+    ]
 
 
 def _is_application(cluster: ClusterFacts, name: str) -> bool:

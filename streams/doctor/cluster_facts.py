@@ -106,8 +106,16 @@ class ClusterFacts:
                     found += transactions.describe_transactions(
                         broker, listed, lambda each, error: undescribed.append(f"{each} ({error})")
                     )
-        gap = clients.ask_brokers(transactions.find_listing_gap)
-        return TransactionFacts(found, undescribed, gap)
+        return TransactionFacts(found, undescribed, self._find_listing_gap())
+
+    def _find_listing_gap(self) -> str | None:
+        """Return why transactional ids may be missing from the lists, None where all are listed.
+
+        To ask for a coordinator lets Kafka create its topic, so without it none is asked for.
+        """
+        if TRANSACTIONS_TOPIC not in self.description().topics:
+            return f"{TRANSACTIONS_TOPIC} is not there, or this user may not describe it"
+        return self.clients().ask_brokers(transactions.find_listing_gap)
 
     def list_open_producers(self, partitions: Sequence[Partition]) -> Sequence[OpenProducer]:
         """Return the producers with an open transaction in these partitions, by their logs."""

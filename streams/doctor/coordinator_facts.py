@@ -24,16 +24,19 @@ _DESCRIBE_TRANSACTIONS = 65
 
 
 def measure_coordinators(
-    clients: ClusterClients, group_id: str, partition: Partition, transactional_id: str
+    clients: ClusterClients, group_id: str, partition: Partition, transactional_id: str | None
 ) -> CoordinatorTimes:
     """Measure the shortest of several answers of the coordinators of a group and of an id.
 
-    The requests go through the coordinators' queues as commits do, and change nothing.
+    The requests go through the coordinators' queues as commits do, and change nothing. Without a
+    `transactional_id` only the group's is asked.
     """
     with closing(_connect_to_coordinator(clients, group_id, 0)) as connection:
         times = {
             "group": _measure_shortest_s(lambda: _ask_for_offset(connection, group_id, partition))
         }
+    if transactional_id is None:
+        return CoordinatorTimes(times)
     of_id = _connect_to_coordinator(clients, transactional_id, _KEY_IS_TRANSACTIONAL_ID)
     with closing(of_id):
         if _DESCRIBE_TRANSACTIONS in of_id.api_versions:

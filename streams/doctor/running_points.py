@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from streams.common.topic_partitions import Partition
 from streams.doctor import coordinators, local_workers, readers, security
 from streams.doctor.application_facts import ApplicationFacts
-from streams.doctor.cluster_facts import REQUEST_WAIT_S, ClusterFacts
+from streams.doctor.cluster_facts import REQUEST_WAIT_S, TRANSACTIONS_TOPIC, ClusterFacts
 from streams.doctor.coordinator_facts import measure_coordinators, scrape_embedded_broker
 from streams.doctor.findings import DoctorFinding, find_unknown
 from streams.doctor.local_workers import find_local_workers
@@ -107,11 +107,12 @@ def check_coordinators(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     committed = facts.committed()
     if not committed:
         return
+    has_transactions = TRANSACTIONS_TOPIC in facts.cluster.description().topics
     times = measure_coordinators(
         facts.cluster.clients(),
         facts.application_id,
         min(committed),
-        f"{facts.application_id}-doctor",
+        f"{facts.application_id}-doctor" if has_transactions else None,
     )
     yield from coordinators.check_answers(times)
 

@@ -15,6 +15,7 @@ from streams import App, serdes
 from streams.common.topic_partitions import Partition
 from streams.connection.certificate_validity import CertificateValidity
 from streams.doctor import coordinators, local_workers, readers, security
+from streams.doctor.applications import leave_out_cuts
 from streams.doctor.coordinators import CoordinatorTimes
 from streams.doctor.findings import DoctorFinding, Verdict
 from streams.doctor.local_workers import LocalWorker, find_local_workers
@@ -156,3 +157,7 @@ def test_a_static_member_that_changes_between_two_looks() -> None:
     assert verdicts(local_workers.check_fencing(first, second)) == [ERROR]
     assert verdicts(local_workers.check_fencing(None, None)) == []
     assert verdicts(local_workers.check_fencing(first, describe_member("b", None))) == []
+
+
+def test_groups_that_keep_cuts_are_no_applications() -> None:
+    assert leave_out_cuts(["a", "a-cut-1", "b-cut-1", "a-cutter"]) == ["a", "b-cut-1", "a-cutter"]
