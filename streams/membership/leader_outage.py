@@ -266,7 +266,7 @@ class _Watch:
         self._connection: BrokerConnection | None = None
 
     def ensure_connection(self) -> BrokerConnection:
-        """Return the connection. Raises ConnectionLost, AuthenticationError."""
+        """Return the connection, opened if need be. Raises ConnectionLost, AuthenticationError."""
         if self._connection is None:
             self._connection = self._open_connection(None)
         return self._connection

@@ -43,13 +43,13 @@ def has_run_before(config: StreamsConfig, application_id: str) -> bool:
 def wait_for_brokers(
     connect: Callable[[], T],
     config: StreamsConfig,
-    number: int,
+    worker_number: int,
     host: Host,
     is_given_up: Callable[[], bool],
 ) -> T:
     """Call `connect` until it does not raise BrokerUnavailable any more, and return its result.
 
-    `number` is that of the worker, for its ports. Raises StartGivenUp when `is_given_up()`, and
+    `worker_number` decides the ports. Raises StartGivenUp when `is_given_up()`, and
     what else `connect` raises.
     """
     try:
@@ -63,7 +63,7 @@ def wait_for_brokers(
         why = f"no broker answers, for {host.monotonic_s() - began_s:.0f} s: {reason}"
         return Health(ApplicationState.CREATED, False, True, [why], ())
 
-    with _open_endpoints(config, number, host, report_health):
+    with _open_endpoints(config, worker_number, host, report_health):
         pause = host.create_event()
         while not is_given_up():
             try:
@@ -104,12 +104,14 @@ def refuse_unknown_names(config: StreamsConfig) -> None:
 
 @contextmanager
 def _open_endpoints(
-    config: StreamsConfig, number: int, host: Host, report_health: Callable[[], Health]
+    config: StreamsConfig, worker_number: int, host: Host, report_health: Callable[[], Health]
 ) -> Iterator[None]:
     """Answer /health, /live and /metrics while a broker is waited for."""
     collector = WorkerCollector(report_health, dict, host.now_ms)
     endpoints = list(
-        start_endpoints(config, number, host, report_health=report_health, collector=collector)
+        start_endpoints(
+            config, worker_number, host, report_health=report_health, collector=collector
+        )
     )
     try:
         yield

@@ -46,8 +46,8 @@ def _run_workers(launch: ApplicationLaunch, broker: OwnBroker, count: int) -> in
     watcher, errors = os.getpid(), SharedErrors()
     timeout_s = launch.config.shutdown_timeout_ms / 1000
 
-    def run(number: int) -> None:
-        _run_worker(launch, broker, number, count, watcher, errors)
+    def run(worker_number: int) -> None:
+        _run_worker(launch, broker, worker_number, count, watcher, errors)
 
     return run_workers(count, run, timeout_s=timeout_s)
 
@@ -55,15 +55,15 @@ def _run_workers(launch: ApplicationLaunch, broker: OwnBroker, count: int) -> in
 def _run_worker(
     launch: ApplicationLaunch,
     broker: OwnBroker,
-    number: int,
+    worker_number: int,
     count: int,
     watcher: int,
     errors: SharedErrors,
 ) -> None:
-    """Run worker `number` in this process, which ends when its watcher process is gone."""
+    """Run a worker in this process, which ends when its watcher process is gone."""
     try:
         _run_in_process(
-            launch, broker, number, count, lambda: watcher_is_gone(watcher), is_watched=True
+            launch, broker, worker_number, count, lambda: watcher_is_gone(watcher), is_watched=True
         )
     except UserError as error:
         exit_with_error(error, is_reported=not errors.try_claim_message(str(error)))
@@ -72,7 +72,7 @@ def _run_worker(
 def _run_in_process(
     launch: ApplicationLaunch,
     broker: OwnBroker,
-    number: int = 0,
+    worker_number: int = 0,
     count: int = 1,
     is_abandoned: Callable[[], bool] = lambda: False,
     *,
@@ -84,7 +84,7 @@ def _run_in_process(
     try:
         running = start_worker_threads(
             launch,
-            number=number,
+            worker_number=worker_number,
             worker_count=count,
             is_given_up=lambda: stop.is_made or is_abandoned(),
         )

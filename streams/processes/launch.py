@@ -31,12 +31,12 @@ class ApplicationLaunch:
 def start_worker_threads(
     launch: ApplicationLaunch,
     *,
-    number: int = 0,
+    worker_number: int = 0,
     worker_count: int = 1,
     restore_listener: RestoreListener | None = None,
     is_given_up: Callable[[], bool] | None = None,
 ) -> RunningApp:
-    """Start the threads of worker `number` in this process and return its handle.
+    """Start the threads of a worker in this process and return its handle.
 
     Options and errors are those of `start_application`.
     """
@@ -48,7 +48,7 @@ def start_worker_threads(
         return start_application(
             topology,
             config,
-            number=number,
+            worker_number=worker_number,
             worker_count=worker_count,
             restore_listener=restore_listener,
             is_given_up=is_given_up,

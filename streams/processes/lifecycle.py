@@ -123,10 +123,10 @@ class ApplicationLifecycle:
             if self.state is not ApplicationState.NOT_RUNNING:  # two threads may close at once
                 self._change_state(ApplicationState.NOT_RUNNING)
 
-    def handle_thread_state(self, number: int, state: ThreadState) -> None:
-        """Note the state of thread `number`, and derive that of the application."""
+    def handle_thread_state(self, thread_number: int, state: ThreadState) -> None:
+        """Note the state of a stream thread, and derive that of the application."""
         with self._changed:
-            self._thread_states[number] = state
+            self._thread_states[thread_number] = state
             states = set(self._thread_states.values())
             if states == {ThreadState.ENDED}:
                 self._all_threads_ended.set()

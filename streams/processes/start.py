@@ -71,14 +71,14 @@ def start_application(
     config: StreamsConfig,
     *,
     on_step: Callable[[CommitStep], None] = lambda step: None,
-    number: int = 0,
+    worker_number: int = 0,
     worker_count: int = 1,
     restore_listener: RestoreListener | None = None,
     is_given_up: Callable[[], bool] | None = None,
 ) -> RunningApp:
     """Start one worker of an application in the background and return its handle.
 
-    `number` tells the `worker_count` workers apart that one command has started: ports are counted
+    `worker_number` tells the `worker_count` workers of one command apart: ports are counted
     up by it. `on_step` is called at each step of each commit. With `is_given_up` a broker that is
     away is waited for where the application has run before, and it ends the wait: StartGivenUp.
     Raises ConfigError; BrokerUnavailable if no broker answers.
@@ -86,7 +86,7 @@ def start_application(
     collect_less_often()
     shift_file = config.clock_shift_file
     host = SystemHost() if shift_file is None else ShiftedHost(shift_file)
-    brokers = _find_brokers(topology, config, number, host, is_given_up)
+    brokers = _find_brokers(topology, config, worker_number, host, is_given_up)
     with ExitStack() as exits:
         directory, directory_id, slot = _claim_slot(config, topology.application_id)
         exits.callback(slot.release_lock)
@@ -130,9 +130,9 @@ def start_application(
             bootstrap_servers=brokers.cluster.bootstrap_servers,
             watch_security=security_watch.watch_until_stopped,
         )
-        _open_ports(running, worker, number, threads, exits)
+        _open_ports(running, worker, worker_number, threads, exits)
         note_metrics_address(directory, slot, config.health_host, running.ports, exits)
-        _announce_worker(running, worker, number, worker_count)
+        _announce_worker(running, worker, worker_number, worker_count)
         running.start_threads(exits.pop_all())
     return running
 
@@ -149,7 +149,7 @@ class _Brokers:
 def _find_brokers(
     topology: Topology,
     config: StreamsConfig,
-    number: int,
+    worker_number: int,
     host: Host,
     is_given_up: Callable[[], bool] | None,
 ) -> _Brokers:
@@ -161,7 +161,7 @@ def _find_brokers(
     if not has_run_before(config, topology.application_id):
         refuse_unknown_names(config)
     elif is_given_up is not None:
-        return wait_for_brokers(connect, config, number, host, is_given_up)
+        return wait_for_brokers(connect, config, worker_number, host, is_given_up)
     return connect()
 
 
@@ -281,21 +281,21 @@ def _create_fencing(
 def _open_ports(
     running: RunningApp,
     worker: WorkerResources,
-    number: int,
+    worker_number: int,
     threads: Sequence[StreamThread],
     exits: ExitStack,
 ) -> None:
     """Start the HTTP endpoints of a worker, which `exits` closes. Raises ConfigError."""
     collector = create_worker_collector(worker, threads, running.health)
     for setting, endpoint in start_endpoints(
-        worker.config, number, worker.host, report_health=running.health, collector=collector
+        worker.config, worker_number, worker.host, report_health=running.health, collector=collector
     ):
         exits.callback(endpoint.close)
         running.ports[setting] = endpoint.port
 
 
 def _announce_worker(
-    running: RunningApp, worker: WorkerResources, number: int, worker_count: int
+    running: RunningApp, worker: WorkerResources, worker_number: int, worker_count: int
 ) -> None:
     """Log what a worker runs, and where."""
     announce_start(
@@ -304,23 +304,23 @@ def _announce_worker(
         bootstrap_servers=running.bootstrap_servers,
         directory=worker.directory.path,
         ports=running.ports,
-        worker_number=number,
+        worker_number=worker_number,
         worker_count=worker_count,
     )
 
 
 def _create_thread(
     worker: WorkerResources,
-    number: int,
+    thread_number: int,
     lifecycle: ApplicationLifecycle,
     on_step: Callable[[CommitStep], None],
 ) -> StreamThread:
-    """Create stream thread `number`, which reports to the application's lifecycle."""
+    """Create a stream thread, which reports to the application's lifecycle."""
     return StreamThread(
         worker,
-        number,
+        thread_number,
         handler=worker.config.uncaught_exception_handler,
-        on_state_change=partial(lifecycle.handle_thread_state, number),
+        on_state_change=partial(lifecycle.handle_thread_state, thread_number),
         on_failure=lifecycle.fail_application,
         on_step=on_step,
     )

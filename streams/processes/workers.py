@@ -110,14 +110,14 @@ class _Watcher:
         self._status_if_killed = 0
         self._quick_deaths = 0
 
-    def fork_worker(self, number: int) -> None:
-        """Fork a process and start worker `number` in it, unless the workers are being stopped."""
+    def fork_worker(self, worker_number: int) -> None:
+        """Fork a process and start a worker in it, unless the workers are being stopped."""
         # Until the worker is known here, and has no handlers of the watcher's any more.
         with hold_signals(_HANDLED_SIGNALS):
             if self._stopping:
                 return
-            pid = _fork_process(lambda: self._run(number))
-            self._children[pid] = _WorkerProcess(number, time.monotonic())
+            pid = _fork_process(lambda: self._run(worker_number))
+            self._children[pid] = _WorkerProcess(worker_number, time.monotonic())
         if self._stopping:  # another thread has taken the signal before the worker was known
             self._send_signal(signal.SIGTERM)
 

@@ -61,7 +61,7 @@ def create_conversions(declared: Any) -> tuple[Convert, Convert]:
 
 
 def describe_declared(declared: Any) -> str:
-    """Return the name of a declared type, for the name of its serde."""
+    """Return the name of a declared type, which becomes part of its serde's name."""
     members = declared.values() if isinstance(declared, Mapping) else typing.get_args(declared)
     return " | ".join(each.__name__ for each in members or (declared,))
 

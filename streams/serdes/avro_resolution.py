@@ -112,7 +112,7 @@ class _Resolver:
     def _resolve_written_branch(
         self, union: AvroType, branch: AvroType, reader: AvroType
     ) -> Convert | None:
-        """Resolve a branch of several; a record only to one whose name fits: the name tells which.
+        """Resolve a written branch of a union; a record only to a branch whose name matches.
 
         A name without its namespace fits if no other record of the writer's union has it.
         """

@@ -178,7 +178,7 @@ def _compare_parts(parts: _Pair, its: Any, written: Any, ours: Any, read: Any, p
 
 
 def _create_entry(field: Any, value: Any) -> Any:
-    """Wrap a value of a Protobuf map in the message of a map entry, without its key."""
+    """Create the message of a Protobuf map's entry, with a value and without a key."""
     from google.protobuf.message_factory import GetMessageClass
 
     return GetMessageClass(field.message_type)(value=value)

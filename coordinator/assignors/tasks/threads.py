@@ -51,7 +51,7 @@ def share_among_members(
 
 
 def _find_holders(task: str, indexes: Mapping[str, int], state: AssignmentInput) -> list[int]:
-    """Return the members, by index, that have a task now: the owner, then those with a copy."""
+    """Return the indexes of the members that have a task now: the owner, then those with a copy."""
     owner = state.owners.get(task)
     copies = sorted(indexes[m] for m in state.standby_holders.get(task, ()) if m in indexes)
     return copies if owner is None or owner not in indexes else [indexes[owner], *copies]

@@ -97,7 +97,7 @@ class ConsumerGroupMember:
         return self.epoch == target_epoch and self.state is MemberState.STABLE
 
     def to_member_record(self, group_id: str) -> ConsumerMemberSaved:
-        """Return the record of what the member said of itself."""
+        """Return the record of the member's own description: its subscription, client and host."""
         return ConsumerMemberSaved(
             group_id=group_id,
             member_id=self.member_id,

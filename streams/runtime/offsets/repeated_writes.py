@@ -174,33 +174,33 @@ class RepeatedWriteCheck:
         for name, partitions in partitions_by_task.items():
             if self.guards_task(name):
                 by_number[_find_number(name)].add_inputs(name, partitions, committed, deleted)
-        for number, untrusted in by_number.items():
+        for subtopology_number, untrusted in by_number.items():
             if untrusted.is_settled:
                 found.preset_by_task.update(dict.fromkeys(untrusted.tasks, False))
                 continue
             inputs = [*untrusted.lost, *untrusted.unexplained]
-            is_written = self._has_committed_records(number) if inputs else False
-            group = self._fetch_group_offsets(number)
+            is_written = self._has_committed_records(subtopology_number) if inputs else False
+            group = self._fetch_group_offsets(subtopology_number)
             found.preset_by_task.update(dict.fromkeys(untrusted.tasks, group.has_preset))
             found.inputs.extend(inputs)
             if is_written is None:
                 found.waiting.extend(inputs)
             elif is_written:
                 found.waiting.extend(self._explain_inputs(untrusted, group, committed))
-                self._refuse_lost(number, sorted(untrusted.lost), committed)
+                self._refuse_lost(subtopology_number, sorted(untrusted.lost), committed)
         return found
 
-    def _has_committed_records(self, number: int) -> bool | None:
+    def _has_committed_records(self, subtopology_number: int) -> bool | None:
         """Return whether a sub-topology has committed a record; None if that is not known yet."""
-        if number in self._written:
+        if subtopology_number in self._written:
             return True
-        partitions = self._list_partitions(self._topics_before_stores[number])
+        partitions = self._list_partitions(self._topics_before_stores[subtopology_number])
         starts = self._admin.fetch_earliest_offsets(partitions)
         purged = [p for p, start in starts.items() if start > 0]
         found = True if purged and self._were_records_processed(purged) else None
         found = found or self._search.has_committed_record(partitions)
         if found:
-            self._written.add(number)
+            self._written.add(subtopology_number)
         return found
 
     def _fetch_committed(self, partitions: list[Partition] | None) -> CommittedOffsets:
@@ -257,7 +257,7 @@ class RepeatedWriteCheck:
 
     def _refuse_lost(
         self,
-        number: int,
+        subtopology_number: int,
         lost: Collection[Partition],
         committed: Mapping[Partition, OffsetAndMetadata],
     ) -> None:
@@ -273,16 +273,16 @@ class RepeatedWriteCheck:
             left = find_offsets_left(lost, self._fetch_committed(None).offsets)
             problem = describe_missing_offsets(application_id, lost, left)
             ways_out = explain_missing(lost, self._topology.repartition_topics, left)
-        topics = ", ".join(sorted(self._topics_before_stores[number]))
+        topics = ", ".join(sorted(self._topics_before_stores[subtopology_number]))
         raise PositionRefused(
             f"{problem}, though records that were made of the input's went through {topics} into a "
             "store: read from elsewhere, the input's records would count twice or be left out. "
             f"{ways_out}"
         )
 
-    def _fetch_group_offsets(self, number: int) -> _GroupOffsets:
+    def _fetch_group_offsets(self, subtopology_number: int) -> _GroupOffsets:
         """Fetch the offsets that explain why inputs of a sub-topology have none."""
-        sources = self._topology.subtopologies[number].sources
+        sources = self._topology.subtopologies[subtopology_number].sources
         # All of a group's offsets would not name those whose first commit is under way.
         held = self._fetch_committed(self._list_partitions(sources))
         own = _select_own(held.offsets)

@@ -132,8 +132,8 @@ class UnloggedCommits:
             f"between Kafka's commit and the store's. It goes on with what it had before"
         )
 
-    def prepare_commit(self, number: int, written: Collection[str]) -> dict[str, int]:
-        """Return the entries of the metadata for the commit `number`, which has `written` stores.
+    def prepare_commit(self, commit_number: int, written: Collection[str]) -> dict[str, int]:
+        """Return the entries of the metadata for a commit, which has `written` stores.
 
         It may be called again for the same commit.
         """
@@ -142,7 +142,7 @@ class UnloggedCommits:
             known = self._committed.get(name, StoreCommits())
             disk = self._on_disk.get(name, StoreCommits())
             if name in written:
-                pending = StoreCommits(disk.first or number, number, disk.last)
+                pending = StoreCommits(disk.first or commit_number, commit_number, disk.last)
             else:
                 pending = known._replace(held=disk.last)
             self._pending[name] = pending

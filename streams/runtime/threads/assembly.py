@@ -358,20 +358,20 @@ def leave_for_ended_thread(worker: WorkerResources, thread_number: int) -> None:
     _create_lone_member(worker, thread_number).leave_group(is_handed_over=True)
 
 
-def _create_lone_member(worker: WorkerResources, number: int) -> GroupMember:
+def _create_lone_member(worker: WorkerResources, thread_number: int) -> GroupMember:
     """Create a member for a thread that runs no tasks."""
     admin = worker.clients.create_admin()
-    return _create_member(worker, number, _create_assignor(worker, admin), admin)
+    return _create_member(worker, thread_number, _create_assignor(worker, admin), admin)
 
 
 def _create_member(
-    worker: WorkerResources, number: int, assignor: StreamsPartitionAssignor, admin: Admin
+    worker: WorkerResources, thread_number: int, assignor: StreamsPartitionAssignor, admin: Admin
 ) -> ClassicProtocolMember:
     """Create a thread's member of the group, with an instance id that outlives the process."""
     topology, config = worker.topology, worker.config
     return ClassicProtocolMember(
         topology.application_id,
-        f"{topology.application_id}-{worker.process_id}-{number}",
+        f"{topology.application_id}-{worker.process_id}-{thread_number}",
         topology.source_topics,
         assignor.declared,
         open_connection=worker.open_connection,

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class StreamThread:
-    """Runs stream loops on thread `number` of a worker, one after the other.
+    """Runs stream loops on one thread of a worker, one after the other.
 
     `on_state_change` is called with each new state, `on_failure` with the error that ends the
     worker, `on_step` at each step of a commit.
@@ -47,14 +47,14 @@ class StreamThread:
     def __init__(
         self,
         worker: WorkerResources,
-        number: int,
+        thread_number: int,
         *,
         handler: UncaughtExceptionHandler,
         on_state_change: Callable[[ThreadState], None],
         on_failure: Callable[[UserError], None],
         on_step: Callable[[CommitStep], None],
     ) -> None:
-        self.name = f"thread {number}"
+        self.name = f"thread {thread_number}"
         self.ident: int | None = None
         """The id of the operating system's thread while it runs its loops; None before, while
         global tables are copied, so that the watchdog does not take it for stuck."""
@@ -63,7 +63,7 @@ class StreamThread:
         self.failure: ThreadFailure | None = None
         """The error of the last loop while the thread waits to be replaced, else None."""
         self._worker = worker
-        self._number = number
+        self._number = thread_number
         self._handler = handler
         self._on_failure, self._on_step = on_failure, on_step
         self._state = create_thread_state(self.name, on_state_change)

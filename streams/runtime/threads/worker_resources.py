@@ -49,5 +49,5 @@ class WorkerResources:
 
     @property
     def is_overdue(self) -> IsOverdue:
-        """Return the check whether a time-out is over; time of an outage does not count."""
+        """Return the function that says whether a time-out is over, without outages."""
         return create_overdue_check(self.host) if self.outage is None else self.outage.is_overdue
