@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Literal
 
 from streams.errors import ConfigError
+from streams.log_analysis.report import LogAnalysisOutput
 from streams.monitoring.assignment_preview import AssignmentPreview
 from streams.monitoring.group_report import GroupReport
 from streams.monitoring.scraped_figures import MetricsOutput
@@ -334,6 +335,7 @@ OUTPUTS: dict[str, Any] = {
     "group preview": AssignmentPreview,
     "group reset": ResetChangeOutput,
     "group restore-offsets": RestoredOffsetOutput,
+    "logs analyze": LogAnalysisOutput,
     "metrics": MetricsOutput,
     "new": CreatedFileOutput,
     "plan": PlanOutput,
@@ -357,6 +359,7 @@ ONE_OBJECT = frozenset(
         "doctor",
         "group describe",
         "group preview",
+        "logs analyze",
         "plan",
         "reconcile",
     }

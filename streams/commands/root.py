@@ -80,6 +80,10 @@ COMMANDS = {
         "streams.doctor.doctor_command:doctor",
         "Say what is wrong with an application, its machine and its cluster, and what mends it.",
     ),
+    "logs": LazyCommand(
+        "streams.commands.logs_command:logs",
+        "Find in logs what went wrong.",
+    ),
     "plan": LazyCommand(
         "streams.commands.plan_command:plan",
         "Tell what a new version of an application means for the state that the old one has left.",

@@ -1,0 +1,65 @@
+"""Name the likely cause of an incident: what comes first in the chain of causes explains the rest.
+
+A full disk ends workers, whose tasks move, which rebalances the group: all of it is in the logs,
+and the disk is the cause.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from streams.log_analysis.incidents import Incident, IncidentLine
+from streams.symptoms.lookup import find_by_code
+
+ORDER = (
+    *("MR-062", "MR-043", "MR-044"),
+    *("MR-024", "MR-025", "MR-022", "MR-023"),
+    *("MR-071", "MR-070", "MR-072"),
+    *("MR-030", "MR-031", "MR-032"),
+    *("MR-040", "MR-042", "MR-034", "MR-063", "MR-012", "MR-020"),
+    *("MR-010", "MR-011", "MR-016", "MR-015", "MR-041", "MR-014", "MR-021", "MR-060", "MR-013"),
+)
+"""Codes from causes to consequences; others come last."""
+_LINES_MAX = 5
+_PAUSE = (
+    "The process stood still, or was not given the processor: no function of the user's was "
+    "reported as stuck."
+)
+_LED_TO = {"MR-034", "MR-010", "MR-011", "MR-021"}
+"""What a pause leads to, as its thread has not committed or was not heard meanwhile."""
+_SLOW = "A function took longer than max_poll_interval_ms, or than the transaction's time-out."
+
+
+class LikelyCause(NamedTuple):
+    """Names a cause: its code, a sentence, and the lines that show it."""
+
+    code: str
+    sentence: str
+    lines: tuple[IncidentLine, ...]
+
+
+def find_cause(incident: Incident) -> LikelyCause:
+    """Return the likely cause of an incident, with the lines that show it and what followed."""
+    codes = sorted(incident.codes, key=_rank_code)
+    code = codes[0]
+    lines = [line for each in codes for line in incident.lines.get(each, [])]
+    ordered = sorted(lines[:_LINES_MAX], key=lambda line: line.at_s or 0.0)
+    return LikelyCause(code, _describe_cause(code, incident), tuple(ordered))
+
+
+def _rank_code(code: str) -> int:
+    return ORDER.index(code) if code in ORDER else len(ORDER)
+
+
+def _describe_cause(code: str, incident: Incident) -> str:
+    """Return the sentence about a cause, which for a pause says what paused."""
+    if code in ("MR-034", "MR-063") and (_LED_TO & incident.codes.keys() or code == "MR-034"):
+        return _SLOW if _shows_function(incident) else _PAUSE
+    symptom = find_by_code(code)
+    return "" if symptom is None else symptom.meaning
+
+
+def _shows_function(incident: Incident) -> bool:
+    """Return whether the watchdog has found a thread in a function of the user's."""
+    lines = incident.lines.get("MR-063", [])
+    return any("in the user's function" in each.message for each in lines)

@@ -1,0 +1,76 @@
+"""Read time, level and message of a log line.
+
+    ours        2026-11-29 04:53:56,862 15092 WARNING streams.x: message
+    ours, JSON  {"time":"2026-11-29T04:54:18.724Z","level":"warning",...,"message":"..."}
+    log4j       [2026-11-29 05:18:35,019] INFO message (org.apache.kafka.X)
+    logback     2026-11-29 05:18:35.019 [thread] INFO  org.apache.kafka.X - message
+
+Times without a zone are taken as they are, JSON's are converted to this machine's zone.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import orjson
+
+_TIME = re.compile(rb"^\[?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,:](\d{1,6}))?(Z?)")
+_JSON_TIME = re.compile(rb'^\{"time":"([^"]{19,32})"')
+_LEVEL = re.compile(rb"\b(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b")
+_LEVEL_BYTES = 200
+_WARNINGS = {"WARN", "WARNING", "ERROR", "FATAL", "CRITICAL"}
+HEADER_START = re.compile(rb'\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d|\{"time":"')
+"""Begins a line that is no continuation, such as one of a stack trace."""
+
+
+class LineHeader(NamedTuple):
+    """Holds the time in s since 1970, None if it is not known, and whether it is a warning."""
+
+    at_s: float | None
+    is_warning: bool
+    message: str
+
+
+def read_header(line: bytes) -> LineHeader | None:
+    """Return what the begin of a line says; None for a line that continues another one."""
+    if line.startswith(b'{"'):
+        return _read_json(line)
+    found = _TIME.match(line)
+    if found is None:
+        return None
+    text = f"{found[1].decode()} {found[2].decode()}"
+    fraction = float(f"0.{found[3].decode()}") if found[3] else 0.0
+    level = _LEVEL.search(line, found.end(), found.end() + _LEVEL_BYTES)
+    name = level[1].decode() if level else ""
+    return LineHeader(
+        _parse_time(text, is_utc=bool(found[4]), fraction=fraction),
+        name in _WARNINGS,
+        line[level.end() if level else found.end() :].decode(errors="replace").strip(" ]"),
+    )
+
+
+def _parse_time(text: str, *, is_utc: bool, fraction: float) -> float | None:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (at.replace(tzinfo=UTC) if is_utc else at).timestamp() + fraction
+
+
+def _read_json(line: bytes) -> LineHeader | None:
+    """Return the header of a line of JSON, also of one that was cut off."""
+    try:
+        fields = orjson.loads(line)
+        level = str(fields.get("level", "")).upper()
+        at = datetime.fromisoformat(str(fields["time"]))
+        message = str(fields.get("message", ""))
+    except (orjson.JSONDecodeError, KeyError, ValueError, AttributeError):
+        found = _JSON_TIME.match(line)
+        if found is None:
+            return None
+        return LineHeader(None, False, line.decode(errors="replace"))
+    if fields.get("error"):
+        message += " " + " ".join(str(fields["error"]).split())
+    return LineHeader(at.timestamp(), level in _WARNINGS, message)

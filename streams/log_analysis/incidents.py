@@ -1,0 +1,167 @@
+"""Group events that belong together into incidents, in bounded memory.
+
+Events belong together that are less than a minute apart and about one application or group; an
+event that names none joins the last incident of its log. Incidents of several logs that overlap
+are one. An incident keeps counts of all its events, and the first lines of each code.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from streams.log_analysis.events import LogEvent
+from streams.log_analysis.patterns import NO_FAULTS, EventKind
+
+GAP_S = 60.0
+LINES_MAX = 3
+"""The lines that an incident keeps of each code."""
+SUBJECTS_MAX = 5
+"""The names that an incident keeps of each kind."""
+INCIDENTS_MAX = 10_000
+"""With more of them, the shortest gap between two is closed by merging."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentLine:
+    """Holds a line that shows an incident."""
+
+    at_s: float | None
+    source: str
+    message: str
+    code: str
+
+
+@dataclass(slots=True)
+class Incident:
+    """Holds what is known of one incident; instants are in s since 1970, None if not known."""
+
+    begin_s: float | None
+    end_s: float | None
+    owner: str | None
+    kinds: Counter[EventKind] = field(default_factory=Counter)
+    codes: Counter[str] = field(default_factory=Counter)
+    lines: dict[str, list[IncidentLine]] = field(default_factory=dict)
+    subjects: dict[str, dict[str, None]] = field(default_factory=dict)
+    sources: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def is_fault(self) -> bool:
+        """Return whether something went wrong, and not only a rebalance or a restore was seen."""
+        return any(kind not in NO_FAULTS for kind in self.kinds)
+
+    def add_event(self, event: LogEvent) -> None:
+        """Add an event, of which the line is kept if its code has few yet."""
+        if event.at_s is not None:
+            self.begin_s = event.at_s if self.begin_s is None else min(self.begin_s, event.at_s)
+            self.end_s = event.at_s if self.end_s is None else max(self.end_s, event.at_s)
+        self.owner = self.owner or event.owner
+        self.kinds[event.pattern.kind] += 1
+        code = event.pattern.code
+        if code:
+            self.codes[code] += 1
+            kept = self.lines.setdefault(code, [])
+            if len(kept) < LINES_MAX and all(each.message != event.message for each in kept):
+                kept.append(IncidentLine(event.at_s, event.source, event.message, code))
+        for kind, name in event.about:
+            names = self.subjects.setdefault(kind, {})
+            if len(names) < SUBJECTS_MAX:
+                names[name] = None
+        if len(self.sources) < SUBJECTS_MAX:
+            self.sources[event.source] = None
+
+    def is_near(self, at_s: float | None) -> bool:
+        """Return whether an instant is within the incident, or less than a minute from it."""
+        if at_s is None or self.begin_s is None or self.end_s is None:
+            return True
+        return self.begin_s - GAP_S <= at_s <= self.end_s + GAP_S
+
+    def absorb(self, other: Incident) -> None:
+        """Take over what another incident has."""
+        instants = [each for each in (self.begin_s, other.begin_s) if each is not None]
+        self.begin_s = min(instants, default=None)
+        self.end_s = max((e for e in (self.end_s, other.end_s) if e is not None), default=None)
+        self.owner = self.owner or other.owner
+        self.kinds.update(other.kinds)
+        self.codes.update(other.codes)
+        for code, lines in other.lines.items():
+            kept = [*self.lines.get(code, []), *lines]
+            self.lines[code] = sorted(kept, key=lambda each: each.at_s or 0.0)[:LINES_MAX]
+        for kind, names in other.subjects.items():
+            merged = {**self.subjects.get(kind, {}), **names}
+            self.subjects[kind] = dict.fromkeys(list(merged)[:SUBJECTS_MAX])
+        self.sources = dict.fromkeys([*self.sources, *other.sources][:SUBJECTS_MAX])
+
+
+class IncidentLog:
+    """Groups the events of one log after the other into incidents, and counts them by hour."""
+
+    def __init__(self) -> None:
+        self.event_count = 0
+        self.hours: dict[int, Counter[EventKind]] = {}
+        """How many events of each kind there were, by hours since 1970."""
+        self._open: list[Incident] = []
+        self._closed: list[Incident] = []
+
+    def add_event(self, event: LogEvent) -> None:
+        """Add an event to the incident that it belongs to, or begin one with it."""
+        self.event_count += 1
+        kind = event.pattern.kind
+        if event.at_s is not None:
+            self.hours.setdefault(int(event.at_s // 3600), Counter())[kind] += 1
+            self._close_before(event.at_s)
+        if kind is EventKind.START:
+            return
+        for each in reversed(self._open):
+            if _is_same_owner(each.owner, event.owner) and each.is_near(event.at_s):
+                each.add_event(event)
+                return
+        begun = Incident(event.at_s, event.at_s, event.owner)
+        begun.add_event(event)
+        self._open.append(begun)
+
+    def end_source(self) -> None:
+        """Close all incidents, at the end of a log."""
+        self._close_incidents(list(self._open))
+
+    def list_incidents(self) -> list[Incident]:
+        """Return the incidents in the order of time, merged where those of several logs overlap."""
+        self.end_source()
+        merged: list[Incident] = []
+        for each in sorted(self._closed, key=lambda incident: incident.begin_s or 0.0):
+            near = (
+                last
+                for last in reversed(merged[-SUBJECTS_MAX:])
+                if _is_same_owner(last.owner, each.owner) and last.is_near(each.begin_s)
+            )
+            found = next(near, None)
+            if found is None:
+                merged.append(each)
+            else:
+                found.absorb(each)
+        return [each for each in merged if each.is_fault]
+
+    def _close_before(self, now_s: float) -> None:
+        """Close the incidents that nothing can join any more."""
+        self._close_incidents([each for each in self._open if not each.is_near(now_s)])
+
+    def _close_incidents(self, ended: Iterable[Incident]) -> None:
+        for each in ended:
+            self._open.remove(each)
+            if each.is_fault:
+                self._closed.append(each)
+        if len(self._closed) > INCIDENTS_MAX:
+            self._closed = _merge_neighbours(self._closed)
+
+
+def _is_same_owner(one: str | None, other: str | None) -> bool:
+    return one is None or other is None or one == other
+
+
+def _merge_neighbours(incidents: list[Incident]) -> list[Incident]:
+    """Merge each incident of odd number into the one before, so that half of them are left."""
+    ordered = sorted(incidents, key=lambda incident: incident.begin_s or 0.0)
+    for first, second in zip(ordered[::2], ordered[1::2], strict=False):
+        first.absorb(second)
+    return ordered[::2]

@@ -1,0 +1,98 @@
+"""Find the lines of a log that have a pattern.
+
+re2 searches a block for all patterns at once. Only a line with one is decoded, classified and
+compared with the level that its pattern needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from streams.log_analysis.events import LogEvent, find_owner, find_subjects
+from streams.log_analysis.headers import HEADER_START, LineHeader, read_header
+from streams.log_analysis.patterns import PATTERNS, EventKind, Pattern
+
+_LOOK_BACK_BYTES = 64 << 10
+"""How far before a continued line its first line is looked for."""
+_MESSAGE_CHARS_MAX = 400
+_LAST_LINE = b"millrace: "
+
+
+@cache
+def compile_patterns() -> Any:
+    """Compile all patterns into one expression."""
+    import re2
+
+    texts = sorted({each.text for each in PATTERNS})
+    return re2.compile(b"|".join(re2.escape(text).encode() for text in texts))
+
+
+class LogScanner:
+    """Finds the events of one log, block by block."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._owner: str | None = None
+        self._header: LineHeader | None = None
+        """The header of the last line before the block that had one, as far as it was read."""
+
+    def find_events(self, block: bytes) -> Iterator[LogEvent]:
+        """Yield the events of the next block, in the order of its lines."""
+        end = -1
+        for found in compile_patterns().finditer(block):
+            if found.start() < end:
+                continue
+            begin = block.rfind(b"\n", 0, found.start()) + 1
+            end = block.find(b"\n", found.start())
+            end = len(block) if end < 0 else end
+            event = self._read_event(block, begin, end)
+            if event is not None:
+                yield event
+        self._header = self._find_header(block, len(block))
+
+    def _read_event(self, block: bytes, begin: int, end: int) -> LogEvent | None:
+        """Return the event of a line, None for a line that names a fault only in passing."""
+        line = block[begin:end]
+        header = read_header(line)
+        if header is None:
+            before = self._find_header(block, begin)
+            at_s = before.at_s if before is not None else None
+            is_warning = line.startswith(_LAST_LINE)
+            header = LineHeader(at_s, is_warning, line.decode(errors="replace").strip())
+        pattern = find_pattern(header)
+        if pattern is None:
+            return None
+        owner = find_owner(header.message)
+        if pattern.kind is EventKind.START and owner is not None:
+            self._owner = owner
+        return LogEvent(
+            pattern,
+            header.at_s,
+            self._source,
+            header.message[:_MESSAGE_CHARS_MAX],
+            owner or self._owner,
+            find_subjects(header.message),
+        )
+
+    def _find_header(self, block: bytes, before: int) -> LineHeader | None:
+        """Return the header of the last line before a place that has one."""
+        end, limit = before, max(0, before - _LOOK_BACK_BYTES)
+        while end > limit:
+            before_line = block.rfind(b"\n", limit, end - 1)
+            if before_line < 0 and limit:
+                break
+            begin = before_line + 1
+            if HEADER_START.match(block, begin, end):
+                return read_header(block[begin:end].rstrip(b"\n"))
+            end = begin
+        return self._header
+
+
+def find_pattern(header: LineHeader) -> Pattern | None:
+    """Return the first pattern of the table that a line has, if its level is high enough."""
+    for pattern in PATTERNS:
+        if pattern.text in header.message and (header.is_warning or not pattern.is_warning):
+            return pattern
+    return None
