@@ -9,15 +9,22 @@ from __future__ import annotations
 
 import base64
 import struct
+import time
 from collections.abc import Mapping
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from streams.runtime.offsets.offset_metadata import decode_metadata, encode_metadata
 from streams.topology.build import Topology
 
-_TIMEOUT_S = 60.0
+_TIMEOUT_S, _PAUSE_S = 60.0, 0.1
+_LOADING = (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR)
 
 
 def account_for_state(servers: str, topology: Topology) -> None:
@@ -44,11 +51,8 @@ def account_for_changelogs(
         TopicPartition(source, number)
         for number in admin.list_topics(source, _TIMEOUT_S).topics[source].partitions
     ]
-    (answer,) = admin.list_consumer_group_offsets(
-        [ConsumerGroupTopicPartitions(group, inputs)]
-    ).values()
     offsets = []
-    for held in answer.result(_TIMEOUT_S).topic_partitions:
+    for held in _list_offsets(admin, group, inputs):
         places = {TopicPartition(each, held.partition): s for s, each in changelogs.items()}
         ends = admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()))
         positions = {places[p]: end.result(_TIMEOUT_S).offset for p, end in ends.items()}
@@ -63,6 +67,22 @@ def account_for_changelogs(
     for each in done.result(_TIMEOUT_S).topic_partitions:
         if each.error is not None:
             raise RuntimeError(f"offsets of {group} were not committed: {each.error}")
+
+
+def _list_offsets(
+    admin: AdminClient, group: str, partitions: list[TopicPartition]
+) -> list[TopicPartition]:
+    """Return the group's offsets, once its coordinator, which may be new, has loaded them."""
+    deadline_s = time.monotonic() + _TIMEOUT_S
+    while True:
+        asked = [ConsumerGroupTopicPartitions(group, partitions)]
+        (answer,) = admin.list_consumer_group_offsets(asked).values()
+        try:
+            return list(answer.result(_TIMEOUT_S).topic_partitions)
+        except KafkaException as error:
+            if error.args[0].code() not in _LOADING or time.monotonic() > deadline_s:
+                raise
+            time.sleep(_PAUSE_S)
 
 
 def _replace_positions(text: str, positions: Mapping[str, int]) -> str:

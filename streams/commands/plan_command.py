@@ -11,7 +11,6 @@ import difflib
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -40,6 +39,7 @@ from streams.commands.plan_topics import (
     review_internal_topics,
 )
 from streams.commands.tables import create_console
+from streams.common.topic_partitions import CommittedOffsets
 from streams.errors import ConfigError
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.processes.cluster import find_cluster
@@ -156,11 +156,14 @@ def _look_at_cluster(
     admin = KafkaClientSupplier("millrace", config, servers, cluster.security).create_admin()
     counts = admin.fetch_partition_counts_at_start(BROKER_WAIT_S)
     clients = ClusterClients(config, cluster)
-    fetch_committed = partial(
-        fetch_group_offsets,
-        *(clients.open_connection, topology.application_id, None),
-        require_stable=False,
-    )
+
+    def fetch_committed() -> CommittedOffsets:
+        return clients.ask_brokers(
+            lambda connect: fetch_group_offsets(
+                connect, topology.application_id, None, require_stable=False
+            )
+        )
+
     now_ms = int(time.time() * 1_000)
     return (
         servers,

@@ -12,10 +12,13 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Producer
+from typer.testing import CliRunner
 
 from coordinator.embedded import EmbeddedBroker
 from coordinator.faults import RequestFault
+from examples import word_count
 from streams.commands.cluster_clients import ClusterClients
+from streams.commands.root import cli
 from streams.common.topic_partitions import Partition
 from streams.membership.group_description import fetch_group_description
 from streams.membership.group_offsets import check_groups_listed, fetch_group_offsets
@@ -79,7 +82,7 @@ CALLS = {
     ),
     "offsets that are set": Call(
         "OffsetCommit",
-        COORDINATOR_ERRORS[:1],
+        COORDINATOR_ERRORS,
         lambda c: c.cluster_admin.set_group_offsets(GROUP, {LINES: 1}),
     ),
     "deletion of a group": Call(
@@ -170,3 +173,17 @@ def test_a_cut_of_spark_asks_again(embedded: EmbeddedBroker, api: str, error: st
     client.fetch_high_watermarks([LINES])
     client.fetch_committed_offsets(GROUP, [LINES])
     assert rule.struck == 1
+
+
+@pytest.mark.parametrize("error", COORDINATOR_ERRORS)
+def test_a_plan_asks_again(
+    embedded: EmbeddedBroker, clients: ClusterClients, tmp_path: Path, error: str
+) -> None:
+    topology = word_count.app.topology()
+    internal = {*topology.repartition_topics, topology.restore_topic_of("counts")}
+    clients.admin.create_topics(dict.fromkeys(internal, 1), {}, 1)
+    rule = embedded.faults.add(RequestFault("error", api="OffsetFetch", error=error, times=1))
+    options = ("--bootstrap-servers", embedded.bootstrap_servers, "--state-dir", str(tmp_path))
+    result = CliRunner().invoke(cli, ["plan", "examples.word_count:app", *options])
+    assert rule.struck == 1, result.output
+    assert error.lower() not in result.output.lower()

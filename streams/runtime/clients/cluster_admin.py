@@ -191,25 +191,13 @@ class ClusterAdmin:
             TopicPartition(*p, offset, metadata if isinstance(metadata, str) else metadata[p])
             for p, offset in offsets.items()
         ]
-        call_with_retries(
-            lambda _: self._commit_offsets(group, partitions), self._timeout_s, NotReady
-        )
-
-    def _commit_offsets(self, group: str, partitions: list[TopicPartition]) -> None:
-        """Commit offsets once. Raises NotReady where the group's coordinator is another one now."""
-        answer = self._request_of_broker(
+        self._request_of_broker(
             lambda: self._admin.alter_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group, partitions)]
             )[group],
             *(f"offsets of group {group}", "Read", group),
+            check_result=_check_committed,
         )
-        for each in answer.topic_partitions:
-            if each.error is not None:
-                check_authorized(each.error, "Read", each.topic)
-                refused = NotReady if each.error.code() in _MOVED_ERRORS else StreamsError
-                raise refused(
-                    f"the offset of {each.topic}[{each.partition}] can't be set: {each.error.str()}"
-                )
 
     def _request_of_broker(
         self,
@@ -219,16 +207,20 @@ class ClusterAdmin:
         name: str,
         *,
         accepted_code: int | None = None,
+        check_result: Callable[[Any], None] = lambda _: None,
     ) -> Any:
         """Send a request, and again while its broker is another one now; return its result.
 
         An error with `accepted_code` returns None. `operation` and `name`: the right that the
-        request needs, for the error if it is missing.
+        request needs, for the error if it is missing. `check_result` raises errors that are within
+        a result; after NotReady the request is sent again.
         """
 
         def send_once(_: float) -> Any:
             try:
-                return send().result(self._timeout_s)
+                result = send().result(self._timeout_s)
+                check_result(result)
+                return result
             except KafkaException as error:
                 cause = error.args[0]
                 if cause.code() == accepted_code:
@@ -244,6 +236,17 @@ class ClusterAdmin:
                 raise OutcomeUnknown(f"{action}: no answer in {self._timeout_s:g} s") from error
 
         return call_with_retries(send_once, self._timeout_s, NotReady)
+
+
+def _check_committed(answer: ConsumerGroupTopicPartitions) -> None:
+    """Raise an error for a partition whose offset was refused: NotReady if that may pass."""
+    for each in answer.topic_partitions:
+        if each.error is not None:
+            check_authorized(each.error, "Read", each.topic)
+            refused = NotReady if each.error.code() in _MOVED_ERRORS else StreamsError
+            raise refused(
+                f"the offset of {each.topic}[{each.partition}] can't be set: {each.error.str()}"
+            )
 
 
 _MOVED_ERRORS = {
