@@ -261,12 +261,17 @@ def test_a_group_has_settings_though_there_is_no_such_group(
     ):
         behind[name] = (value, DEFAULT, [(setting, value, DEFAULT)])
     # The tests set Kafka to the default here, so that no test has to wait for it.
-    interval, behind_it = "consumer.assignment.interval.ms", "group.consumer.assignment.interval.ms"
-    told = [(behind_it, "0", STATIC_BROKER), (behind_it, "1000", DEFAULT)]
-    if broker.kind == "kafka":
-        behind[interval] = ("0", STATIC_BROKER, told)
-    else:
-        behind[interval] = ("0", DEFAULT, [(behind_it, "0", DEFAULT)])
+    for name, kafka_default in (
+        ("consumer.assignment.interval.ms", "1000"),
+        ("streams.assignment.interval.ms", "1000"),
+        ("streams.initial.rebalance.delay.ms", "3000"),
+    ):
+        setting = f"group.{name}"
+        told = [(setting, "0", STATIC_BROKER), (setting, kafka_default, DEFAULT)]
+        if broker.kind == "kafka":
+            behind[name] = ("0", STATIC_BROKER, told)
+        else:
+            behind[name] = ("0", DEFAULT, [(setting, "0", DEFAULT)])
     assert found == behind
 
 

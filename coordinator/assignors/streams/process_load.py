@@ -18,14 +18,10 @@ class ProcessLoad:
         self.task_counts: dict[str, int] = {}  # by member id
         self.active: dict[str, set[TaskId]] = {}  # by member id
         self.standby: dict[str, set[TaskId]] = {}  # by member id
+        self.load = 0.0  # how many tasks there are for each member
         self._tasks: set[TaskId] = set()
         self._task_count = 0
         self._members_by_load: JavaPriorityQueue[str] | None = None
-
-    @property
-    def load(self) -> float:
-        """Return how many tasks there are for each member."""
-        return self._task_count / len(self.task_counts)
 
     def add_member(self, member_id: str) -> None:
         self.task_counts[member_id] = 0
@@ -53,6 +49,7 @@ class ProcessLoad:
 
     def _add_task(self, member_id: str, task: TaskId, *, is_active: bool) -> int:
         self._task_count += 1
+        self.load = self._task_count / len(self.task_counts)
         self._tasks.add(task)
         (self.active if is_active else self.standby)[member_id].add(task)
         self.task_counts[member_id] += 1

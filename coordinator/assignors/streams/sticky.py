@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from coordinator.assignors.java_order import sort_like_computed_hash_map
 from coordinator.assignors.streams.java_queue import JavaPriorityQueue
@@ -222,7 +223,7 @@ class _StickyAssignment:
         order = sort_like_computed_hash_map(
             (holder.process_id for holder in self._members.values()), len(self._members)
         )
-        return JavaPriorityQueue(map(self.processes.__getitem__, order), lambda each: each.load)
+        return JavaPriorityQueue(map(self.processes.__getitem__, order), attrgetter("load"))
 
 
 def _rank_standby_holders(members: Mapping[str, TaskHolder]) -> dict[TaskId, list[str]]:
