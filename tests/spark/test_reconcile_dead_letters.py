@@ -114,7 +114,8 @@ def test_dead_letters_are_told_by_the_topic_of_their_records(
         (None, None),
     ]
 
-    nothing = millrace("reconcile", "scratch_counts:app", "--state-dir", state, "--json")
+    asked = ("scratch_counts:app", "--account", "scratch", "--json")
+    nothing = millrace("reconcile", *asked, "--state-dir", state)
     assert nothing.exit_code == 2, nothing.output
     printed = json.loads(nothing.stdout)
     check_json_output("reconcile", printed)

@@ -177,12 +177,12 @@ def _infer_topics(client: OffsetClient, group: str) -> ApplicationTopics:
 
 def _create_no_offsets_error(client: OffsetClient, group: str) -> ConfigError:
     """Create the error for a group without offsets, with the ids of similar groups."""
-    groups = sorted(client.list_groups())
+    groups = sorted({*client.list_groups()} - {group})  # it may have members, and no offsets yet
     close = get_close_matches(group, groups, n=3, cutoff=0.5)
     shown = ", ".join(map(repr, close or groups[:_GROUPS_SHOWN_MAX])) or "none"
     return ConfigError(
         f"there is no cut of {group!r}: no offsets are committed by that application id at "
-        f"{client.servers!r}. Has it processed anything yet? Groups there are"
+        f"{client.servers!r}. Has it processed anything yet? Other groups there are"
         f"{' similar' if close else ''}: {shown}"
     )
 

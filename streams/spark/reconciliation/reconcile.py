@@ -218,7 +218,11 @@ class _Reconciliation:
         }
         wanted: list[ReconciliationTarget | OpaqueAccount] = []
         if names:
-            wanted += select_targets(targets, names)
+            known_names = {each.name for each in targets}
+            opaque = list_opaque_accounts(self.topology)
+            wanted += [each for each in opaque if each.name in {*names} - known_names]
+            opaque_names = {each.name for each in wanted}
+            wanted += select_targets(targets, (n for n in names if n not in opaque_names))
         else:
             wanted += [each for each in targets if not exempt[create_account_key(each)]]
             wanted += list_opaque_accounts(self.topology)
