@@ -129,6 +129,7 @@ V39, V40, V44 = {1: 17}, {0: 12, 1: 17}, {28: 6}
     [
         ([V44, V44], True, FINE),
         ([V44, V40], True, WARNING),
+        ([V40, V40], True, FINE),
         ([V39], True, WARNING),
         ([V39], False, FINE),
         ([{}], True, ERROR),
