@@ -17,7 +17,7 @@ PRODUCT := millrace streams state coordinator pytest_millrace.py
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness cluster monitoring security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade versions changelog dist audit lock package pythons clean
+.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness cluster monitoring monitoring-faults security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade versions changelog dist audit lock package pythons clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -71,7 +71,10 @@ soak: $(VENV)/installed  ## many such histories: SEEDS=1000
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 
 monitoring: $(VENV)/installed  ## alert rules and dashboards in a real Prometheus; needs Debian's package prometheus
-	$(BIN)/pytest -q tests/monitoring $(OPTIONS)
+	$(BIN)/pytest -q tests/monitoring --ignore tests/monitoring/test_faults.py $(OPTIONS)
+
+monitoring-faults: $(VENV)/installed  ## more faults in a running application, each judged by its alerts; as root
+	$(BIN)/pytest -q tests/monitoring/test_faults.py $(OPTIONS)
 
 soak-app: $(VENV)/installed  ## workers under kills, stops, lost answers: MINUTES=10, OPTIONS='--broker kafka'
 	$(BIN)/python -m tests.soak_app --minutes $(MINUTES) $(OPTIONS)

@@ -84,6 +84,7 @@ _CI = (
     _make("benchmark of operators", "bench-dsl", "OPTIONS=--records 20000 --rounds 1", alone=True),
 )
 _ONLY_FULL = (
+    _make("faults and alerts", "monitoring-faults"),
     *(_make(f"clients, seed {n}", "clients", f"OPTIONS=--seed {n}") for n in SEEDS),
     *(_make(f"fuzzing, seed {n}", "fuzz", f"OPTIONS=--seed {n}") for n in SEEDS),
     *(

@@ -5,117 +5,25 @@ Rules and queries have their durations divided by 60, so that five minutes are f
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from ops.generate.dashboard_list import list_dashboards
 from ops.generate.dashboards import Panel
 from ops.generate.queries import scale_durations
-from tests.brokers import EmbeddedProcess
 from tests.monitoring import public_dashboards
-from tests.monitoring.prometheus import APPLICATION, Prometheus, fetch, run_promtool
-from tests.processes import HOST, ServerProcess, free_ports, wait_until
+from tests.monitoring.monitored import TIME_SCALE, WORKERS, Monitored
+from tests.monitoring.prometheus import APPLICATION, fetch, run_promtool
+from tests.processes import wait_until
 
-TIME_SCALE = 60
-WORKERS = 3
 GIVEN = ("", "where the topology has stores", "where stores are on disk")
 """The conditions of panels that the application meets: these have data."""
 FOREIGN = ("kafka_streams_", "kafka_consumer_", "kafka_producer_")
 QUIET_S = 12
 """As long as the longest range and `for` of P0 and P1 at this scale."""
-STUCK_AFTER_MS = 2_000
-
-
-class Worker(ServerProcess):
-    """Represents one worker of the application, with its metrics on a port."""
-
-    def __init__(self, servers: str, state: Path, port: int) -> None:
-        super().__init__("worker")
-        self.port = port
-        self._command = [
-            *(sys.executable, "-m", "streams", "run", "tests.monitoring.words:app"),
-            *("--bootstrap-servers", servers, "--state-dir", str(state)),
-            *("--health-port", str(port), "--set", f"stuck_after_ms={STUCK_AFTER_MS}"),
-            *("--set", "metrics_recording_level=debug"),
-        ]
-
-    def spawn_worker(self) -> None:
-        self.spawn(self._command)
-
-    def wait_until_running(self) -> None:
-        self.wait_until_ready(self._is_running)
-
-    def _is_running(self) -> bool:
-        try:
-            return '"RUNNING"' in fetch(self.port, "/health")[1]
-        except OSError:
-            return False
-
-
-class Monitored:
-    """Represents the application, its broker, and the Prometheus that scrapes them."""
-
-    def __init__(self, directory: Path, exits: ExitStack) -> None:
-        metrics_port, *ports = free_ports(1 + WORKERS)
-        self.broker = EmbeddedProcess(options=["--metrics-port", str(metrics_port)])
-        exits.callback(self.broker.close)
-        self.broker.start()
-        servers = self.broker.bootstrap_servers
-        create_topics(servers)
-        self.workers = [Worker(servers, directory / f"state-{port}", port) for port in ports]
-        for worker in self.workers:
-            exits.callback(worker.close)
-            exits.callback(worker.kill)
-            worker.spawn_worker()
-        for worker in self.workers:
-            worker.wait_until_running()
-        targets = {
-            "millrace-worker": [f"{HOST}:{port}" for port in ports],
-            "millrace-broker": [f"{HOST}:{metrics_port}"],
-        }
-        self.metrics_ports = (metrics_port, *ports)
-        self.prometheus = Prometheus(targets, TIME_SCALE)
-        exits.callback(self.prometheus.close)
-        self.prometheus.start()
-
-    def produce(self, *values: str) -> None:
-        """Write records, each with its number as key."""
-        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers})
-        for number, value in enumerate(values):
-            producer.produce("words-in", key=str(number), value=value)
-        producer.flush()
-
-    def wait_for_alerts(self, *names: str) -> None:
-        """Wait until exactly these alerts fire."""
-        firing: set[str] = set()
-
-        def fire() -> bool:
-            firing.clear()
-            firing.update(self.prometheus.list_firing())
-            return firing == set(names)
-
-        wait_until(fire, what=lambda: f"{names} do not fire, but {firing}")
-
-    def find_fired(self, within_s: int) -> set[str]:
-        """Return the alerts that have fired within the last seconds."""
-        found = self.prometheus.query(
-            f'count by (alertname) (count_over_time(ALERTS{{alertstate="firing"}}[{within_s}s]))'
-        )
-        return {each["metric"]["alertname"] for each in found}
-
-
-def create_topics(servers: str) -> None:
-    topics = [NewTopic(name, 6, 1) for name in ("words-in", "words-out", "words-dead")]
-    admin = AdminClient({"bootstrap.servers": servers})
-    for done in admin.create_topics(topics).values():
-        done.result()
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,18 @@
-"""Counts words; `bad` becomes a dead letter, and at `hang` the application's function hangs."""
+"""Counts words; `bad` becomes a dead letter, `slow` takes its time, and `hang` does not end.
+
+With `SLOW_STANDBYS` in the environment standby tasks follow their changelogs record by record.
+"""
 
 from __future__ import annotations
 
+import os
 import time
+from typing import Any
 
 from millrace import App, serdes
+from streams.runtime.restoring.changelog_follower import ChangelogFollower
 
-_HANG_S = 600
+_HANG_S, SLOW_S = 600, 0.03
 
 _OFTEN = {"statistics.interval.ms": 1_000}
 
@@ -23,10 +29,22 @@ def check(word: str) -> str:
     """Return a word. Raises ValueError for `bad`, and does not return for `hang`."""
     if word == "bad":
         raise ValueError(word)
+    if word == "slow":
+        time.sleep(SLOW_S)
     if word == "hang":
         time.sleep(_HANG_S)
     return word
 
+
+if "SLOW_STANDBYS" in os.environ:
+    follow_batch = ChangelogFollower.follow_batch
+
+    def follow_slowly(follower: ChangelogFollower[Any]) -> bool:
+        time.sleep(SLOW_S)
+        return follow_batch(follower)
+
+    ChangelogFollower.records_max = 1
+    setattr(ChangelogFollower, "follow_batch", follow_slowly)  # noqa: B010
 
 words = app.stream("words-in", key=serdes.string, value=serdes.string).map_values(check)
 words.group_by_key().count(store="counts").to_stream().to("words-out")

@@ -1,0 +1,135 @@
+"""Run the application of words: a broker, workers, and the Prometheus that scrapes them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.brokers import EmbeddedProcess
+from tests.monitoring.prometheus import Prometheus, fetch
+from tests.processes import HOST, ServerProcess, free_ports, wait_until
+
+TIME_SCALE = 60
+"""Rules and queries have their durations divided by it, so that five minutes are five seconds."""
+WORKERS = 3
+STUCK_AFTER_MS = 2_000
+
+
+class Worker(ServerProcess):
+    """Represents one worker of the application, with its metrics on a port."""
+
+    def __init__(self, servers: str, state: Path, port: int, settings: Sequence[str]) -> None:
+        super().__init__("worker")
+        self.port = port
+        self._command = [
+            *(sys.executable, "-m", "streams", "run", "tests.monitoring.words:app"),
+            *("--bootstrap-servers", servers, "--state-dir", str(state)),
+            *("--health-port", str(port), "--set", f"stuck_after_ms={STUCK_AFTER_MS}"),
+            *("--set", "metrics_recording_level=debug"),
+            *(word for each in settings for word in ("--set", each)),
+        ]
+
+    def spawn_worker(self) -> None:
+        self.spawn(self._command)
+
+    def wait_until_running(self) -> None:
+        self.wait_until_ready(self._is_running)
+
+    def _is_running(self) -> bool:
+        try:
+            return '"RUNNING"' in fetch(self.port, "/health")[1]
+        except OSError:
+            return False
+
+
+class Monitored:
+    """Represents the application, its broker, and the Prometheus that scrapes them.
+
+    The broker keeps its data in `broker_directory`, if there is one.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        exits: ExitStack,
+        *,
+        broker_directory: Path | None = None,
+        worker_settings: Sequence[str] = (),
+    ) -> None:
+        metrics_port, *ports = free_ports(1 + WORKERS)
+        self.broker = EmbeddedProcess(options=["--metrics-port", str(metrics_port)])
+        if broker_directory is not None:
+            self.broker.data_dir = broker_directory
+        exits.callback(self.broker.close)
+        self.broker.start()
+        servers = self.broker.bootstrap_servers
+        create_topics(servers)
+        self.workers = [
+            Worker(servers, directory / f"state-{port}", port, worker_settings) for port in ports
+        ]
+        for worker in self.workers:
+            exits.callback(worker.close)
+            exits.callback(worker.kill)
+            worker.spawn_worker()
+        for worker in self.workers:
+            worker.wait_until_running()
+        targets = {
+            "millrace-worker": [f"{HOST}:{port}" for port in ports],
+            "millrace-broker": [f"{HOST}:{metrics_port}"],
+        }
+        self.metrics_ports = (metrics_port, *ports)
+        self.prometheus = Prometheus(targets, TIME_SCALE)
+        exits.callback(self.prometheus.close)
+        self.prometheus.start()
+
+    def produce(self, *values: str, key: str | None = None) -> None:
+        """Write records, each with its number as key, or all with one key."""
+        servers = self.broker.bootstrap_servers
+        producer = Producer(
+            {"bootstrap.servers": servers, "queue.buffering.max.messages": 1_000_000}
+        )
+        for number, value in enumerate(values):
+            producer.produce("words-in", key=key or str(number), value=value)
+        producer.flush()
+
+    def wait_for_alerts(self, *names: str) -> None:
+        """Wait until exactly these alerts fire."""
+        firing: set[str] = set()
+
+        def fire() -> bool:
+            firing.clear()
+            firing.update(self.prometheus.list_firing())
+            return firing == set(names)
+
+        wait_until(fire, what=lambda: f"{names} do not fire, but {firing}")
+
+    def provoke_alerts(self, provoke: Callable[[], object], *names: str) -> None:
+        """Go on provoking a fault until exactly these alerts fire, and end it then."""
+        firing: set[str] = set()
+
+        def fire() -> bool:
+            provoke()
+            firing.clear()
+            firing.update(self.prometheus.list_firing())
+            return firing == set(names)
+
+        wait_until(fire, what=lambda: f"{names} do not fire, but {firing}")
+
+    def find_fired(self, within_s: int) -> set[str]:
+        """Return the alerts that have fired within the last seconds."""
+        found = self.prometheus.query(
+            f'count by (alertname) (count_over_time(ALERTS{{alertstate="firing"}}[{within_s}s]))'
+        )
+        return {each["metric"]["alertname"] for each in found}
+
+
+def create_topics(servers: str) -> None:
+    topics = [NewTopic(name, 6, 1) for name in ("words-in", "words-out", "words-dead")]
+    admin = AdminClient({"bootstrap.servers": servers})
+    for done in admin.create_topics(topics).values():
+        done.result()
