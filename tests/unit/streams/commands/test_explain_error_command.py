@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from streams.command_lines import format_command
 from streams.commands.root import cli
 from streams.symptoms.lookup import find_by_code
 from streams.symptoms.pages import find_pages, read_section
@@ -45,7 +46,7 @@ def test_a_message_of_no_symptom_is_refused_in_one_line() -> None:
     assert result.exit_code == 2
     assert result.stderr == (
         "millrace: no symptom has this message: 'nothing of ours'. "
-        "`millrace explain-error` lists all\n"
+        f"{format_command('explain-error')} lists all\n"
     )
 
 
