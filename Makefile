@@ -17,7 +17,7 @@ PRODUCT := millrace streams state coordinator pytest_millrace.py
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness cluster monitoring monitoring-faults security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade versions changelog dist audit lock package pythons clean
+.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-node-loss bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness cluster monitoring monitoring-faults security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade versions changelog dist audit lock package pythons clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -154,6 +154,9 @@ bench-groups: $(VENV)/installed  ## groups on both: rebalances, heartbeats, comm
 
 bench-rebalance: $(VENV)/installed  ## how long partitions stand still while workers come and go, beside Kafka Streams: OPTIONS=--quick
 	$(BIN)/python -m benchmarks.rebalance $(OPTIONS)
+
+bench-node-loss: $(VENV)/installed  ## how long partitions stand still when a node of three is killed, beside Kafka Streams: OPTIONS=--quick
+	$(BIN)/python -m benchmarks.node_loss $(OPTIONS)
 
 bench-peers: $(VENV)/installed  ## operators beside Kafka Streams and a hand-written loop: OPTIONS='--broker kafka --only join'
 	$(BIN)/python -m benchmarks.peers $(OPTIONS)
