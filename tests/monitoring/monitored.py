@@ -120,6 +120,29 @@ class Monitored:
 
         wait_until(fire, what=lambda: f"{names} do not fire, but {firing}")
 
+    def wait_for_scrapes(self, seconds: int) -> None:
+        """Wait until each target was scraped every second for so long, from now on.
+
+        What alerts say of a time in which the machine stood still says nothing of the application.
+        """
+        begin_s = self._read_time_s()
+        window = f"[{seconds}s]"
+        complete = (
+            f"min(count_over_time(up{window})) >= {seconds - 1} and "
+            f"min(min_over_time(up{window})) == 1"
+        )
+
+        def is_complete() -> bool:
+            if self._read_time_s() < begin_s + seconds:
+                return False
+            return bool(self.prometheus.query(complete))
+
+        wait_until(is_complete, what=f"{seconds} s in which no scrape is missing")
+
+    def _read_time_s(self) -> float:
+        seconds: float = self.prometheus.query("vector(time())")[0]["value"][0]
+        return seconds
+
     def find_fired(self, within_s: int) -> set[str]:
         """Return the alerts that have fired within the last seconds."""
         found = self.prometheus.query(

@@ -22,8 +22,9 @@ from tests.processes import wait_until
 GIVEN = ("", "where the topology has stores", "where stores are on disk")
 """The conditions of panels that the application meets: these have data."""
 FOREIGN = ("kafka_streams_", "kafka_consumer_", "kafka_producer_")
-QUIET_S = 12
-"""As long as the longest range and `for` of P0 and P1 at this scale."""
+QUIET_S, LOOKBACK_S = 12, 6
+"""As long as the longest range and `for` of P0 and P1 at this scale, and how far rates look back: a
+machine that stalls before that can't be seen in them any more."""
 
 
 @pytest.fixture(scope="module")
@@ -119,11 +120,7 @@ def test_a_public_dashboard_for_rocksdb_shows_figures_of_each_thread(monitored: 
 def test_faults_fire_their_alerts_and_no_others(monitored: Monitored) -> None:
     # No input, after some: nothing fires for as long as rules look back.
     monitored.wait_for_alerts()
-    begin = monitored.prometheus.query("vector(time())")[0]["value"][0]
-    wait_until(
-        lambda: monitored.prometheus.query("vector(time())")[0]["value"][0] >= begin + QUIET_S,
-        what="quiet",
-    )
+    monitored.wait_for_scrapes(QUIET_S + LOOKBACK_S)
     assert monitored.find_fired(QUIET_S) == set()
 
     # A flood of dead letters, until its alert fires; it ends with the flood.
