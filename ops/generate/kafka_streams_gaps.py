@@ -129,12 +129,6 @@ GAPS = (
     _name_gap("stream-task-metrics", "cache-size-bytes-total", NOT_MEASURED),
     _name_gap(
         "stream-task-metrics",
-        "restore-remaining-records-total",
-        NOT_MEASURED,
-        "millrace_restore_records_left",
-    ),
-    _name_gap(
-        "stream-task-metrics",
         "restore-(rate|total)",
         "counted by thread",
         "millrace_thread_restored_records_total",
@@ -153,15 +147,8 @@ GAPS = (
     ),
     _name_gap("stream-processor-node-metrics", "suppression-emit-.*", NOT_MEASURED),
     _name_gap("stream-processor-node-metrics", "window-aggregate-final-emit-.*", NOT_MEASURED),
-    _name_gap(
-        "stream-topic-metrics",
-        "records-consumed-total",
-        NOT_MEASURED,
-        "millrace_step_records_total",
-    ),
     _name_gap("stream-topic-metrics", "bytes-consumed-total|.*-produced-total", NOT_MEASURED),
     _name_gap("stream-record-cache-metrics", "hit-ratio-(avg|min|max)", NOT_MEASURED),
-    _name_gap("stream-state-metrics", "num-keys", NOT_MEASURED, "millrace_store_entries"),
     _name_gap(
         "stream-state-metrics",
         "(all|commit|delete|fetch|flush|get|prefix-scan|put|put-all|put-if-absent|range|remove"

@@ -12,7 +12,12 @@ from pathlib import Path
 from state.errors import StateError
 from state.linux_calls import list_open_files
 from state.store import StoreDisk
-from streams.monitoring.definitions.rocksdb import DATABASE_PROPERTIES, name_state_label
+from streams.graph.nodes import StoreSpec
+from streams.monitoring.definitions.rocksdb import (
+    DATABASE_PROPERTIES,
+    IN_MEMORY_METRIC,
+    name_state_label,
+)
 from streams.monitoring.rocksdb_statistics import STATISTICS_NAMES, RocksStatisticsRecorder
 from streams.runtime.tasks.task import Task
 
@@ -46,7 +51,7 @@ class DatabaseFigureReader:
     def read_figures(
         self, tasks_by_thread: Mapping[str, Iterable[Task]]
     ) -> Iterator[DatabaseFigures]:
-        """Yield the figures of each store; those of one in memory are empty."""
+        """Yield the figures of each store; one in memory has the number of its keys alone."""
         seen = set[tuple[str, ...]]()
         open_files: Counter[str] | None = None
         for thread, tasks in tasks_by_thread.items():
@@ -56,7 +61,8 @@ class DatabaseFigureReader:
                     if logged.disk is None:
                         continue
                     with suppress(StateError):
-                        values = _read_properties(logged.disk)
+                        spec = specs[name]
+                        values = _read_properties(logged.disk, spec)
                         seen.add((task.name, name))
                         if recorded := self._recorder.record(
                             (task.name, name), logged.disk.read_statistics(STATISTICS_NAMES)
@@ -66,13 +72,13 @@ class DatabaseFigureReader:
                             path = os.path.realpath(self._find_store_path(task.directory, name))
                             if open_files:
                                 values["number-open-files"] = open_files[path]
-                        label = name_state_label(specs[name].kind, persistent=True)
+                        label = name_state_label(spec.kind, persistent=spec.persistent)
                         yield DatabaseFigures(thread, task.name, name, label, values)
         self._recorder.forget_others(seen)
 
 
-def _read_properties(disk: StoreDisk) -> dict[str, float]:
-    """Return the properties of a store's database; there are none in memory."""
+def _read_properties(disk: StoreDisk, spec: StoreSpec) -> dict[str, float]:
+    """Return the properties of a store's database, or of one in memory the number of its keys."""
     found = disk.read_properties(DATABASE_PROPERTIES.values())
     values: dict[str, float] = {
         metric: found[property_name]
@@ -81,6 +87,8 @@ def _read_properties(disk: StoreDisk) -> dict[str, float]:
     }
     if values:  # what waits in memory to be written counts, too
         values["estimate-num-keys"] = disk.approximate_count()
+    elif not spec.persistent:
+        values[IN_MEMORY_METRIC] = disk.approximate_count()
     return values
 
 

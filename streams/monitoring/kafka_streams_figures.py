@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,9 +14,15 @@ from streams.monitoring.definitions.client import (
     name_kafka_thread,
 )
 from streams.monitoring.definitions.kafka_names import to_scraped_name
-from streams.monitoring.definitions.kafka_streams import TASK_GROUP, THREAD_GROUP, TIMED_CALLS
+from streams.monitoring.definitions.kafka_streams import (
+    TASK_GROUP,
+    THREAD_GROUP,
+    TIMED_CALLS,
+    TOPIC_GROUP,
+)
 from streams.monitoring.definitions.rocksdb import STATE_GROUP
 from streams.monitoring.families import build_family, build_store_family
+from streams.monitoring.health import ThreadHealth
 from streams.runtime.threads.measurements import ThreadMeasurements
 from streams.runtime.threads.timings import ThreadTimings, Timing
 
@@ -49,8 +56,12 @@ def describe_kafka_streams_figures(
     client: StreamsClient,
     measurements: Mapping[str, ThreadMeasurements],
     databases: Iterable[DatabaseFigures],
+    source_steps: Mapping[str, str],
 ) -> Iterator[Metric]:
-    """Yield the families of threads, tasks and stores; `measurements` are by thread."""
+    """Yield the families of threads, tasks, topics and stores.
+
+    `measurements` are by thread, and `source_steps` name the step that reads a topic.
+    """
     samples: _Samples = {}
     for name_here, measured in measurements.items():
         thread = name_kafka_thread(client.client_id, name_here)
@@ -60,9 +71,23 @@ def describe_kafka_streams_figures(
         name = to_scraped_name(TASK_GROUP, "process-total")
         for task, count in list(measured.records_by_task.items()):
             samples.setdefault(name, []).append(((thread, task), count))
+        name = to_scraped_name(TOPIC_GROUP, "records-consumed-total")
+        for (task, topic), count in measured.records_consumed.copy().items():
+            labels = thread, task, source_steps.get(topic, ""), topic
+            samples.setdefault(name, []).append((labels, count))
     for name, values in samples.items():
         yield build_family(name, values)
     yield from _describe_stores(client, databases)
+
+
+def describe_restores(client: StreamsClient, threads: Iterable[ThreadHealth]) -> Iterator[Metric]:
+    """Yield the family of what the stores of each task have left to restore, together."""
+    left = Counter[tuple[str, str]]()
+    for each in threads:
+        thread = name_kafka_thread(client.client_id, each.name)
+        for store in each.restoring:
+            left[thread, store.task] += store.records_left
+    yield build_family(to_scraped_name(TASK_GROUP, "restore-remaining-records-total"), left.items())
 
 
 def _describe_stores(

@@ -19,6 +19,7 @@ from streams.monitoring.kafka_streams_figures import (
     StreamsClient,
     describe_client,
     describe_kafka_streams_figures,
+    describe_restores,
 )
 from streams.monitoring.store_sizes import StoreSize
 from streams.runtime.clients.client_statistics import ClientStatistics
@@ -79,8 +80,9 @@ class WorkerCollector:
         failed = replaced + (len(health.threads) - alive if health.state == "ERROR" else 0)
         yield from describe_client(client, health.state, alive=alive, failed=failed)
         yield from describe_kafka_streams_figures(
-            client, self._measurements(), self._read_database_figures()
+            client, self._measurements(), self._read_database_figures(), self._source_steps
         )
+        yield from describe_restores(client, health.threads)
 
     def _describe_worker(self, health: Health) -> Iterator[Metric]:
         """Yield the state of the worker."""
@@ -129,7 +131,10 @@ class WorkerCollector:
         records, seconds, lags, latencies = [], [], [], {}
         measurements = self._measurements()
         for thread, measured in measurements.items():
-            for topic, count in list(measured.records_by_topic.items()):
+            by_topic = Counter[str]()
+            for (_, topic), count in measured.records_consumed.copy().items():
+                by_topic[topic] += count
+            for topic, count in by_topic.items():
                 records.append(((thread, self._source_steps.get(topic, ""), topic), count))
             for task, spent_s in list(measured.seconds_by_task.items()):
                 seconds.append(((thread, task.partition("_")[0], task), spent_s))

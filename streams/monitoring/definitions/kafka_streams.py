@@ -80,6 +80,31 @@ _TASKS = (
     define_figure(
         TASK_GROUP, "process-total", "Records that the task has processed", TASK_LABELS, "records"
     ),
+    define_figure(
+        TASK_GROUP,
+        "restore-remaining-records-total",
+        "Changelog records that the stores of a task have left to restore, at most",
+        TASK_LABELS,
+        "records",
+    ),
 )
 
-KAFKA_STREAMS_DEFINITIONS = (CLIENT_DEFINITION, *_TIMINGS, *_BATCHES, *_TASKS, *ROCKSDB_DEFINITIONS)
+TOPIC_GROUP = "stream-topic-metrics"
+_TOPICS = (
+    define_figure(
+        TOPIC_GROUP,
+        "records-consumed-total",
+        "Records that a source step of the task has got, those rolled back later included",
+        (*TASK_LABELS, "processor_node_id", "topic"),
+        "records",
+    ),
+)
+
+KAFKA_STREAMS_DEFINITIONS = (
+    CLIENT_DEFINITION,
+    *_TIMINGS,
+    *_BATCHES,
+    *_TASKS,
+    *_TOPICS,
+    *ROCKSDB_DEFINITIONS,
+)

@@ -54,6 +54,15 @@ _PROPERTIES = tuple(
     define_figure(STATE_GROUP, metric, help_text, TASK_LABELS, one_of=ROCKSDB_LABELS)
     for metric, help_text in ROCKSDB_PROPERTIES.items()
 )
+IN_MEMORY_METRIC = "num-keys"
+"""Kafka Streams' metric of stores in memory."""
+_IN_MEMORY = define_figure(
+    STATE_GROUP,
+    IN_MEMORY_METRIC,
+    "Entries of a store in memory, those of the open transaction left out",
+    TASK_LABELS,
+    one_of=("in_memory_state_id", "in_memory_window_state_id", "in_memory_session_state_id"),
+)
 
 _STATISTICS_HELP = {
     "bytes-written-rate": ("Bytes a second that were written to the store", "bytes"),
@@ -86,4 +95,4 @@ _STATISTICS = tuple(
     for metric, (text, unit) in _STATISTICS_HELP.items()
 )
 
-ROCKSDB_DEFINITIONS = (*_PROPERTIES, *_STATISTICS)
+ROCKSDB_DEFINITIONS = (*_PROPERTIES, _IN_MEMORY, *_STATISTICS)

@@ -54,8 +54,8 @@ class ThreadMeasurements:
         """Wall-clock time at which the thread began."""
         self.records_by_task: dict[str, int] = {}
         """Records that each task has processed."""
-        self.records_by_topic: dict[str, int] = {}
-        """Records that were read of each topic and handed to its source step."""
+        self.records_consumed: dict[tuple[str, str], int] = {}
+        """Records that were handed to a source step, by task and topic."""
         self.seconds_by_task: dict[str, float] = {}
         """Seconds in which each task has processed records and called punctuations."""
         self.latency = LatencyHistogram()
@@ -72,10 +72,10 @@ class ThreadMeasurements:
         self.seconds_by_task[task] = self.seconds_by_task.get(task, 0.0) + seconds
         if not runs:
             return  # timers alone have made the slice
-        records, count = self.records_by_topic, 0
+        records, count = self.records_consumed, 0
         for _, messages in runs:
-            topic = messages[0].topic()
-            records[topic] = records.get(topic, 0) + len(messages)
+            source = task, messages[0].topic()
+            records[source] = records.get(source, 0) + len(messages)
             count += len(messages)
         self.records_by_task[task] = self.records_by_task.get(task, 0) + count
         self.timings.add_slice(seconds, count)

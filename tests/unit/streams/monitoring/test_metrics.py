@@ -15,6 +15,7 @@ from streams.graph.nodes import StoreKind
 from streams.monitoring.database_figures import DatabaseFigureReader, DatabaseFigures
 from streams.monitoring.definitions.catalog import all_definitions
 from streams.monitoring.definitions.rocksdb import (
+    IN_MEMORY_METRIC,
     ROCKSDB_PROPERTIES,
     ROCKSDB_STATISTICS,
     name_state_label,
@@ -35,6 +36,10 @@ from tests.unit.streams.runtime.world import World
 
 PAGE = Path(__file__).parents[4] / "docs" / "metrics.md"
 THREAD_ID = 'thread_id="a-1-StreamThread-1"'
+TASKS = "kafka_streams_stream_task_metrics"
+STORES = "kafka_streams_stream_state_metrics"
+CONSUMED = "kafka_streams_stream_topic_metrics_records_consumed_total"
+READER = 'processor_node_id="read-orders"'
 TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 
 
@@ -69,7 +74,8 @@ def lines() -> list[str]:
     measured.timings.add_poll(clock.monotonic_s() - 0.5, 9)
     measured.timings.commit.observe_since(clock.monotonic_s() - 0.125)
     measured.timings.punctuate.observe_since(clock.monotonic_s() - 0.2)
-    measured.records_by_topic["orders"] = 7
+    measured.records_consumed["2_0", "orders"] = 3
+    measured.records_consumed["2_1", "orders"] = 4
     measured.seconds_by_task["2_1"] = 0.5
     measured.latency.observe(0.3)
     measured.lags[Partition("orders", 1)] = 4
@@ -79,13 +85,24 @@ def lines() -> list[str]:
         lambda: 3_000,
         get_measurements=lambda: {"thread 0": measured},
         measure_stores=lambda: [StoreSize("0_0", "counts", 5, 4_096)],
-        read_database_figures=lambda: [
-            DatabaseFigures(
-                *("thread 0", "0_0", kind, name_state_label(kind, persistent=True)),
-                dict.fromkeys((*ROCKSDB_PROPERTIES, *ROCKSDB_STATISTICS), 3),
-            )
-            for kind in StoreKind
-        ],
+        read_database_figures=lambda: (
+            [
+                DatabaseFigures(
+                    *("thread 0", "0_0", kind, name_state_label(kind, persistent=True)),
+                    dict.fromkeys((*ROCKSDB_PROPERTIES, *ROCKSDB_STATISTICS), 3),
+                )
+                for kind in StoreKind
+            ]
+            + [
+                DatabaseFigures(
+                    "thread 0",
+                    "0_0",
+                    "m",
+                    name_state_label(StoreKind.KEY_VALUE, persistent=False),
+                    {IN_MEMORY_METRIC: 6},
+                )
+            ]
+        ),
         source_steps={"orders": "read-orders"},
         client=StreamsClient("a-1", "a"),
         read_client_statistics=lambda: [
@@ -114,6 +131,10 @@ def lines() -> list[str]:
         f"kafka_streams_stream_thread_metrics_process_total{{{THREAD_ID}}} 7.0",
         f"kafka_streams_stream_thread_metrics_punctuate_total{{{THREAD_ID}}} 1.0",
         f'kafka_streams_stream_task_metrics_process_total{{task_id="2_1",{THREAD_ID}}} 7.0',
+        f'{TASKS}_restore_remaining_records_total{{task_id="0_1",{THREAD_ID}}} 1200.0',
+        f'{CONSUMED}{{{READER},task_id="2_0",{THREAD_ID},topic="orders"}} 3.0',
+        f'{CONSUMED}{{{READER},task_id="2_1",{THREAD_ID},topic="orders"}} 4.0',
+        f'{STORES}_num_keys{{in_memory_state_id="m",task_id="0_0",{THREAD_ID}}} 6.0',
         'kafka_streams_stream_metrics{client_id="a-1",state="RUNNING"} 1.0',
         'kafka_streams_stream_metrics{alive_stream_threads="1",client_id="a-1"} 1.0',
         'kafka_streams_stream_metrics{client_id="a-1",failed_stream_threads="1"} 1.0',
@@ -205,7 +226,8 @@ def test_stores_are_measured_on_disk_and_in_memory(tmp_path: Path) -> None:
     assert in_memory.disk_bytes == 0
     assert set(properties[0].values) == set(ROCKSDB_PROPERTIES)
     assert properties[0].values["estimate-num-keys"] == 2
-    assert not properties[1].values, "a store in memory has no RocksDB"
+    assert properties[1].values == {"num-keys": 2}, "a store in memory has no RocksDB"
+    assert properties[1].label == "in_memory_state_id"
 
 
 def test_statistics_are_read_of_stores_that_collect_them(tmp_path: Path) -> None:

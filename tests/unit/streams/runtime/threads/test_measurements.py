@@ -44,12 +44,12 @@ def test_a_latency_counts_in_its_bucket_and_in_all_that_are_larger() -> None:
     assert len(cumulated) == len(LATENCY_BOUNDS_S) + 1
 
 
-def test_records_are_summed_by_topic_and_seconds_by_task() -> None:
+def test_records_are_summed_by_task_and_topic_and_seconds_by_task() -> None:
     measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
     measured.add_slice("0_0", [run_of("a", 1, 2), run_of("b", 3)], 0.25, now_ms=10)
     measured.add_slice("0_0", [run_of("a", 4)], 0.5, now_ms=10)
     measured.add_slice("0_1", [], 1.0, now_ms=10)
-    assert measured.records_by_topic == {"a": 3, "b": 1}
+    assert measured.records_consumed == {("0_0", "a"): 3, ("0_0", "b"): 1}
     assert measured.seconds_by_task == {"0_0": 0.75, "0_1": 1.0}
     assert measured.records_by_task == {"0_0": 4}
     assert measured.timings.process.total == 2, "timers alone are no slice of records"
@@ -82,7 +82,7 @@ def test_a_loop_measures_its_records_its_lags_and_its_commits(tmp_path: Path) ->
     world.load("x", key="b", partition=1)
     world.run_until(lambda: world.consumed(0) and world.consumed(1))
     measured = world.loop.measurements
-    assert measured.records_by_topic == {"in": 4}
+    assert measured.records_consumed == {("0_0", "in"): 3, ("0_1", "in"): 1}
     assert sorted(measured.seconds_by_task) == ["0_0", "0_1"]
     assert dict(measured.latency.cumulate())["+Inf"] > 0
     assert set(measured.lags) == {Partition("in", 0), Partition("in", 1)}
