@@ -41,6 +41,8 @@ if TYPE_CHECKING:
         ReadOnlyVersionedStore,
         ReadOnlyWindowStore,
     )
+    from streams.queries.routed_store import QueryResult, RoutedStore
+    from streams.queries.store_hosts import StoreHost
     from streams.queries.store_locations import StoreIterator
     from streams.runtime.restoring.progress import RestoreListener, SuspendReason
     from streams.settings.config import StreamsConfig
@@ -58,6 +60,7 @@ __all__ = [
     "NotClosed",
     "Processor",
     "ProcessorContext",
+    "QueryResult",
     "ReadOnlyGlobalStore",
     "ReadOnlyKeyValueStore",
     "ReadOnlySessionStore",
@@ -67,8 +70,10 @@ __all__ = [
     "RecordContext",
     "RecordMetadata",
     "RestoreListener",
+    "RoutedStore",
     "SerdeError",
     "Store",
+    "StoreHost",
     "StoreIterator",
     "StoreNotLocal",
     "StoreUnavailable",
@@ -98,6 +103,7 @@ _MODULES = {
     "NotClosed": "streams.errors",
     "Processor": "streams.processor.processor",
     "ProcessorContext": "streams.processor.context",
+    "QueryResult": "streams.queries.routed_store",
     "ReadOnlyGlobalStore": "streams.processor.global_store",
     "ReadOnlyKeyValueStore": "streams.queries.read_only_stores",
     "ReadOnlySessionStore": "streams.queries.read_only_stores",
@@ -107,8 +113,10 @@ _MODULES = {
     "RecordContext": "streams.processor.context",
     "RecordMetadata": "streams.processor.context",
     "RestoreListener": "streams.runtime.restoring.progress",
+    "RoutedStore": "streams.queries.routed_store",
     "SerdeError": "streams.errors",
     "Store": "streams.graph.materialized",
+    "StoreHost": "streams.queries.store_hosts",
     "StoreIterator": "streams.queries.store_locations",
     "StoreNotLocal": "streams.errors",
     "StoreUnavailable": "streams.errors",

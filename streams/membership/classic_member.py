@@ -140,6 +140,11 @@ class ClassicProtocolMember(GroupMember):
         return self._coordinator.address
 
     @property
+    def confirmed_at_s(self) -> float | None:
+        """Return the monotonic time in seconds at which the group still had this member."""
+        return self._heartbeats.confirmed_at_s
+
+    @property
     def silent_since_s(self) -> float | None:
         """Return the monotonic time in seconds since when heartbeats get no answer."""
         return self._heartbeats.silent_since_s

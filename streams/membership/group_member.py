@@ -53,6 +53,15 @@ class GroupMember(Protocol):
 
     @property
     @abstractmethod
+    def confirmed_at_s(self) -> float | None:
+        """Return the monotonic time in s at which the group still had this member.
+
+        Until then no other member can have been given its tasks. None before the first heartbeat.
+        """
+        ...
+
+    @property
+    @abstractmethod
     def silent_since_s(self) -> float | None:
         """Return the monotonic time in s since when no coordinator answers, None if one does."""
         ...

@@ -61,6 +61,9 @@ class HeartbeatThread:
         self._received_signal: tuple[Membership, MembershipSignal] | None = None
         self._progressed_at_s = 0.0
         self._failure: UserError | None = None
+        self.confirmed_at_s: float | None = None
+        """The monotonic time in seconds at which the last heartbeat was sent that the group has
+        answered for a member of its; None before the first."""
         self.silent_since_s: float | None = None
         """The monotonic time in seconds since when heartbeats get no answer."""
         self.unanswered_since_s: float | None = None
@@ -128,6 +131,8 @@ class HeartbeatThread:
                     self.silent_since_s = self._host.monotonic_s()
                 continue
             self.silent_since_s = self.unanswered_since_s = None
+            if code in (ErrorCode.none, ErrorCode.rebalance_in_progress):
+                self.confirmed_at_s = sent_at_s
             if code is ErrorCode.rebalance_in_progress:
                 self._received_signal = (current, MembershipSignal.REBALANCE)
             elif code in MEMBERSHIP_LOST_ERRORS or code is ErrorCode.group_authorization_failed:

@@ -20,6 +20,11 @@
                 deflated JSON in base64
     tags        its client tags (KIP-708)
     revoked                                          active tasks that it is to give up
+    endpoint    host:port where its worker answers
+                queries
+    endpoints                                        for each such endpoint the active tasks and
+                                                     the standby and warm-up tasks of its members
+    endpoints_deflated                               the same, where there are many
     standby     standby and warm-up tasks that it    standby tasks that it is to run
                 runs
     warmup                                           warm-up tasks that it is to run
@@ -49,12 +54,23 @@ from streams.topology.declared import DeclaredTopology, decode_topology, encode_
 T = TypeVar("T")
 
 _FORMAT = 1
-_PLAIN_OFFSETS_BYTES_MAX = 2_000
-"""The bytes of offsets in JSON up to which they are sent as they are."""
+_PLAIN_BYTES_MAX = 2_000
+"""The bytes of a field in JSON up to which it is sent as it is, and not deflated."""
 
 RUNNING_OFFSET = -2
 """Stands for the offset of an active task that runs, whose lag is nothing (SubscriptionInfo's
 LATEST_OFFSET)."""
+
+
+class EndpointTasks(NamedTuple):
+    """Holds the active tasks, and the standby and warm-up tasks, behind one endpoint.
+
+    In an assignment they have the numbers of the member that it is for. Kafka Streams' counterpart
+    is StreamsMetadata.
+    """
+
+    active: tuple[str, ...] = ()
+    standby: tuple[str, ...] = ()
 
 
 class SubscriptionInfo(NamedTuple):
@@ -85,6 +101,8 @@ class SubscriptionInfo(NamedTuple):
     tags: Mapping[str, str] = MappingProxyType({})
     standby: tuple[str, ...] = ()
     """The standby and warm-up tasks that it runs, so that they stay with it."""
+    endpoint: str = ""
+    """Where its worker answers queries, as host:port; empty if it answers none."""
 
     def require_topology(self) -> DeclaredTopology:
         """Return the topology that the member declared. Raises ValueError for one not encoded."""
@@ -124,6 +142,8 @@ class AssignmentInfo(NamedTuple):
     """A hash of the numbers of partitions of the inputs that were assigned; 0: not told.
 
     A leader that comes back as a static member, which assigns nothing, compares it."""
+    endpoints: Mapping[str, EndpointTasks] = MappingProxyType({})
+    """The tasks behind each endpoint of the group that answers queries, by host:port."""
 
     def is_for_other_topology(self, topology: DeclaredTopology) -> bool:
         """Return whether the leader made this assignment for another topology than `topology`.
@@ -146,9 +166,10 @@ def encode_subscription(
         generation=subscription.generation,
         process=subscription.process,
         directory=subscription.directory,
-        **_encode_offsets(subscription.offsets),
+        **_encode_compact("offsets", "deflated", dict(sorted(subscription.offsets.items()))),
         tags=dict(subscription.tags),
         standby=subscription.standby,
+        endpoint=subscription.endpoint,
     )
     return consumer_protocol.encode_subscription(ConsumerSubscription(tuple(topics), user_data))
 
@@ -166,33 +187,54 @@ def decode_subscription(data: bytes) -> SubscriptionInfo:
         user_data.require_field("generation", int),
         user_data.read("process", str) or "",
         user_data.read("directory", str) or "",
-        _decode_offsets(user_data),
+        _read_compact(user_data, "offsets", "deflated", int),
         user_data.read_mapping("tags", str),
         user_data.read_strings("standby"),
+        user_data.read("endpoint", str) or "",
     )
 
 
-def _encode_offsets(offsets: Mapping[str, int]) -> dict[str, Any]:
-    """Return the field of the offsets, deflated if they are many.
+def _encode_compact(name: str, deflated_name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object as the field `name`, or as `deflated_name` if it is large.
 
-    Every member's is kept in one record of the group (KAFKA-7149).
+    What each member sends and gets is kept in one record of the group (KAFKA-7149).
     """
-    encoded = orjson.dumps(dict(sorted(offsets.items())))
-    if len(encoded) <= _PLAIN_OFFSETS_BYTES_MAX:
-        return {"offsets": dict(offsets)}
-    return {"deflated": base64.b64encode(zlib.compress(encoded, 9)).decode()}
+    encoded = orjson.dumps(fields)
+    if len(encoded) <= _PLAIN_BYTES_MAX:
+        return {name: fields}
+    return {deflated_name: base64.b64encode(zlib.compress(encoded, 9)).decode()}
 
 
-def _decode_offsets(user_data: _UserData) -> dict[str, int]:
-    """Return the offsets that `_encode_offsets` has encoded. Raises ValueError for other bytes."""
-    deflated = user_data.read("deflated", str)
+def _read_compact(
+    user_data: _UserData, name: str, deflated_name: str, kind: type[T]
+) -> dict[str, T]:
+    """Decode the object of `_encode_compact`, whose values are of `kind`; empty if it is missing.
+
+    Raises ValueError.
+    """
+    deflated = user_data.read(deflated_name, str)
     if deflated is None:
-        return user_data.read_mapping("offsets", int)
+        return user_data.read_mapping(name, kind)
     try:
-        offsets: Any = orjson.loads(zlib.decompress(base64.b64decode(deflated, validate=True)))
+        fields: Any = orjson.loads(zlib.decompress(base64.b64decode(deflated, validate=True)))
     except (ValueError, zlib.error) as error:
-        raise _to_type_error("deflated", deflated) from error
-    return _UserData.check_mapping("deflated", offsets, int)
+        raise _to_type_error(deflated_name, deflated) from error
+    return user_data.check_mapping(deflated_name, fields, kind)
+
+
+def _decode_endpoints(user_data: _UserData) -> dict[str, EndpointTasks]:
+    """Return the tasks behind each endpoint; empty if there are none. Raises ValueError."""
+    encoded = _read_compact(user_data, "endpoints", "endpoints_deflated", list)
+    found: dict[str, EndpointTasks] = {}
+    for endpoint, roles in encoded.items():
+        match roles:
+            case [list(active), list(standby)] if all(
+                isinstance(task, str) for task in (*active, *standby)
+            ):
+                found[endpoint] = EndpointTasks(tuple(active), tuple(standby))
+            case _:
+                raise _to_type_error("endpoints", encoded)
+    return found
 
 
 def encode_assignment(assignment: AssignmentInfo) -> bytes:
@@ -210,6 +252,11 @@ def encode_assignment(assignment: AssignmentInfo) -> bytes:
         following=[tuple(each) for each in assignment.following],
         rejoin_ms=assignment.rejoin_ms,
         inputs=assignment.inputs_hash,
+        **_encode_compact(
+            "endpoints",
+            "endpoints_deflated",
+            {endpoint: tuple(tasks) for endpoint, tasks in assignment.endpoints.items()},
+        ),
     )
     return consumer_protocol.encode_assignment(assignment.partitions, user_data)
 
@@ -238,6 +285,7 @@ def decode_assignment(data: bytes) -> AssignmentInfo:
         user_data.read_partitions("following"),
         user_data.read("rejoin_ms", int) or 0,
         user_data.read("inputs", int) or 0,
+        _decode_endpoints(user_data),
     )
 
 

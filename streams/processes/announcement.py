@@ -33,13 +33,11 @@ def announce_start(
     broker = bootstrap_servers
     if config.bootstrap_servers == EMBEDDED:
         broker += " (the embedded broker)"
-    addresses = {
-        setting: f"http://{format_address((config.health_host, port))}"
-        for setting, port in ports.items()
-    }
     served = [
-        f"{address}/{'health' if setting == 'health_port' else 'metrics'}"
-        for setting, address in addresses.items()
+        f"http://{format_address((config.query_host, port))}/stores"
+        if setting == "query_port"
+        else f"http://{format_address((config.health_host, port))}/{setting.removesuffix('_port')}"
+        for setting, port in ports.items()
     ]
     parts = [
         f"millrace {VERSION} runs {topology.application_id!r} on {broker}",

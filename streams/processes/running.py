@@ -14,13 +14,15 @@ from streams.errors import ConfigError, NotClosed, StreamsError, UserError
 from streams.monitoring.health import Health, judge_health, report_thread_health
 from streams.processes.lifecycle import ApplicationLifecycle, ApplicationState
 from streams.processes.state_cleanup import StateDirectoryCleaner
+from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
 from streams.queries.read_only_stores import (
     ReadOnlyKeyValueStore,
     create_view,
     require_view_class,
 )
-from streams.queries.store_locations import StoreLocations, ThreadAssignment
-from streams.queries.store_provider import StateStoreProvider
+from streams.queries.routed_reads import RoutedReads
+from streams.queries.routed_store import RoutedStore
+from streams.queries.store_hosts import StoreHost
 from streams.runtime.tasks.task import Task
 from streams.runtime.threads.stream_thread import StreamThread
 from streams.runtime.threads.watchdog import Watchdog, describe_activity
@@ -76,6 +78,16 @@ class RunningApp:
                 task.directory for task in (*self._list_tasks(), *self._list_standby_tasks())
             },
         )
+        self.local_stores = LocalStores(
+            worker.topology,
+            list_tasks=self._list_tasks,
+            list_assignments=self._list_assignments,
+            fetch_partition_counts=self._fetch_partition_counts,
+            monotonic_s=worker.host.monotonic_s,
+            session_timeout_s=worker.config.session_timeout_ms / 1000,
+        )
+        self.reads: RoutedReads | None = None
+        """Reads the stores of all workers; None before the worker starts."""
         self._replication_thread: SpawnedThread | None = None
         self._watchdog_thread: SpawnedThread | None = None
         self._cleanup = ExitStack()
@@ -161,15 +173,38 @@ class RunningApp:
         if tables is not None and global_store is not None:
             copy = tables.find_read_only_store(global_store)
             return require_view_class(name, copy, view_class)
-        subtopologies = self._worker.topology.subtopologies
-        found = {spec.name: (spec, sub) for sub in subtopologies for spec in sub.stores}
-        if name not in found:
-            copies = {table.store.name for table in self._worker.topology.global_tables}
-            raise ConfigError(f"there is no store {name!r}; there are {sorted({*found, *copies})}")
-        spec, sub = found[name]
-        locations = StoreLocations(sub, self._list_assignments, self._fetch_partition_counts)
-        view = create_view(StateStoreProvider(spec, self._list_tasks, locations))
+        view = create_view(self.local_stores.create_provider(name))
         return require_view_class(name, view, view_class)
+
+    def query(self, name: str, timeout: float = 5.0) -> RoutedStore[Any, Any]:
+        """Return a store as all workers have it; each read ends within `timeout` seconds.
+
+        Other workers answer on their `query_port`. Raises ConfigError for a store that the topology
+        does not have, or of which every worker has a copy of its own (`store`).
+        """
+        if self._worker.topology.resolve_global_store(name) is not None:
+            raise ConfigError(f"every worker has a copy of {name!r}: read it by store({name!r})")
+        self.local_stores.find_store(name)
+        assert self.reads is not None, "the worker has not been started"
+        return RoutedStore(self.reads, name, timeout)
+
+    def metadata_for_store(self, name: str) -> list[StoreHost]:
+        """Return the workers with a `query_port` that have each partition of a store.
+
+        Active ones come before standbys, by partition. Raises ConfigError for a store that the
+        topology does not have. Kafka Streams' streamsMetadataForStore.
+        """
+        return self.local_stores.list_hosts(name)
+
+    def metadata_for_key(self, name: str, key: Any) -> list[StoreHost]:
+        """Return the workers that have the partition of `key`, the active one first.
+
+        The partition is the one that Kafka's default partitioner chooses: right for what Millrace
+        has repartitioned, and for inputs whose producers use it. Raises ConfigError,
+        StoreUnavailable. Kafka Streams' queryMetadataForKey.
+        """
+        partition = self.local_stores.find_partition(name, key)
+        return [each for each in self.metadata_for_store(name) if each.partition == partition]
 
     def health(self) -> Health:
         """Return the worker's health as of now; see `streams.monitoring.health`."""
@@ -236,9 +271,14 @@ class RunningApp:
         """Return the active tasks that this worker's threads have now."""
         return [task for thread in self._threads for task in thread.current_tasks()]
 
-    def _list_assignments(self) -> list[ThreadAssignment]:
-        """Return the assignment of each thread of this worker."""
-        return [(thread.name, thread.loop.assignment) for thread in self._threads]
+    def _list_assignments(self) -> list[ThreadAssignmentTimes]:
+        """Return the assignment of each thread of this worker, with its times."""
+        return [
+            ThreadAssignmentTimes(
+                thread.name, thread.loop.assignment, *thread.loop.assignment_times_s
+            )
+            for thread in self._threads
+        ]
 
     def _fetch_partition_counts(self) -> dict[str, int]:
         """Return the number of partitions of every topic. Raises OutcomeUnknown or StreamsError."""

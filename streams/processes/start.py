@@ -32,6 +32,7 @@ from streams.processes.cluster import Cluster, find_cluster
 from streams.processes.endpoints import start_endpoints
 from streams.processes.garbage_collection import collect_less_often
 from streams.processes.lifecycle import ApplicationLifecycle
+from streams.processes.query_endpoint import QueryEndpoint
 from streams.processes.running import RunningApp
 from streams.processes.security_watch import SecurityWatch
 from streams.processes.worker_addresses import note_metrics_address
@@ -95,6 +96,7 @@ def start_application(
         security_watch = SecurityWatch(brokers.cluster, config.connection, host)
         connect = BrokerConnector(config, brokers.cluster, host, stop, security_watch.renew_refused)
         outage = connect.create_outage(topology.application_id, _list_topics(topology, config))
+        queries = QueryEndpoint(config, worker_number, exits)
         worker = WorkerResources(
             process_id=str(slot.id),
             topology=topology,
@@ -111,6 +113,7 @@ def start_application(
             fencing=_create_fencing(directory, directory_id, slot, host),
             memory=memory,
             restore_listener=restore_listener,
+            endpoint=queries.address,
             global_tables=_open_global_tables(
                 topology, config, brokers.clients, directory, slot, host, memory, exits, outage
             ),
@@ -118,10 +121,7 @@ def start_application(
         lifecycle = ApplicationLifecycle(
             config.num_stream_threads, stop=stop, all_threads_ended=all_threads_ended
         )
-        threads = [
-            _create_thread(worker, each, lifecycle, on_step)
-            for each in range(config.num_stream_threads)
-        ]
+        threads = _create_threads(worker, lifecycle, on_step)
         running = RunningApp(
             worker,
             threads,
@@ -132,6 +132,7 @@ def start_application(
         )
         _open_ports(running, worker, worker_number, threads, exits)
         note_metrics_address(directory, slot, config.health_host, running.ports, exits)
+        queries.serve(running, host, exits)
         _announce_worker(running, worker, worker_number, worker_count)
         running.start_threads(exits.pop_all())
     return running
@@ -309,21 +310,23 @@ def _announce_worker(
     )
 
 
-def _create_thread(
+def _create_threads(
     worker: WorkerResources,
-    thread_number: int,
     lifecycle: ApplicationLifecycle,
     on_step: Callable[[CommitStep], None],
-) -> StreamThread:
-    """Create a stream thread, which reports to the application's lifecycle."""
-    return StreamThread(
-        worker,
-        thread_number,
-        handler=worker.config.uncaught_exception_handler,
-        on_state_change=partial(lifecycle.handle_thread_state, thread_number),
-        on_failure=lifecycle.fail_application,
-        on_step=on_step,
-    )
+) -> list[StreamThread]:
+    """Create the stream threads, which report to the application's lifecycle."""
+    return [
+        StreamThread(
+            worker,
+            number,
+            handler=worker.config.uncaught_exception_handler,
+            on_state_change=partial(lifecycle.handle_thread_state, number),
+            on_failure=lifecycle.fail_application,
+            on_step=on_step,
+        )
+        for number in range(worker.config.num_stream_threads)
+    ]
 
 
 def _open_global_tables(

@@ -62,10 +62,13 @@ class StoreLocations:
 
         Raises StoreUnavailable if their number can't be learned now.
         """
-        return frozenset(range(self._count_partitions())) - parse_partitions(tasks_read)
+        return frozenset(range(self.count_partitions())) - parse_partitions(tasks_read)
 
-    def _count_partitions(self) -> int:
-        """Return how many partitions the store has: one for each task of its sub-topology."""
+    def count_partitions(self) -> int:
+        """Return how many partitions the store has: one for each task of its sub-topology.
+
+        Raises StoreUnavailable if their number can't be learned now.
+        """
         assignments = self.list_assignments()
         if self._counted is None or not _are_same(self._counted[0], assignments):
             topics = sorted(self._subtopology.sources)

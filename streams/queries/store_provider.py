@@ -8,6 +8,7 @@ if all tasks of the store are here: see `store_locations`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from heapq import merge
 from itertools import chain, islice
 from typing import Any, Generic, TypeVar, cast
@@ -15,6 +16,7 @@ from typing import Any, Generic, TypeVar, cast
 from state.errors import StateError, StoreSerdeError
 from streams.errors import SerdeError, StoreNotLocal, StoreUnavailable
 from streams.graph.nodes import StoreSpec
+from streams.queries.committed_reads import Position, begin_iterator, read_at_one_commit
 from streams.queries.store_locations import (
     StoreIterator,
     StoreLocations,
@@ -71,7 +73,7 @@ class StateStoreProvider(Generic[S]):
         Raises StoreNotLocal if that is nothing here, and other workers have some tasks.
         """
         assignments = self._list_assignments()
-        by_task = self._read_tasks(read, assignments)
+        by_task = self._read_tasks(lambda store: begin_iterator(read(store)), assignments)
         items = self._translate_errors(chain(*by_task.values()))
         first = list(islice(items, 1))
         if not first:
@@ -79,8 +81,8 @@ class StateStoreProvider(Generic[S]):
         return self._create_iterator(chain(first, items), by_task)
 
     def iterate_tasks(self, read: Callable[[S], Iterator[R]]) -> StoreIterator[R]:
-        """Return an iterator over the entries that `read` yields, one task after another."""
-        by_task = self._read_every_task(read)
+        """Return an iterator over what `read` yields, one task after another."""
+        by_task = self._read_every_task(lambda store: begin_iterator(read(store)))
         return self._create_iterator(self._translate_errors(chain(*by_task.values())), by_task)
 
     def merge_tasks(
@@ -90,7 +92,7 @@ class StateStoreProvider(Generic[S]):
 
         `read` yields those of one task by the keys' bytes, from the last to the first if `reverse`.
         """
-        by_task = self._read_every_task(read)
+        by_task = self._read_every_task(lambda store: begin_iterator(read(store)))
         found = by_task.values()
         if len(found) < 2:
             return self._create_iterator(self._translate_errors(chain(*found)), by_task)
@@ -105,18 +107,38 @@ class StateStoreProvider(Generic[S]):
         self._check_no_transition(by_task, assignments)
         return by_task
 
+    def read_positions(self, read: Callable[[S], R]) -> dict[str, tuple[R, Position]]:
+        """Call `read` with the store of each task assigned here, and add the commit's position.
+
+        What `read` returns is of one commit of the task: it iterates to the end of what it reads.
+        """
+        assignments = self._list_assignments()
+        by_task = self._read_task_commits(read, assignments)
+        self._check_no_transition(by_task, assignments)
+        return by_task
+
     def _read_tasks(
         self, read: Callable[[S], R], assignments: Sequence[ThreadAssignment]
     ) -> dict[str, R]:
-        """Call `read` with the store of each task that runs here; return results by task.
+        """Call `read` with the store of each task that runs here; return results by task."""
+        by_task = self._read_task_commits(read, assignments)
+        return {name: result for name, (result, _) in by_task.items()}
 
-        Raises StoreUnavailable or StoreNotLocal if there is none.
+    def _read_task_commits(
+        self, read: Callable[[S], R], assignments: Sequence[ThreadAssignment]
+    ) -> dict[str, tuple[R, Position]]:
+        """Call `read` with the store of each task here, as of one commit; add the positions.
+
+        Raises StoreUnavailable or StoreNotLocal if no task of the store runs here.
         """
         try:
-            by_task = {name: read(store) for name, store in self._open_stores()}
+            by_task = {
+                task.name: read_at_one_commit(task, partial(read, store))
+                for task, store in self._open_stores()
+            }
         except StoreSerdeError as error:
             raise SerdeError(f"{error}; the serde of its keys is {self.spec.key.name!r}") from error
-        except StateError as error:
+        except (StateError, StoreUnavailable) as error:
             raise self._create_unavailable_error(str(error)) from error
         if not by_task:
             self._require_all_partitions(by_task, assignments)
@@ -161,8 +183,8 @@ class StateStoreProvider(Generic[S]):
             lambda: self._find_missing_partitions(tasks_read),
         )
 
-    def _open_stores(self) -> list[tuple[str, S]]:
-        """Return by task's name a view of its store as of its last commit."""
+    def _open_stores(self) -> list[tuple[Task, S]]:
+        """Return each task of the store, with a view of its store as of its last commit."""
         stores = []
         for task in self._list_tasks():
             logged = task.stores.logged.get(self.spec.name)
@@ -170,7 +192,7 @@ class StateStoreProvider(Generic[S]):
                 continue
             if task.state is not TaskState.RUNNING or logged.disk is None:
                 raise self._create_unavailable_error(f"task {task.name} is {task.state.name}")
-            stores.append((task.name, cast("S", open_store(self.spec, logged.disk))))
+            stores.append((task, cast("S", open_store(self.spec, logged.disk))))
         return stores
 
     def _translate_errors(self, items: Iterator[R]) -> Iterator[R]:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import (
     Field,
     PlainValidator,
+    SecretStr,
     ValidationError,
     ValidationInfo,
     field_serializer,
@@ -46,6 +47,7 @@ from streams.settings.environment import check_environment
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers, parse_handler
 from streams.settings.offset_reset import STOP_WORDS, parse_reset_policy
 from streams.settings.optimizations import parse_optimizations
+from streams.settings.query_settings import check_query_settings
 from streams.settings.setting_origins import ENVIRONMENT_PREFIX, SettingOrigins
 from streams.settings.uncaught_exceptions import (
     UncaughtExceptionHandler,
@@ -58,7 +60,7 @@ from streams.settings.validation_messages import (
 
 EMBEDDED = "embedded"
 
-_PORT_SETTINGS = ("health_port", "metrics_port")
+_PORT_SETTINGS = ("health_port", "metrics_port", "query_port")
 _PORT_MAX = 65_535
 
 ProcessingGuarantee = Literal["exactly_once_v2", "exactly_once", "at_least_once"]
@@ -159,6 +161,15 @@ class StreamsConfig(BaseSettings):
     """Where to answer GET /metrics alone; ports are counted up as for `health_port`."""
     health_host: str = "127.0.0.1"
     """The address of `health_port` and `metrics_port`: 0.0.0.0 for all of the machine."""
+    query_port: Port = None
+    """Where to answer queries of stores; 0 and counting up as for `health_port`; None: nowhere."""
+    query_host: str = "127.0.0.1"
+    """The address of `query_port`; one that other machines reach needs a `query_token`."""
+    application_server: str = ""
+    """Where other workers reach `query_port`, as host:port (Kafka Streams: application.server); its
+    port is counted up as `query_port` is. Empty: `query_host` and the port."""
+    query_token: SecretStr = SecretStr("")
+    """The secret that all workers of the application, and those who query them, share."""
     broker_metrics_port: Annotated[int | None, Field(ge=1, le=_PORT_MAX)] = None
     """The port for GET /metrics of the embedded broker on 127.0.0.1, from its next start on."""
     metrics_recording_level: RecordingLevelName = "info"
@@ -265,7 +276,7 @@ class StreamsConfig(BaseSettings):
                 raise ValueError(f"{error} (or 'embedded' for a broker of ours)") from None
         return servers
 
-    @field_validator("health_host")
+    @field_validator("health_host", "query_host")
     @classmethod
     def _unbracket_host(cls, host: str) -> str:
         return strip_brackets(host)
@@ -304,6 +315,12 @@ class StreamsConfig(BaseSettings):
             )
         if self.ledger and not self.exactly_once:
             raise ValueError("ledger needs exactly once: without transactions nothing is in a cut")
+        return self
+
+    @model_validator(mode="after")
+    def _check_queries(self) -> StreamsConfig:
+        token = self.query_token.get_secret_value()
+        check_query_settings(self.query_port, self.query_host, self.application_server, token)
         return self
 
     @model_validator(mode="after")

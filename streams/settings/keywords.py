@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
+from pydantic import SecretStr
+
 from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import ConnectionSettings
 from streams.settings.config import LogFormat, LogLevel, ProcessingGuarantee, RecordingLevelName
@@ -51,6 +53,10 @@ class StreamsSettings(TypedDict, total=False):
     health_port: int | None
     metrics_port: int | None
     health_host: str
+    query_port: int | None
+    query_host: str
+    application_server: str
+    query_token: SecretStr | str
     broker_metrics_port: int | None
     metrics_recording_level: RecordingLevelName
     log_level: LogLevel

@@ -37,6 +37,10 @@ class OnlyMember(GroupMember):
         return self._membership
 
     @property
+    def confirmed_at_s(self) -> None:
+        """Return None: no heartbeat is sent."""
+
+    @property
     def silent_since_s(self) -> None:
         """Return None: the cluster always answers."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streams.queries.store_provider import S, StateStoreProvider
+from streams.runtime.tasks.task import Task
 
 
 class DriverStoreProvider(StateStoreProvider[S]):
@@ -11,10 +12,10 @@ class DriverStoreProvider(StateStoreProvider[S]):
     That is safe here, since no thread writes meanwhile.
     """
 
-    def _open_stores(self) -> list[tuple[str, S]]:
-        """Return the store of each task, with the task's name."""
+    def _open_stores(self) -> list[tuple[Task, S]]:
+        """Return each task of the store, with its store."""
         if self.spec.logged:
             return super()._open_stores()
         name = self.spec.name
         tasks = [task for task in self._list_tasks() if name in task.stores.unlogged]
-        return [(task.name, task.stores.unlogged[name]) for task in tasks]  # type: ignore[misc]
+        return [(task, task.stores.unlogged[name]) for task in tasks]  # type: ignore[misc]

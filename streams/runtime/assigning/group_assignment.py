@@ -23,7 +23,7 @@ from coordinator.assignors.tasks import (
     MemberTasks,
     assign_tasks_and_replicas,
 )
-from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.membership.protocol import AssignmentInfo, EndpointTasks, SubscriptionInfo
 from streams.runtime.assigning.task_lags import (
     combine_offsets,
     compute_lags,
@@ -188,6 +188,7 @@ def build_assignments(
             ),
             withheld.revoked[member],
         )
+    assigned = _add_endpoints(group, assigned)
     is_settled = not any(withheld.revoked.values())
     are_lags_unknown = end_offset_sums is None or (
         len(group.clients) > 1 and not end_offset_sums.keys() >= set(stateful_tasks)
@@ -221,3 +222,33 @@ def _build_assignment(
         warmup=tuple(group.numbers.number_for_member(member, tasks.warmup)),
         following=tuple(p for task in copies for p in partitions_by_task[task]),
     )
+
+
+def _add_endpoints(
+    group: GroupInfo, assigned: Mapping[str, AssignmentInfo]
+) -> dict[str, AssignmentInfo]:
+    """Tell every member which tasks run behind each endpoint of the group.
+
+    A task that its owner is to give up runs there until it joins again, and is told anew then.
+    """
+    numbers = group.numbers
+    by_endpoint: dict[str, tuple[set[str], set[str]]] = {}
+    for member, each in assigned.items():
+        if endpoint := group.members[member].endpoint:
+            active, standby = by_endpoint.setdefault(endpoint, (set(), set()))
+            active.update(numbers.number_for_leader(member, (*each.tasks, *each.revoked)))
+            standby.update(numbers.number_for_leader(member, (*each.standby, *each.warmup)))
+    if not by_endpoint:
+        return dict(assigned)
+    return {
+        member: each._replace(
+            endpoints={
+                endpoint: EndpointTasks(
+                    tuple(numbers.number_known_tasks(member, active)),
+                    tuple(numbers.number_known_tasks(member, standby - active)),
+                )
+                for endpoint, (active, standby) in sorted(by_endpoint.items())
+            }
+        )
+        for member, each in assigned.items()
+    }

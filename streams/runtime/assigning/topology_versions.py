@@ -245,6 +245,13 @@ class TaskNumbers:
         split = [task.partition("_") for task in tasks]
         return sorted(f"{own[int(sub)]}_{partition}" for sub, _, partition in split)
 
+    def number_known_tasks(self, member: str, tasks: Iterable[str]) -> list[str]:
+        """Translate the leader's task names as `number_for_member`; drop what the member lacks."""
+        own = self._member_numbers[member]
+        return self.number_for_member(
+            member, [task for task in tasks if int(task.partition("_")[0]) in own]
+        )
+
     def _number_subtopology(self, subtopology: DeclaredSubtopology) -> int:
         """Return the leader's number of a sub-topology; give it a new number if it has none.
 

@@ -105,6 +105,9 @@ class Task:
         self.slice_size = _INITIAL_SLICE_SIZE
         """How many records to process before the thread does something else."""
         self.committed_positions: dict[Partition, int] = {}
+        self.commit_sequence = 0
+        """Counts the beginnings and the ends of what a commit writes to the stores: odd in between,
+        and after a commit that has failed, until the task starts again."""
         self._subtopology = subtopology
         self._steps: BoundSteps | None = None
         self._buffered_records: RecordBuffer | None = None
@@ -202,6 +205,7 @@ class Task:
         `flow_control` pauses partitions with full buffers, `order_settings` order their records.
         """
         self.state = find_next_state(self.name, self.state, "start")
+        self.commit_sequence += self.commit_sequence % 2
         self._changelog_ids = self.stores.hash_changelog_ids()
         stores = self.stores.all_stores()
         context = TaskContext(
@@ -357,8 +361,10 @@ class Task:
         `now_ms` is a wall-clock time at which nothing was in the changelogs above the stores'
         positions.
         """
+        self.commit_sequence += 1
         self.committed_positions = dict(self.positions)
         self.stores.commit_changes(now_ms)
+        self.commit_sequence += 1
         self.commit_needed = self.must_commit_positions = False
         self.steps.context.commit_requested = False
         if self.early_serialization.is_on:

@@ -98,6 +98,8 @@ class _ThreadClients:
 
     consumer: DataConsumer
     admin: Admin
+    security_version: int
+    """The version of the connections' security with which they were created."""
     restore_consumer: DataConsumer
     restore_admin: Admin
     standby_consumers: list[DataConsumer] = field(default_factory=list)
@@ -113,9 +115,11 @@ class _ThreadClients:
 
 def _create_thread_clients(clients: KafkaClientSupplier, thread_number: int) -> _ThreadClients:
     """Create the consumers and admin clients of a stream thread."""
+    security_version = clients.security.version
     return _ThreadClients(
         clients.create_consumer(f"consumer-{thread_number}"),
         clients.create_admin(),
+        security_version,
         clients.create_restore_consumer(f"restore-{thread_number}"),
         # The restorer retries by itself; a rebalance, or a stop, waits for its open requests.
         clients.create_admin(timeout_s=_RESTORE_TIMEOUT_S),
@@ -271,7 +275,6 @@ def create_stream_loop(
 ) -> StreamLoop:
     """Create the loop of thread `thread_number`, with clients and a membership of its own."""
     topology, config, clients = worker.topology, worker.config, worker.clients
-    security_version = clients.security.version
     own, counters = _create_thread_clients(clients, thread_number), ThreadCounters()
     planner = _create_assignor(worker, own.admin)
     member = _create_member(worker, thread_number, planner, own.admin)
@@ -317,6 +320,7 @@ def create_stream_loop(
             process_id=worker.process_id,
             is_identity_replaced=_create_identity_check(worker),
             client_tags=config.client_tags,
+            endpoint=worker.endpoint,
             counters=counters,
             are_inputs_changed=planner.are_inputs_changed,
             adopt_assignment=planner.adopt_assignment,
@@ -325,7 +329,7 @@ def create_stream_loop(
             check_rights=create_rights_check(worker, own.admin),
             check_internal_topics=create_lost_topic_check(worker, own.admin),
             security=clients.security,
-            security_version=security_version,
+            security_version=own.security_version,
             renew_clients=renew_clients,
             outage=worker.outage,
         )

@@ -65,6 +65,7 @@ class StreamLoop:
         self._thread_tasks = create_thread_tasks(dependencies, restored_wait_s=_POLL_WAIT_S)
         self.tasks = self._thread_tasks.by_name
         self._executor = self._thread_tasks.executor
+        self.measurements: ThreadMeasurements = self._executor.measurements
         self._renewal = create_client_renewal(dependencies, self._thread_tasks)
         self._rebalance = create_rebalance(
             dependencies,
@@ -88,11 +89,6 @@ class StreamLoop:
         )
 
     @property
-    def measurements(self) -> ThreadMeasurements:
-        """Return the loop's measurements since it began."""
-        return self._executor.measurements
-
-    @property
     def record_origin(self) -> str:
         """Return the origin of the record that is being processed, empty if none is."""
         task = self._executor.current_task
@@ -107,6 +103,12 @@ class StreamLoop:
     def assignment(self) -> AssignmentInfo | None:
         """Return the assignment of this member by the group; None while it is not known."""
         return self._thread_tasks.assignment
+
+    @property
+    def assignment_times_s(self) -> tuple[float, float]:
+        """Return the monotonic times when tasks were assigned, and when they were so for sure."""
+        assigned_at_s = self._thread_tasks.assigned_at_s
+        return assigned_at_s, max(self._member.confirmed_at_s or 0.0, assigned_at_s)
 
     def fetch_partition_counts(self) -> dict[str, int]:
         """Return the number of partitions of every topic. Raises OutcomeUnknown or StreamsError."""
@@ -360,11 +362,7 @@ class StreamLoop:
             self.recovery.clear_failure_if_idle()
 
     def _is_interrupted(self) -> bool:
-        """Return whether there is something to do before the next slice.
-
-        That is a stop, a rebalance, an assignment, or a commit that a join does not allow yet while
-        the memory of uncommitted writes is full.
-        """
+        """Return whether a stop, a rebalance, or a commit for want of memory, comes first."""
         return (
             self._stop.is_set()
             or self._member.read_signal() is not MembershipSignal.NOTHING

@@ -90,6 +90,7 @@ def create_rebalance(
         directory_id=dependencies.directory_id,
         process_id=dependencies.process_id,
         client_tags=dependencies.client_tags,
+        endpoint=dependencies.endpoint,
     )
 
 

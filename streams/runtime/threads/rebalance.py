@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping
 from streams.common.host import Host
 from streams.errors import ApplicationShutdown, OutcomeUnknown, TaskMigrated
 from streams.membership.group_member import GroupMember, Membership, MembershipSignal
-from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.membership.protocol import AssignmentInfo, EndpointTasks, SubscriptionInfo
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.threads.probing import ProbingRebalance
 from streams.runtime.threads.thread_state import ThreadState
@@ -51,7 +51,8 @@ class ThreadRebalance:
     argument is true those too of which only a position has moved.
     `are_inputs_changed` is asked by the group's leader, every `input_check_interval_ms`, whether
     inputs have other partitions; `adopt_assignment` takes over what the leader has assigned.
-    `directory_id`, `process_id` and `client_tags` tell the leader where the member runs.
+    `directory_id`, `process_id`, `client_tags` and `endpoint` tell the leader where the member
+    runs, and where its worker answers queries.
     `assignment_wait_s` is how long to wait for an assignment while no task runs. Kafka Streams'
     counterpart is StreamsRebalanceListener.
     """
@@ -73,6 +74,7 @@ class ThreadRebalance:
         directory_id: str,
         process_id: str,
         client_tags: Mapping[str, str],
+        endpoint: str,
     ) -> None:
         self._thread_name = thread_name
         self._host = host
@@ -88,6 +90,9 @@ class ThreadRebalance:
         self._directory_id = directory_id
         self._process_id = process_id
         self._client_tags = client_tags
+        self._endpoint = endpoint
+        self._is_endpoint_repeated = False
+        """Whether the member has joined once more since the group knew another endpoint of it."""
         self._previous_tasks: tuple[str, ...] = ()
         """The tasks that were assigned last, kept while the membership is lost."""
         self._owned_tasks: tuple[str, ...] = ()
@@ -211,6 +216,7 @@ class ThreadRebalance:
                 standby=tuple(tasks.standby.by_name),
                 process=self._process_id,
                 tags=self._client_tags,
+                endpoint=self._endpoint,
             )
         )
 
@@ -231,7 +237,7 @@ class ThreadRebalance:
         is_next = generation == self._owned_generation + 1
         self._previous_tasks = self._owned_tasks = adopted.tasks
         self._owned_generation = generation
-        self._must_join = bool(adopted.revoked)
+        self._must_join = bool(adopted.revoked) or self._must_repeat_endpoint(adopted)
         self._probing.schedule_rejoin(adopted.rejoin_ms)
         leaving = tasks.find_leaving_tasks(adopted)
         dirty = {t.name for t in leaving if t.commit_needed}
@@ -247,3 +253,16 @@ class ThreadRebalance:
             tasks.take_assignment(adopted)
         self._schedule_input_check()
         tasks.report_if_settled()
+
+    def _must_repeat_endpoint(self, adopted: AssignmentInfo) -> bool:
+        """Return whether to join again, since the group knows this member by a former endpoint.
+
+        A static member that comes back gets its former assignment without a rebalance. It joins
+        once: a leader of a release without endpoints would never name this one.
+        """
+        is_outdated = bool(self._endpoint and adopted.tasks) and not (
+            {*adopted.tasks} <= {*adopted.endpoints.get(self._endpoint, EndpointTasks()).active}
+        )
+        must_repeat = is_outdated and not self._is_endpoint_repeated
+        self._is_endpoint_repeated = is_outdated
+        return must_repeat

@@ -68,6 +68,8 @@ class ThreadTasks:
         """The active tasks."""
         self.assignment: AssignmentInfo | None = None
         """What the group has assigned; None while that is not known."""
+        self.assigned_at_s = 0.0
+        """The monotonic time at which the assignment was taken over."""
         self.commit_deadline_s = 0.0
         """The monotonic time at which the next commit is due."""
         self.settled_at_s = 0.0
@@ -119,7 +121,7 @@ class ThreadTasks:
         A task that has other partitions than before is another task, and is created anew. One that
         becomes a standby, or active, keeps its directory and its stores open.
         """
-        self.assignment = assigned
+        self.assignment, self.assigned_at_s = assigned, self._host.monotonic_s()
         self.by_name |= self.standby.promote_tasks(self._partitions_by_task(assigned))
         self.standby.take_assignment(self._find_partitions_to_follow(assigned))
         leaving = self.find_leaving_tasks(assigned)

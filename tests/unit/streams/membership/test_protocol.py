@@ -18,6 +18,7 @@ from streams.common.topic_partitions import Partition
 from streams.membership.protocol import (
     RUNNING_OFFSET,
     AssignmentInfo,
+    EndpointTasks,
     SubscriptionInfo,
     decode_assignment,
     decode_subscription,
@@ -207,3 +208,22 @@ def test_deflated_offsets_that_no_member_has_sent_are_refused(deflated: object) 
     encoded = encode_user_data({**REQUIRED, "deflated": deflated}, decode_subscription)
     with pytest.raises(ValueError, match="user data of an unknown format: deflated"):
         decode_subscription(encoded)
+
+
+@pytest.mark.parametrize("task_count", [1, 500])
+def test_endpoints_come_back_deflated_where_there_are_many(task_count: int) -> None:
+    tasks = tuple(f"0_{number}" for number in range(task_count))
+    endpoints = {"a:1": EndpointTasks(tasks, ()), "[::1]:2": EndpointTasks((), ("1_0",))}
+    encoded = encode_assignment(ASSIGNED._replace(endpoints=endpoints))
+    assert decode_assignment(encoded).endpoints == endpoints
+    assert (b"endpoints_deflated" in encoded) == (task_count > 1)
+    subscribed = SubscriptionInfo((), topics=("in",), topology=DECLARED, endpoint="a:1")
+    assert decode_subscription(encode_subscription(["in"], subscribed, DECLARED)) == subscribed
+
+
+@pytest.mark.parametrize("wrong", [[1], {"a:1": []}, {"a:1": [[], "0_0"]}, {"a:1": [[1], []]}])
+def test_endpoints_that_no_leader_has_sent_are_refused(wrong: object) -> None:
+    fields = {"format": 1, "tasks": [], "endpoints": wrong}
+    encoded = encode_user_data(fields, decode_assignment)
+    with pytest.raises(ValueError, match="user data of an unknown format: endpoints"):
+        decode_assignment(encoded)

@@ -43,6 +43,7 @@ def test_only_paths_connections_and_names_of_responses_are_given_in_other_forms(
         if alternatives(typed[name]) != alternatives(field.annotation)
     } == {
         "connection",
+        "query_token",
         "schema_registry",
         "state_dir",
         "uncaught_exception_handler",

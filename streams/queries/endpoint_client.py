@@ -1,0 +1,121 @@
+"""Ask another worker for what its tasks have committed in a store, over HTTP."""
+
+from __future__ import annotations
+
+import time
+from urllib.parse import quote
+
+import httpx
+import orjson
+
+from streams.common.addresses import parse_address
+from streams.errors import ConfigError, StoreUnavailable
+from streams.graph.nodes import StoreSpec
+from streams.queries.committed_reads import Position
+from streams.queries.http_texts import decode_row, format_key, format_position, parse_position
+from streams.queries.local_stores import StoreAnswer
+from streams.queries.store_reads import StoreRead
+
+POSITION_HEADER = "Millrace-Position"
+PARTITIONS_HEADER = "Millrace-Partitions"
+AGE_HEADER = "Millrace-Age-Ms"
+MORE_HEADER = "Millrace-More"
+WAIT_MS_MAX = 60_000
+"""The ms that a worker waits at most before it answers."""
+_CONNECTIONS_MAX = 64
+
+
+class EndpointClient:
+    """Sends reads to the endpoints of other workers, over connections that are kept open.
+
+    It may be used by several threads. `token` is the application's `query_token`.
+    """
+
+    def __init__(self, token: str = "") -> None:
+        self._client = httpx.Client(
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            limits=httpx.Limits(max_connections=_CONNECTIONS_MAX),
+            trust_env=False,
+        )
+
+    def read(
+        self,
+        endpoint: str,
+        spec: StoreSpec,
+        read: StoreRead,
+        *,
+        at_least: Position,
+        timeout_s: float,
+    ) -> StoreAnswer:
+        """Return the answer of the worker at `endpoint` (host:port) for its own tasks.
+
+        Raises StoreUnavailable if it does not answer in time, or can't answer now; ConfigError for
+        a read that it refuses.
+        """
+        path, parameters = _format_request(spec, read)
+        wait_ms = min(int(timeout_s * 1000), WAIT_MS_MAX)
+        parameters |= {"scope": "local", "format": "bytes", "wait-ms": str(wait_ms)}
+        if at_least:
+            parameters["at-least"] = format_position(at_least)
+        sent_at_s = time.monotonic()
+        try:
+            parse_address(endpoint)
+            response = self._client.get(
+                f"http://{endpoint}{path}", params=parameters, timeout=max(timeout_s, 0.001)
+            )
+        except (httpx.HTTPError, ValueError) as error:
+            raise StoreUnavailable(
+                f"worker {endpoint} does not answer: {error or type(error).__name__}"
+            ) from error
+        if response.status_code == httpx.codes.BAD_REQUEST:
+            raise ConfigError(f"worker {endpoint}: {_read_problem(response)}")
+        if response.status_code != httpx.codes.OK:
+            raise StoreUnavailable(f"worker {endpoint}: {_read_problem(response)}")
+        answer = _parse_answer(endpoint, spec, response)
+        return answer._replace(age_s=answer.age_s + time.monotonic() - sent_at_s)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+
+def _format_request(spec: StoreSpec, read: StoreRead) -> tuple[str, dict[str, str]]:
+    """Return the path and the parameters of a read."""
+    path = f"/stores/{quote(spec.name, safe='')}"
+    if read.is_lookup:
+        # A key may be empty in bytes, and a path may not.
+        path += f"/={quote(format_key(spec.key, read.key), safe='')}"
+    parameters = {"limit": str(read.limit)}
+    for name in ("key_from", "key_to", "after"):
+        if (key := getattr(read, name)) is not None:
+            parameters[name.removeprefix("key_")] = format_key(spec.key, key)
+    for name in ("from_ms", "to_ms", "as_of_ms"):
+        if (time_ms := getattr(read, name)) is not None:
+            parameters[name.replace("_", "-")] = str(time_ms)
+    if read.is_reverse:
+        parameters["reverse"] = "1"
+    return path, parameters
+
+
+def _parse_answer(endpoint: str, spec: StoreSpec, response: httpx.Response) -> StoreAnswer:
+    """Return the answer in a response. Raises StoreUnavailable for one that no worker sends."""
+    try:
+        headers = response.headers
+        partitions = headers[PARTITIONS_HEADER]
+        return StoreAnswer(
+            [decode_row(spec.key, spec.value, line) for line in response.content.splitlines()],
+            headers.get(MORE_HEADER) == "1",
+            parse_position(headers[POSITION_HEADER]),
+            frozenset(int(each) for each in partitions.split(",") if each),
+            int(headers[AGE_HEADER]) / 1000,
+        )
+    except (KeyError, ValueError) as error:
+        raise StoreUnavailable(f"worker {endpoint} has sent no rows: {error!r}") from error
+
+
+def _read_problem(response: httpx.Response) -> str:
+    """Return the detail of a problem document, or the status of any other response."""
+    try:
+        return str(orjson.loads(response.content)["detail"])
+    except (ValueError, KeyError, TypeError):
+        return f"HTTP status {response.status_code}"

@@ -1,0 +1,220 @@
+"""Answer reads of the stores of this worker, with the position, the partitions and the age.
+
+What is read is what the tasks have committed. It is the newest that there is as long as the group
+still has this member, so an answer says how long ago that was known last (`age_s`); a member that
+the group may have given up answers nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from streams.common.partitioning import partition_for_key
+from streams.errors import ConfigError, StoreNotLocal, StoreUnavailable
+from streams.graph.nodes import StoreSpec
+from streams.membership.protocol import AssignmentInfo
+from streams.queries.committed_reads import Position
+from streams.queries.store_hosts import StoreHost, StoreHosts
+from streams.queries.store_locations import StoreLocations, parse_partitions
+from streams.queries.store_provider import StateStoreProvider
+from streams.queries.store_reads import StoreRead, StoreRow, check_read, merge_rows, read_rows
+from streams.runtime.tasks.task import Task
+from streams.topology.build import Subtopology, Topology
+
+_POSITION_POLL_S = 0.005
+
+
+class ThreadAssignmentTimes(NamedTuple):
+    """Holds a thread's assignment, and monotonic times in s.
+
+    `assigned_at_s` is when it was taken over, `confirmed_at_s` when the group still had the member.
+    """
+
+    name: str
+    assignment: AssignmentInfo | None
+    assigned_at_s: float
+    confirmed_at_s: float
+
+
+class StoreAnswer(NamedTuple):
+    """Holds the rows of one or several workers, and what is known about them.
+
+    `partitions` are those that were read, `position` what the store had taken in of their inputs,
+    `age_s` the seconds for which something newer may have been committed elsewhere. With `has_more`
+    there are more rows than the limit.
+    """
+
+    rows: Sequence[StoreRow]
+    has_more: bool
+    position: Position
+    partitions: frozenset[int]
+    age_s: float
+
+
+class LocalStores:
+    """Reads the stores of `topology` in the tasks of this worker.
+
+    `fetch_partition_counts` asks a broker. A member of which the group has known nothing for
+    `session_timeout_s` answers no more: others may have its tasks.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        list_tasks: Callable[[], Iterable[Task]],
+        list_assignments: Callable[[], Sequence[ThreadAssignmentTimes]],
+        fetch_partition_counts: Callable[[], Mapping[str, int]],
+        monotonic_s: Callable[[], float],
+        session_timeout_s: float,
+    ) -> None:
+        self._topology = topology
+        self._list_tasks = list_tasks
+        self._list_assignments = list_assignments
+        self._fetch_partition_counts = fetch_partition_counts
+        self._monotonic_s = monotonic_s
+        self._session_timeout_s = session_timeout_s
+        self._locations: dict[str, StoreLocations] = {}
+
+    @property
+    def store_names(self) -> list[str]:
+        """Return the names of the stores of tasks, sorted."""
+        return sorted(spec.name for sub in self._topology.subtopologies for spec in sub.stores)
+
+    def find_store(self, name: str) -> tuple[StoreSpec, Subtopology]:
+        """Return a store's declaration and its sub-topology. Raises ConfigError."""
+        for sub in self._topology.subtopologies:
+            for spec in sub.stores:
+                if spec.name == name:
+                    return spec, sub
+        copies = {table.store.name for table in self._topology.global_tables}
+        raise ConfigError(
+            f"there is no store {name!r}; there are {sorted({*self.store_names, *copies})}"
+        )
+
+    def create_provider(self, name: str) -> StateStoreProvider[Any]:
+        """Create the provider of a store in all tasks of this worker. Raises ConfigError."""
+        spec, _ = self.find_store(name)
+        return StateStoreProvider(spec, self._list_tasks, self._find_locations(name))
+
+    def count_partitions(self, name: str) -> int:
+        """Return how many partitions a store has. Raises ConfigError, StoreUnavailable."""
+        return self._find_locations(name).count_partitions()
+
+    def list_hosts(self, name: str) -> list[StoreHost]:
+        """Return the workers that have each partition of a store. Raises ConfigError."""
+        _, sub = self.find_store(name)
+        hosts = StoreHosts(
+            sub,
+            lambda: [(each.assigned_at_s, each.assignment) for each in self._list_assignments()],
+            self._monotonic_s,
+        )
+        return hosts.list_hosts()
+
+    def find_partition(self, name: str, key: Any) -> int:
+        """Return the partition that Kafka's default partitioner chooses for a key.
+
+        Raises ConfigError, StoreUnavailable; what the serde raises for a key that it refuses.
+        """
+        spec, _ = self.find_store(name)
+        return partition_for_key(spec.key.serialize(key), self.count_partitions(name))
+
+    def is_partitioned_by_key(self, name: str) -> bool:
+        """Return whether Millrace's default partitioner has written all inputs of a store.
+
+        That is so where they are repartition topics whose steps have no partitioner of their own.
+        """
+        topics = self._topology.topics_by_store.get(name, frozenset())
+        chosen = {
+            sink.topic_name
+            for sub in self._topology.subtopologies
+            for sink in sub.sinks
+            if sink.internal and sink.partitioner is not None
+        }
+        return bool(topics) and topics <= self._topology.repartition_topics - chosen
+
+    def read(
+        self, name: str, read: StoreRead, *, at_least: Position | None = None, wait_s: float = 0.0
+    ) -> StoreAnswer:
+        """Return what the tasks of this worker have committed; nothing if it has no partition.
+
+        Waits up to `wait_s` until the store has taken in `at_least`. Raises ConfigError for a read
+        that the store can't answer, StoreUnavailable for one that it can't answer now, SerdeError.
+        """
+        spec, sub = self.find_store(name)
+        check_read(spec, read)
+        _check_position_topics(name, sub, at_least or {})
+        provider = self.create_provider(name)
+        give_up_at_s = self._monotonic_s() + wait_s
+        while True:
+            answer = self._read_once(spec, provider, read)
+            behind = _find_missing_positions(answer, at_least or {})
+            if not behind:
+                return answer
+            if self._monotonic_s() > give_up_at_s:
+                raise StoreUnavailable(f"store {name!r} has not taken in {behind} yet")
+            time.sleep(_POSITION_POLL_S)
+
+    def _read_once(
+        self, spec: StoreSpec, provider: StateStoreProvider[Any], read: StoreRead
+    ) -> StoreAnswer:
+        """Return what the tasks have committed now."""
+        try:
+            by_task = provider.read_positions(lambda store: read_rows(spec, store, read))
+        except StoreNotLocal as error:
+            if error.has_partitions:
+                raise
+            by_task = {}
+        rows, has_more = merge_rows(spec, [rows for rows, _ in by_task.values()], read)
+        position = {p: offset for _, each in by_task.values() for p, offset in each.items()}
+        return StoreAnswer(
+            rows, has_more, position, parse_partitions(by_task), self._check_age(bool(by_task))
+        )
+
+    def _check_age(self, has_read: bool) -> float:
+        """Return the seconds since when the group may have given up this worker's members.
+
+        Raises StoreUnavailable if that is longer than a session lasts. It is looked at after the
+        read: what was read before was the newest until then.
+        """
+        if not has_read:
+            return 0.0
+        confirmed = [each.confirmed_at_s for each in self._list_assignments() if each.assignment]
+        age_s = max(self._monotonic_s() - min(confirmed, default=0.0), 0.0)
+        if age_s > self._session_timeout_s:
+            raise StoreUnavailable(
+                f"the group's coordinator has not answered this worker for {age_s:.1f} s: others "
+                "may have its tasks"
+            )
+        return age_s
+
+    def _find_locations(self, name: str) -> StoreLocations:
+        """Return what knows the partitions of a store, one and the same for all reads of it."""
+        if (found := self._locations.get(name)) is None:
+            _, sub = self.find_store(name)
+            found = self._locations[name] = StoreLocations(
+                sub,
+                lambda: [(each.name, each.assignment) for each in self._list_assignments()],
+                self._fetch_partition_counts,
+            )
+        return found
+
+
+def _check_position_topics(name: str, sub: Subtopology, position: Position) -> None:
+    """Raise ConfigError for a position in a topic that the store's sub-topology does not read."""
+    if unread := sorted({p.topic for p in position} - sub.sources.keys()):
+        raise ConfigError(
+            f"store {name!r} takes in {', '.join(sorted(sub.sources))}, and a position names "
+            f"{', '.join(unread)}: give offsets of the former"
+        )
+
+
+def _find_missing_positions(answer: StoreAnswer, wanted: Position) -> str:
+    """Return which wanted positions an answer has not reached, of the partitions that were read."""
+    return ", ".join(
+        f"{partition} up to offset {offset} (it is at {answer.position.get(partition, 0)})"
+        for partition, offset in wanted.items()
+        if partition.number in answer.partitions and answer.position.get(partition, 0) < offset
+    )

@@ -1,0 +1,147 @@
+"""Query a store over all workers of the application, by the methods of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Generic, NamedTuple, TypeVar
+
+from state.windowed import Windowed
+from streams.common.topic_partitions import Partition
+from streams.errors import StoreUnavailable
+from streams.queries.committed_reads import Position
+from streams.queries.local_stores import StoreAnswer
+from streams.queries.routed_reads import RoutedReads
+from streams.queries.store_reads import StoreRead
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+PAGE_ROWS = 1_000
+"""The rows of a range that are fetched at a time, as the caller takes them."""
+
+
+class QueryResult(NamedTuple, Generic[V]):
+    """Holds the value of a key, and what is known about it (Kafka Streams' QueryResult).
+
+    `value` is None where there is none. `position` names the inputs that the store had taken in,
+    for `RoutedStore.at_least`; nothing newer had been committed `age_s` seconds ago.
+    """
+
+    value: V | None
+    timestamp_ms: int | None
+    position: Position
+    age_s: float
+
+
+class RoutedStore(Generic[K, V]):
+    """Reads a store wherever its partitions are: committed values only, or an error.
+
+    Each read ends within `timeout_s`. It raises StoreUnavailable if a worker that has a part of the
+    answer can't be asked in that time, and ConfigError for a method that the kind of store does not
+    have.
+    """
+
+    def __init__(
+        self, reads: RoutedReads, name: str, timeout_s: float, at_least: Position | None = None
+    ) -> None:
+        self._reads = reads
+        self.name = name
+        self._timeout_s = timeout_s
+        self._at_least = at_least or {}
+
+    def at_least(self, position: Position | Mapping[tuple[str, int], int]) -> RoutedStore[K, V]:
+        """Return this store for reads that wait until it has taken in the inputs up to `position`.
+
+        That is the offset after the last record wanted of each topic and partition, which the
+        store's sub-topology reads; or the position of an earlier answer.
+        """
+        wanted = {Partition(*partition): offset for partition, offset in position.items()}
+        return RoutedStore(self._reads, self.name, self._timeout_s, {**self._at_least, **wanted})
+
+    def get(self, key: K, as_of_ms: int | None = None) -> V | None:
+        """Return the committed value of `key`; None only if it is known that there is none.
+
+        `as_of_ms` is for versioned stores: the value that was valid then.
+        """
+        return self.get_result(key, as_of_ms).value
+
+    def get_result(self, key: K, as_of_ms: int | None = None) -> QueryResult[V]:
+        """Return the committed value of `key` with its timestamp, position and age."""
+        answer = self._read_answer(StoreRead(is_lookup=True, key=key, as_of_ms=as_of_ms))
+        row = answer.rows[0] if answer.rows else None
+        value, timestamp_ms = (None, None) if row is None else (row.value, row.timestamp_ms)
+        return QueryResult(value, timestamp_ms, answer.position, answer.age_s)
+
+    def range(self, key_from: K | None = None, key_to: K | None = None) -> Iterator[tuple[K, V]]:
+        """Yield keys and values from `key_from` to `key_to`, both included, by the keys' bytes.
+
+        They are fetched as they are taken, `PAGE_ROWS` at a time: what one task has of a page is of
+        one commit, and the next page may be of a later one.
+        """
+        return self._iterate_pages(StoreRead(key_from=key_from, key_to=key_to))
+
+    def reverse_range(
+        self, key_from: K | None = None, key_to: K | None = None
+    ) -> Iterator[tuple[K, V]]:
+        """Yield what `range` yields, from the last key to the first."""
+        return self._iterate_pages(StoreRead(key_from=key_from, key_to=key_to, is_reverse=True))
+
+    def all(self) -> Iterator[tuple[K, V]]:
+        """Yield every key and value, in the order of the keys' bytes, as `range` does."""
+        return self.range()
+
+    def fetch(
+        self, key: K, from_ms: int | None = None, to_ms: int | None = None
+    ) -> list[tuple[Windowed[K], V]]:
+        """Return the windows of `key` that start between two times, both included, or its sessions.
+
+        All are of one commit. Raises StoreUnavailable for more than `store_reads.ROWS_MAX`.
+        """
+        return self._read_windows(StoreRead(is_lookup=True, key=key, from_ms=from_ms, to_ms=to_ms))
+
+    def fetch_range(
+        self,
+        key_from: K | None = None,
+        key_to: K | None = None,
+        from_ms: int | None = None,
+        to_ms: int | None = None,
+    ) -> list[tuple[Windowed[K], V]]:
+        """Return the windows or sessions of a range of keys, by key, start and end.
+
+        What one task has is of one commit. Raises StoreUnavailable for more than
+        `store_reads.ROWS_MAX`: ask for fewer keys, or a shorter time.
+        """
+        return self._read_windows(
+            StoreRead(key_from=key_from, key_to=key_to, from_ms=from_ms, to_ms=to_ms)
+        )
+
+    def _iterate_pages(self, read: StoreRead) -> Iterator[tuple[K, V]]:
+        """Yield keys and values, fetching a page when the one before has been taken."""
+        page = replace(read, limit=PAGE_ROWS)
+        while True:
+            answer = self._read_answer(page)
+            for row in answer.rows:
+                yield row.key, row.value
+            if not answer.has_more:
+                return
+            page = replace(page, after=answer.rows[-1].key)
+
+    def _read_windows(self, read: StoreRead) -> list[tuple[Windowed[K], V]]:
+        """Return rows as windows and values. Raises StoreUnavailable for too many."""
+        answer = self._read_answer(read)
+        if answer.has_more:
+            raise StoreUnavailable(
+                f"store {self.name!r} has more than {read.limit} of these: ask for fewer keys, or "
+                "a shorter time"
+            )
+        windows = []
+        for row in answer.rows:
+            assert row.start_ms is not None
+            assert row.end_ms is not None
+            windows.append((Windowed(row.key, row.start_ms, row.end_ms), row.value))
+        return windows
+
+    def _read_answer(self, read: StoreRead) -> StoreAnswer:
+        """Return the answer of all workers."""
+        return self._reads.read(self.name, read, at_least=self._at_least, timeout_s=self._timeout_s)

@@ -1,0 +1,141 @@
+"""Read one store of a task by what a query asks for, as rows: the same for every kind of store.
+
+kind         a read of one key            a read of many keys
+KEY_VALUE    its value and timestamp      keys from `key_from` to `key_to`, both included
+WINDOW       its windows that start       the same, of a range of keys or of all
+             from `from_ms` to `to_ms`
+SESSION      its sessions                 the same, of a range of keys or of all
+VERSIONED    the version of `as_of_ms`    -
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+from streams.errors import ConfigError
+from streams.graph.nodes import StoreKind, StoreSpec
+
+ROWS_MAX = 10_000
+"""The rows that one read returns at most: more would take longer than commits are apart."""
+_LAST_MS = 2**62
+"""A time after every window."""
+
+
+class StoreRow(NamedTuple):
+    """Represents an entry of a store. Times are in ms; windows and sessions have start and end."""
+
+    key: Any
+    value: Any
+    timestamp_ms: int | None = None
+    start_ms: int | None = None
+    end_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreRead:
+    """Holds what is read of a store: one key (`is_lookup`), or a range of them.
+
+    `after` goes on behind the last key of an earlier read. None is no bound.
+    """
+
+    is_lookup: bool = False
+    key: Any = None
+    key_from: Any = None
+    key_to: Any = None
+    after: Any = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+    as_of_ms: int | None = None
+    is_reverse: bool = False
+    limit: int = ROWS_MAX
+
+
+def check_read(spec: StoreSpec, read: StoreRead) -> None:
+    """Raise ConfigError for a read that the kind of store can't answer."""
+    kind = spec.kind
+    if kind is StoreKind.BUFFER:
+        raise ConfigError(f"{spec.name!r} is the buffer of a suppression, which can't be read")
+    if kind is StoreKind.VERSIONED and not read.is_lookup:
+        raise ConfigError(f"{spec.name!r} is a versioned store: it is read key by key")
+    if not 0 < read.limit <= ROWS_MAX:
+        raise ConfigError(f"a read returns from 1 to {ROWS_MAX} rows, not {read.limit}")
+    if kind is not StoreKind.KEY_VALUE and (read.after is not None or read.is_reverse):
+        raise ConfigError(f"{spec.name!r} is a {kind.name.lower()} store: only a key-value store")
+    if kind is not StoreKind.WINDOW and not (read.from_ms is None and read.to_ms is None):
+        raise ConfigError(f"{spec.name!r} is no window store: it has no range of times")
+
+
+def read_rows(spec: StoreSpec, store: Any, read: StoreRead) -> list[StoreRow]:
+    """Return the rows of one task's store, one more than the limit if there are more."""
+    rows = (
+        _iterate_lookup(spec, store, read) if read.is_lookup else _iterate_range(spec, store, read)
+    )
+    return list(islice(rows, read.limit + 1))
+
+
+def _iterate_lookup(spec: StoreSpec, store: Any, read: StoreRead) -> Iterator[StoreRow]:
+    """Yield the rows of one key."""
+    key = read.key
+    match spec.kind:
+        case StoreKind.KEY_VALUE:
+            if (entry := store.entry(key)) is not None:
+                yield StoreRow(key, entry.value, entry.timestamp_ms)
+        case StoreKind.VERSIONED:
+            if (version := store.get(key, read.as_of_ms)) is not None:
+                yield StoreRow(key, version.value, version.timestamp_ms)
+        case StoreKind.WINDOW:
+            size_ms = spec.window_size_ms or 0
+            for start_ms, value in store.fetch(key, *_get_times(read)):
+                yield StoreRow(key, value, None, start_ms, start_ms + size_ms)
+        case StoreKind.SESSION:
+            for session, value in store.fetch(key):
+                yield StoreRow(key, value, None, session.start_ms, session.end_ms)
+
+
+def _iterate_range(spec: StoreSpec, store: Any, read: StoreRead) -> Iterator[StoreRow]:
+    """Yield the rows of a range of keys."""
+    first, last = read.key_from, read.key_to
+    if spec.kind is StoreKind.KEY_VALUE:
+        if read.is_reverse:
+            found = store.reverse_range(first, last if read.after is None else read.after)
+        else:
+            found = store.range(first if read.after is None else read.after, last)
+        for key, value in found:
+            if read.after is None or key != read.after:
+                yield StoreRow(key, value)
+        return
+    windows = (
+        store.fetch_range(first, last, *_get_times(read))
+        if spec.kind is StoreKind.WINDOW
+        else store.fetch_range(first, last)
+    )
+    for window, value in windows:
+        yield StoreRow(window.key, value, None, window.start_ms, window.end_ms)
+
+
+def _get_times(read: StoreRead) -> tuple[int, int]:
+    """Return the first and the last time at which windows start that are read."""
+    return (
+        0 if read.from_ms is None else read.from_ms,
+        _LAST_MS if read.to_ms is None else read.to_ms,
+    )
+
+
+def merge_rows(
+    spec: StoreSpec, parts: Sequence[Sequence[StoreRow]], read: StoreRead
+) -> tuple[list[StoreRow], bool]:
+    """Return the rows of several tasks in order, and whether there are more than the limit.
+
+    The order is that of the keys' bytes, then of start and end.
+    """
+    serialize = spec.key.serialize
+    rows = sorted(
+        (row for rows in parts for row in rows),
+        key=lambda row: (serialize(row.key), row.start_ms or 0, row.end_ms or 0),
+        reverse=read.is_reverse,
+    )
+    has_more = len(rows) > read.limit or any(len(rows) > read.limit for rows in parts)
+    return rows[: read.limit], has_more

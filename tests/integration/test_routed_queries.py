@@ -1,0 +1,141 @@
+"""Test queries of stores over several workers, in Python and over HTTP, on both brokers."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from streams.errors import ConfigError, StoreUnavailable
+from streams.processes.running import RunningApp
+from tests.integration.cluster import Topics
+from tests.integration.test_uncaught import counting
+from tests.processes import HANG_LIMIT_S, wait_until
+
+TOKEN = "a-token-of-the-application"
+
+
+def start(topics: Topics, directory: Path, **settings: Any) -> RunningApp:
+    app = counting(topics, directory, "shutdown_client")
+    app.configure(None, query_port=0, query_token=TOKEN, **settings)
+    return app.start(handle_signals=False)
+
+
+def address_of(running: RunningApp) -> str:
+    return f"http://127.0.0.1:{running.ports['query_port']}"
+
+
+def test_each_worker_answers_for_all(topics: Topics, tmp_path: Path) -> None:
+    with (
+        start(topics, tmp_path / "a") as one,
+        start(topics, tmp_path / "b") as other,
+        httpx.Client(headers={"Authorization": f"Bearer {TOKEN}"}) as client,
+    ):
+        for running in (one, other):
+            running.wait_for("RUNNING", HANG_LIMIT_S)
+        topics.load(2_000)
+        wait_until(lambda: min(each.metrics()["tasks"] for each in (one, other)) > 0, what="tasks")
+        for running in (one, other):
+            counts = running.query("counts", timeout=HANG_LIMIT_S)
+            wait_until(lambda c=counts: dict(c.all()) == topics.truth, what="all counts")  # type: ignore[misc]
+            key, count = next(iter(topics.truth.items()))
+            assert counts.get(key) == count
+            assert counts.get("no such key") is None
+            assert [k for k, _ in counts.range()] == sorted(topics.truth)
+            assert [k for k, _ in counts.reverse_range()] == sorted(topics.truth, reverse=True)
+            hosts = running.metadata_for_store("counts")
+            assert {each.role for each in hosts} == {"active"}
+            assert {each.port for each in hosts} == {
+                one.ports["query_port"],
+                other.ports["query_port"],
+            }
+            [owner] = running.metadata_for_key("counts", key)
+            assert (owner.port, owner.partition) in {(h.port, h.partition) for h in hosts}
+            found = client.get(f"{address_of(running)}/stores/counts/{key}")
+            assert (found.json()["value"], found.status_code) == (count, 200)
+            # The producer of the test has a partitioner of its own, so the owner is not told.
+            local = [
+                client.get(f"{address_of(each)}/stores/counts/{key}", params={"scope": "local"})
+                for each in (one, other)
+            ]
+            assert [each.json()["value"] for each in local if each.content] == [count]
+            assert all(int(each.headers["Millrace-Age-Ms"]) < 60_000 for each in local)
+        result = one.query("counts").get_result(key)
+        assert result.position
+        again = other.query("counts").at_least(result.position)
+        assert again.get(key) == count
+
+
+def test_a_position_is_waited_for_and_one_that_is_never_reached_is_an_error(
+    topics: Topics, tmp_path: Path
+) -> None:
+    with start(topics, tmp_path) as running:
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+        counts = running.query("counts", timeout=HANG_LIMIT_S)
+        topics.load(500)
+        wait_until(lambda: dict(counts.all()) == topics.truth, what="all counts")
+        position = counts.get_result(next(iter(topics.truth))).position
+        partition, offset = next(iter(position.items()))
+        late = running.query("counts", timeout=0.3).at_least({partition: offset + 10_000})
+        with pytest.raises(StoreUnavailable, match=r"has not taken in .* up to offset"):
+            late.get("key-1")
+        with pytest.raises(ConfigError, match="a position names elsewhere"):
+            counts.at_least({("elsewhere", 0): 1}).get("key-1")
+
+
+def test_requests_that_are_wrong_are_told_why(topics: Topics, tmp_path: Path) -> None:
+    with (
+        start(topics, tmp_path) as running,
+        httpx.Client(
+            headers={"Authorization": f"Bearer {TOKEN}"}, base_url=address_of(running)
+        ) as client,
+    ):
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+        topics.load(100)
+        counts = running.query("counts", timeout=HANG_LIMIT_S)
+        wait_until(lambda: dict(counts.all()) == topics.truth, what="all counts")
+        assert client.get("/stores", headers={"Authorization": "Bearer wrong"}).status_code == 401
+        assert [each["name"] for each in client.get("/stores").json()["stores"]] == ["counts"]
+        problems = {
+            "/stores/cuonts": (404, "there is no store 'cuonts'; there are ['counts']"),
+            "/stores/counts/no-such-key": (404, "store 'counts' has no value of this key"),
+            "/stores/counts?form=json": (400, "unknown parameters form"),
+            "/stores/counts?limit=0": (400, "from 1 to 10000 rows"),
+            "/stores/counts?limit=-1": (400, "limit='-1' is no number"),
+            "/stores/counts?from-ms=5": (400, "is no window store"),
+            "/stores/counts/k?as-of-ms=x": (400, "as-of-ms='x' is no number"),
+            "/stores/counts/!?format=bytes": (400, "is no key for the serde 'string'"),
+            "/stores/counts?at-least=orders:5": (400, "is not TOPIC-PARTITION:OFFSET"),
+        }
+        for path, (status, detail) in problems.items():
+            answer = client.get(path)
+            assert (answer.status_code, detail in answer.json()["detail"]) == (status, True), path
+        key = next(iter(topics.truth))
+        encoded = base64.urlsafe_b64encode(key.encode()).decode()
+        row = client.get(f"/stores/counts/{encoded}", params={"format": "bytes"}).json()
+        assert base64.b64decode(row["key"]) == key.encode()
+        assert int.from_bytes(base64.b64decode(row["value"])) == topics.truth[key]
+        page = client.get("/stores/counts", params={"limit": 3})
+        assert len(page.text.splitlines()) == 3
+        assert page.headers["Millrace-More"] == "1"
+
+
+def test_a_worker_that_dies_is_an_error_and_no_absent_key(topics: Topics, tmp_path: Path) -> None:
+    with start(topics, tmp_path / "a") as one:
+        one.wait_for("RUNNING", HANG_LIMIT_S)
+        with start(topics, tmp_path / "b") as other:
+            topics.load(500)
+            counts = one.query("counts", timeout=HANG_LIMIT_S)
+            wait_until(lambda: other.metrics()["tasks"] > 0, what="a task of the other")
+            wait_until(lambda: dict(counts.all()) == topics.truth, what="all counts")
+        # It has left: until its tasks run here, each look-up finds the key or is an error.
+        quick = one.query("counts", timeout=0.2)
+        for key, count in topics.truth.items():
+            try:
+                assert quick.get(key) == count
+            except StoreUnavailable:
+                continue
+        wait_until(lambda: dict(counts.all()) == topics.truth, what="all counts again")
