@@ -28,10 +28,10 @@ _CONNECTIONS_MAX = 64
 class EndpointClient:
     """Sends reads to the endpoints of other workers, over connections that are kept open.
 
-    It may be used by several threads. `token` is the application's `query_token`.
+    It may be used by several threads. `token` is the application's `query_token`, or empty.
     """
 
-    def __init__(self, token: str = "") -> None:
+    def __init__(self, token: str) -> None:
         self._client = httpx.Client(
             headers={"Authorization": f"Bearer {token}"} if token else {},
             limits=httpx.Limits(max_connections=_CONNECTIONS_MAX),
