@@ -98,7 +98,8 @@ def test_a_record_that_the_client_refuses_is_named(clients: InMemoryClients) -> 
     said = refusal("produce", "lines", typed=b"a\n" + b"x" * 1_000_001 + b"\nc\n")
     assert "line 2: produce: " in said
     assert "MSG_SIZE_TOO_LARGE" in said
-    assert said.endswith("1 record was written, the next is line 2: go on with --from-line 2")
+    assert "1 record was written, the next is line 2: go on with --from-line 2" in said
+    assert said.endswith("(see MR-071)")
 
 
 def test_the_records_that_are_counted_end_before_the_first_that_was_not_acknowledged(
