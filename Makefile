@@ -22,9 +22,10 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-# Every file that is installed has one of the hashes in requirements/, but for our own packages.
+# Every file that is installed has one of the hashes in requirements/, but for our own package, which
+# is built by what was installed so.
 INSTALL := install --quiet --disable-pip-version-check
-INSTALL_OWN := $(INSTALL) --no-deps --editable .
+INSTALL_OWN := $(INSTALL) --no-deps --no-build-isolation --editable .
 
 $(VENV)/installed: pyproject.toml requirements/dev.txt
 	$(PYTHON) -m venv $(VENV)
