@@ -106,18 +106,6 @@ GAPS = (
     ),
     _name_gap(
         "stream-task-metrics",
-        "process-(latency-avg|latency-max|rate)|active-process-ratio",
-        NOT_MEASURED,
-        "millrace_task_process_seconds_total",
-    ),
-    _name_gap(
-        "stream-task-metrics",
-        "dropped-records-(rate|total)",
-        "counted by thread",
-        "millrace_thread_dropped_total",
-    ),
-    _name_gap(
-        "stream-task-metrics",
         "punctuate-(rate|total)",
         "counted by thread",
         "millrace_thread_punctuations_total",

@@ -24,7 +24,7 @@ from streams.monitoring.definitions.rocksdb import STATE_GROUP
 from streams.monitoring.families import build_family, build_store_family
 from streams.monitoring.health import ThreadHealth
 from streams.runtime.threads.measurements import ThreadMeasurements
-from streams.runtime.threads.timings import ThreadTimings, Timing
+from streams.runtime.threads.timings import TaskTimings, ThreadTimings, Timing
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -71,6 +71,9 @@ def describe_kafka_streams_figures(
         name = to_scraped_name(TASK_GROUP, "process-total")
         for task, count in list(measured.records_by_task.items()):
             samples.setdefault(name, []).append(((thread, task), count))
+        for (task, metric), value in _list_task_figures(measured.timings_by_task.copy()).items():
+            name = to_scraped_name(TASK_GROUP, metric)
+            samples.setdefault(name, []).append(((thread, task), value))
         name = to_scraped_name(TOPIC_GROUP, "records-consumed-total")
         for (task, topic), count in measured.records_consumed.copy().items():
             labels = thread, task, source_steps.get(topic, ""), topic
@@ -125,6 +128,24 @@ def _list_thread_figures(measured: ThreadMeasurements) -> dict[str, float]:
     # Kafka Streams counts records here, where a slice has many.
     figures["process-rate"] = timings.process_records.read_figures().ratio
     figures["process-total"] = sum(measured.records_by_task.copy().values())
+    return figures
+
+
+def _list_task_figures(timings: Mapping[str, TaskTimings]) -> dict[tuple[str, str], float]:
+    """Return the timed figures of a thread's tasks by task and Kafka Streams' name."""
+    read = {task: each.process.read_figures() for task, each in timings.items()}
+    ratio_of_all = sum(each.ratio for each in read.values())
+    figures: dict[tuple[str, str], float] = {}
+    for task, timing in timings.items():
+        process = read[task]
+        figures[task, "process-latency-avg"] = process.average * _MS
+        figures[task, "process-latency-max"] = process.maximum * _MS
+        figures[task, "process-rate"] = timing.process_records.read_figures().ratio
+        figures[task, "active-process-ratio"] = (
+            process.ratio / ratio_of_all if ratio_of_all else 0.0
+        )
+        figures[task, "dropped-records-rate"] = timing.dropped.read_figures().ratio
+        figures[task, "dropped-records-total"] = timing.dropped_total
     return figures
 
 

@@ -80,6 +80,21 @@ _TASKS = (
     define_figure(
         TASK_GROUP, "process-total", "Records that the task has processed", TASK_LABELS, "records"
     ),
+    *(
+        define_figure(TASK_GROUP, metric, text, TASK_LABELS, unit)
+        for metric, text, unit in (
+            ("process-latency-avg", "Average milliseconds of slices of the task", "milliseconds"),
+            ("process-latency-max", "Longest milliseconds of slices of the task", "milliseconds"),
+            ("process-rate", "Records a second that the task has processed", "records"),
+            ("active-process-ratio", "Share of the task in its thread's time in slices", ""),
+            ("dropped-records-rate", "Records a second that the task has dropped", "records"),
+            (
+                "dropped-records-total",
+                "Records that the task has dropped so far",
+                "records",
+            ),
+        )
+    ),
     define_figure(
         TASK_GROUP,
         "restore-remaining-records-total",

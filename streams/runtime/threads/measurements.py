@@ -11,7 +11,7 @@ from typing import Any
 
 from streams.common.host import Host
 from streams.common.topic_partitions import Partition
-from streams.runtime.threads.timings import ThreadTimings
+from streams.runtime.threads.timings import TaskTimings, ThreadTimings
 
 LATENCY_BOUNDS_S = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0,
@@ -50,6 +50,8 @@ class ThreadMeasurements:
 
     def __init__(self, *, latencies_at_commit: bool, host: Host) -> None:
         self.timings = ThreadTimings(host.monotonic_s)
+        self.timings_by_task: dict[str, TaskTimings] = {}
+        self._monotonic_s = host.monotonic_s
         self.started_at_ms = host.now_ms()
         """Wall-clock time at which the thread began."""
         self.records_by_task: dict[str, int] = {}
@@ -66,9 +68,20 @@ class ThreadMeasurements:
         self._uncommitted: dict[str, list[int]] = {}
 
     def add_slice(
-        self, task: str, runs: Sequence[tuple[object, Sequence[Any]]], seconds: float, now_ms: int
+        self,
+        task: str,
+        runs: Sequence[tuple[object, Sequence[Any]]],
+        seconds: float,
+        now_ms: int,
+        *,
+        dropped: int = 0,
     ) -> None:
         """Add the records and the seconds of one slice of a task to the measurements."""
+        timings = self.timings_by_task.get(task)
+        if timings is None:
+            timings = self.timings_by_task[task] = TaskTimings(self._monotonic_s)
+        if dropped:
+            timings.add_dropped(dropped)
         self.seconds_by_task[task] = self.seconds_by_task.get(task, 0.0) + seconds
         if not runs:
             return  # timers alone have made the slice
@@ -79,6 +92,7 @@ class ThreadMeasurements:
             count += len(messages)
         self.records_by_task[task] = self.records_by_task.get(task, 0) + count
         self.timings.add_slice(seconds, count)
+        timings.add_slice(seconds, count)
         timestamp_ms: int = runs[0][1][0].timestamp()[1]
         if self._waits_for_commit:
             self._uncommitted.setdefault(task, []).append(timestamp_ms)

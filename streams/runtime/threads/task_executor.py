@@ -186,6 +186,7 @@ class TaskExecutor:
         if not runs and not steps.is_punctuation_due(now_ms):
             return None
         counters = self._counters
+        dropped_before = counters.dropped
         if not task.commit_needed:
             self._producers.begin_transaction(task.name)
             task.commit_needed = True
@@ -218,7 +219,8 @@ class TaskExecutor:
         self.current_task = None
         self.commit_requested = self.commit_requested or steps.context.commit_requested
         elapsed_s = self._host.monotonic_s() - began_at_s
-        self.measurements.add_slice(task.name, runs, elapsed_s, now_ms())
+        all_dropped = counters.dropped - dropped_before  # those skipped by a handler included
+        self.measurements.add_slice(task.name, runs, elapsed_s, now_ms(), dropped=all_dropped)
         task.adapt_slice_size(records, elapsed_s)
         return records
 

@@ -90,6 +90,28 @@ class Timing:
         )
 
 
+class TaskTimings:
+    """Holds the timings of one task: seconds and records of its slices, and dropped records."""
+
+    def __init__(self, monotonic_s: Callable[[], float]) -> None:
+        self._monotonic_s = monotonic_s
+        self.process = Timing(monotonic_s)
+        self.process_records = Timing(monotonic_s)
+        self.dropped = Timing(monotonic_s)
+        self.dropped_total = 0
+
+    def add_slice(self, seconds: float, records: int) -> None:
+        """Add a slice that took some seconds, and its number of records."""
+        now_s = self._monotonic_s()
+        self.process.observe(seconds, now_s)
+        self.process_records.observe(records, now_s)
+
+    def add_dropped(self, records: int) -> None:
+        """Add the records that a slice has dropped."""
+        self.dropped.observe(records, self._monotonic_s())
+        self.dropped_total += records
+
+
 class ThreadTimings:
     """Holds the timings of one stream thread, by the names that Kafka Streams has for them.
 

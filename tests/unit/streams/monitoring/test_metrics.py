@@ -30,6 +30,7 @@ from streams.monitoring.store_sizes import (
 )
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.threads.measurements import ThreadMeasurements
+from streams.runtime.threads.timings import TaskTimings
 from tests.unit.streams.monitoring.client_texts import make_statistics, tell
 from tests.unit.streams.runtime.fakes import Clock
 from tests.unit.streams.runtime.world import World
@@ -77,6 +78,10 @@ def lines() -> list[str]:
     measured.records_consumed["2_0", "orders"] = 3
     measured.records_consumed["2_1", "orders"] = 4
     measured.seconds_by_task["2_1"] = 0.5
+    for task, seconds in (("2_0", 0.25), ("2_1", 0.75)):
+        timings = measured.timings_by_task[task] = TaskTimings(clock.monotonic_s)
+        timings.add_slice(seconds, 60)
+        timings.add_dropped(3)
     measured.latency.observe(0.3)
     measured.lags[Partition("orders", 1)] = 4
     collector = WorkerCollector(
@@ -131,6 +136,12 @@ def lines() -> list[str]:
         f"kafka_streams_stream_thread_metrics_process_total{{{THREAD_ID}}} 7.0",
         f"kafka_streams_stream_thread_metrics_punctuate_total{{{THREAD_ID}}} 1.0",
         f'kafka_streams_stream_task_metrics_process_total{{task_id="2_1",{THREAD_ID}}} 7.0',
+        f'{TASKS}_process_latency_avg{{task_id="2_1",{THREAD_ID}}} 750.0',
+        f'{TASKS}_process_rate{{task_id="2_1",{THREAD_ID}}} 2.0',
+        f'{TASKS}_active_process_ratio{{task_id="2_0",{THREAD_ID}}} 0.25',
+        f'{TASKS}_active_process_ratio{{task_id="2_1",{THREAD_ID}}} 0.75',
+        f'{TASKS}_dropped_records_rate{{task_id="2_1",{THREAD_ID}}} 0.1',
+        f'{TASKS}_dropped_records_total{{task_id="2_1",{THREAD_ID}}} 3.0',
         f'{TASKS}_restore_remaining_records_total{{task_id="0_1",{THREAD_ID}}} 1200.0',
         f'{CONSUMED}{{{READER},task_id="2_0",{THREAD_ID},topic="orders"}} 3.0',
         f'{CONSUMED}{{{READER},task_id="2_1",{THREAD_ID},topic="orders"}} 4.0',

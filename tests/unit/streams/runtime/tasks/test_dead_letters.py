@@ -93,3 +93,5 @@ def test_a_batch_of_nothing_but_poison_is_consumed(tmp_path: Path) -> None:
     assert dead(made) == {b"poison 1": 1}
     assert made.kafka.committed("out") == []
     assert made.loop.counters.dead_letters == made.loop.counters.dropped == 1
+    by_task = made.loop.measurements.timings_by_task
+    assert [each.dropped_total for each in by_task.values()] == [1], "skipped by a handler"

@@ -55,6 +55,18 @@ def test_records_are_summed_by_task_and_topic_and_seconds_by_task() -> None:
     assert measured.timings.process.total == 2, "timers alone are no slice of records"
 
 
+def test_dropped_records_are_counted_by_task_timers_included() -> None:
+    measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
+    measured.add_slice("0_0", [run_of("a", 1, 2, 3)], 0.25, now_ms=10, dropped=2)
+    measured.add_slice("0_0", [], 0.25, now_ms=10, dropped=1)
+    measured.add_slice("0_1", [run_of("a", 4)], 0.5, now_ms=10)
+    dropped = {task: each.dropped_total for task, each in measured.timings_by_task.items()}
+    assert dropped == {"0_0": 3, "0_1": 0}
+    read = measured.timings_by_task["0_0"]
+    assert read.process.total == 1, "timers alone are no slice of records"
+    assert read.process_records.read_figures().ratio == pytest.approx(3 / 30)
+
+
 def test_a_latency_ends_with_the_commit_of_the_transaction() -> None:
     measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
     measured.add_slice("0_0", [run_of("a", 1_000, 1_900)], 0.1, now_ms=2_000)

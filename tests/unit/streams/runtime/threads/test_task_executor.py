@@ -267,6 +267,7 @@ def test_a_record_with_a_negative_timestamp_can_be_skipped(tmp_path: Path) -> No
     world.run_until(world.consumed)
     assert values(world) == ["IN@5", "IN@6"]
     assert world.loop.counters.dropped == 1
+    assert world.loop.measurements.timings_by_task["0_0"].dropped_total == 1
 
 
 def test_stream_time_punctuates_right_after_the_record_that_makes_it_due(tmp_path: Path) -> None:
