@@ -129,9 +129,9 @@ GAPS = (
     ),
     _name_gap(
         "stream-processor-node-metrics",
-        "process-(rate|total)",
-        SLICES,
-        "millrace_step_records_total",
+        "process-rate",
+        "rate() of the total tells it",
+        "kafka_streams_stream_processor_node_metrics_process_total",
     ),
     _name_gap("stream-processor-node-metrics", "suppression-emit-.*", NOT_MEASURED),
     _name_gap("stream-processor-node-metrics", "window-aggregate-final-emit-.*", NOT_MEASURED),

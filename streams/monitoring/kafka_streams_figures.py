@@ -15,6 +15,7 @@ from streams.monitoring.definitions.client import (
 )
 from streams.monitoring.definitions.kafka_names import to_scraped_name
 from streams.monitoring.definitions.kafka_streams import (
+    NODE_GROUP,
     TASK_GROUP,
     THREAD_GROUP,
     TIMED_CALLS,
@@ -75,9 +76,12 @@ def describe_kafka_streams_figures(
             name = to_scraped_name(TASK_GROUP, metric)
             samples.setdefault(name, []).append(((thread, task), value))
         name = to_scraped_name(TOPIC_GROUP, "records-consumed-total")
+        by_step = Counter[tuple[str, ...]]()
         for (task, topic), count in measured.records_consumed.copy().items():
-            labels = thread, task, source_steps.get(topic, ""), topic
-            samples.setdefault(name, []).append((labels, count))
+            step = thread, task, source_steps.get(topic, "")
+            samples.setdefault(name, []).append(((*step, topic), count))
+            by_step[step] += count
+        samples.setdefault(to_scraped_name(NODE_GROUP, "process-total"), []).extend(by_step.items())
     for name, values in samples.items():
         yield build_family(name, values)
     yield from _describe_stores(client, databases)

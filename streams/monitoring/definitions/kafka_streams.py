@@ -104,6 +104,17 @@ _TASKS = (
     ),
 )
 
+NODE_GROUP = "stream-processor-node-metrics"
+_NODES = (
+    define_figure(
+        NODE_GROUP,
+        "process-total",
+        "Records that a source step of the task has got; other steps have no such figure",
+        (*TASK_LABELS, "processor_node_id"),
+        "records",
+    ),
+)
+
 TOPIC_GROUP = "stream-topic-metrics"
 _TOPICS = (
     define_figure(
@@ -120,6 +131,7 @@ KAFKA_STREAMS_DEFINITIONS = (
     *_TIMINGS,
     *_BATCHES,
     *_TASKS,
+    *_NODES,
     *_TOPICS,
     *ROCKSDB_DEFINITIONS,
 )

@@ -38,6 +38,7 @@ from tests.unit.streams.runtime.world import World
 PAGE = Path(__file__).parents[4] / "docs" / "metrics.md"
 THREAD_ID = 'thread_id="a-1-StreamThread-1"'
 TASKS = "kafka_streams_stream_task_metrics"
+NODES = "kafka_streams_stream_processor_node_metrics"
 STORES = "kafka_streams_stream_state_metrics"
 CONSUMED = "kafka_streams_stream_topic_metrics_records_consumed_total"
 READER = 'processor_node_id="read-orders"'
@@ -77,6 +78,7 @@ def lines() -> list[str]:
     measured.timings.punctuate.observe_since(clock.monotonic_s() - 0.2)
     measured.records_consumed["2_0", "orders"] = 3
     measured.records_consumed["2_1", "orders"] = 4
+    measured.records_consumed["2_1", "old-orders"] = 5
     measured.seconds_by_task["2_1"] = 0.5
     for task, seconds in (("2_0", 0.25), ("2_1", 0.75)):
         timings = measured.timings_by_task[task] = TaskTimings(clock.monotonic_s)
@@ -108,7 +110,7 @@ def lines() -> list[str]:
                 )
             ]
         ),
-        source_steps={"orders": "read-orders"},
+        source_steps={"orders": "read-orders", "old-orders": "read-orders"},
         client=StreamsClient("a-1", "a"),
         read_client_statistics=lambda: [
             *tell(make_statistics("consumer")),
@@ -145,6 +147,7 @@ def lines() -> list[str]:
         f'{TASKS}_restore_remaining_records_total{{task_id="0_1",{THREAD_ID}}} 1200.0',
         f'{CONSUMED}{{{READER},task_id="2_0",{THREAD_ID},topic="orders"}} 3.0',
         f'{CONSUMED}{{{READER},task_id="2_1",{THREAD_ID},topic="orders"}} 4.0',
+        f'{NODES}_process_total{{{READER},task_id="2_1",{THREAD_ID}}} 9.0',
         f'{STORES}_num_keys{{in_memory_state_id="m",task_id="0_0",{THREAD_ID}}} 6.0',
         'kafka_streams_stream_metrics{client_id="a-1",state="RUNNING"} 1.0',
         'kafka_streams_stream_metrics{alive_stream_threads="1",client_id="a-1"} 1.0',
