@@ -40,7 +40,8 @@ class Shown:
 
     def check(self, command: str, *arguments: str, expected_status: int = 0) -> list[Any]:
         """Run a command, check its output, and return the lines, or the object, that it prints."""
-        place = () if command in ("new", "acls") else ("--state-dir", str(self.state_dir))
+        is_elsewhere = command in ("new", "acls", "logs analyze")
+        place = () if is_elsewhere else ("--state-dir", str(self.state_dir))
         words = [*command.split(), *arguments, *place, "--json"]
         result = CliRunner().invoke(cli, words)
         assert result.exit_code == expected_status, (words, result.output)
@@ -120,6 +121,8 @@ def test_every_command_prints_what_its_schema_says(shown: Shown, tmp_path: Path)
     admin.delete_consumer_groups(["shown"])["shown"].result(HANG_LIMIT_S)
     shown.check("group restore-offsets", program, "--dry-run")
     shown.check("broker stop")
+    (tmp_path / "worker.log").write_text("2026-11-29 03:00:00,000 ERROR no space left on device\n")
+    shown.check("logs analyze", str(tmp_path / "worker.log"))
     # That of the reconciliation needs Spark: tests/spark/test_reconcile_command.py.
     assert shown.checked | {"reconcile"} == OUTPUTS.keys()
 

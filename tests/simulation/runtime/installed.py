@@ -19,7 +19,7 @@ import streams.runtime.clients.consumer
 import streams.runtime.clients.factory
 import streams.runtime.clients.producer
 import streams.runtime.global_tables.global_replicas
-import streams.runtime.tasks.task_creator
+import streams.runtime.tasks.store_disks
 from coordinator.assignors.tasks import AssignmentInput
 from coordinator.errors import Code
 from coordinator.local_markers import LocalMarkers
@@ -66,7 +66,7 @@ def installed(world: RuntimeWorld) -> Iterator[None]:
             for module in modules:
                 stack.enter_context(replaced(module, name, partial(_instead, client(kinds[name]))))
         for opens in (
-            streams.runtime.tasks.task_creator,
+            streams.runtime.tasks.store_disks,
             streams.runtime.global_tables.global_replicas,
         ):
             stack.enter_context(replaced(opens, "RocksDisk", partial(_instead, disk)))

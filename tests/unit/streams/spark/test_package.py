@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from zipfile import ZipFile
@@ -48,7 +49,9 @@ def test_the_same_sources_are_the_same_bytes(tmp_path: Path) -> None:
 
 def test_a_python_without_millrace_imports_it_from_there(tmp_path: Path) -> None:
     python = bare_python(tmp_path / "bare")
-    assert "No module named 'streams'" in imports(python, "streams.runtime.clients").stderr
+    # An editable install leaves pages without code in a directory of that name.
+    missing = imports(python, "streams.runtime.clients").stderr
+    assert re.search(r"No module named 'streams(\.runtime)?'", missing), missing
     shipped = tmp_path / "millrace.zip"
     write_package(shipped)
     found = imports(python, "streams.runtime.clients", str(shipped))
