@@ -23,6 +23,7 @@ import streams.runtime.tasks.store_disks
 from coordinator.assignors.tasks import AssignmentInput
 from coordinator.errors import Code
 from coordinator.local_markers import LocalMarkers
+from state.rocksdb import RocksDisk
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.runtime.assigning import assignment, group_assignment
 from tests.simulation.bugs import replaced
@@ -70,6 +71,7 @@ def installed(world: RuntimeWorld) -> Iterator[None]:
             streams.runtime.global_tables.global_replicas,
         ):
             stack.enter_context(replaced(opens, "RocksDisk", partial(_instead, disk)))
+        stack.enter_context(replaced(RocksDisk, "__init__", partial(_instead, _refuse_database)))
         lock = partial(SimLock, world)
         stack.enter_context(replaced(state.replica, "Lock", partial(_instead, lock)))
         stack.enter_context(
@@ -86,6 +88,11 @@ def installed(world: RuntimeWorld) -> Iterator[None]:
             )
         )
         yield
+
+
+def _refuse_database(disk: RocksDisk, *_: Any, **__: Any) -> None:
+    """Fail: a real database outlives the history, and no crash takes back what it holds."""
+    raise AssertionError("a simulated process has opened a real database: replace what opened it")
 
 
 class SimLock:
