@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
@@ -66,7 +67,11 @@ def test_a_log_that_grows_is_followed_until_ctrl_c(tmp_path: Path) -> None:
     log.write_text(lines[0] + "\n")
     command = [sys.executable, "-m", "streams", "logs", "analyze", "--follow", str(log)]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+        command,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        # What a shell starts in the background ignores SIGINT, and so do these tests there.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
         output = io.TextIOWrapper(process.stdout)
