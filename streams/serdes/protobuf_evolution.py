@@ -153,8 +153,8 @@ def _compare_messages(pair: _Pair, written: Any, read: Any, path: str) -> None:
     for its, ours in pair.fields:
         if not _is_same(its, written, ours, read):
             raise ProtobufMismatch(
-                f"{path}.{ours.name}: written as {_describe_field(its, written)}, and read as "
-                f"{_describe_field(ours, read)}: a field of another type needs another number"
+                f"{path}.{ours.name}: written as {_describe_field_value(its, written)}, and read as "
+                f"{_describe_field_value(ours, read)}: a field of another type needs another number"
             )
     for its, ours, parts in pair.parts:
         _compare_parts(parts, its, written, ours, read, f"{path}.{ours.name}")
@@ -229,7 +229,7 @@ def _to_comparable(value: Any) -> Any:
     return value if serialize is None else serialize(deterministic=True)
 
 
-def _describe_field(field: Any, message: Any) -> str:
+def _describe_field_value(field: Any, message: Any) -> str:
     values = _list_values(field, message)
     value = getattr(message, field.name)
     if not values and (field.is_repeated or field.has_presence):

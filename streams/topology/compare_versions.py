@@ -141,11 +141,11 @@ def compare_topologies(
         _find_inputs_without_counts(before, after, new),
         tuple(t for t in new.input_topics if t in old.partitions and t not in now),
         tuple(conflicts),
-        tuple(_find_undeclared(before, after)),
+        tuple(_find_incomparable_types(before, after)),
     )
 
 
-def _find_undeclared(before: VersionIndex, after: VersionIndex) -> Iterator[str]:
+def _find_incomparable_types(before: VersionIndex, after: VersionIndex) -> Iterator[str]:
     """Yield the stores and repartition topics whose values can't be compared."""
     for old, new in ((before.stores, after.stores), (before.topics, after.topics)):
         for name in sorted(old.keys() & new.keys()):
