@@ -14,7 +14,7 @@ from state.directory import LOCK_FILE
 from state.errors import DirectoryLocked
 from state.locks import exclude_owner
 from streams.common.counted import format_count
-from streams.doctor.findings import DoctorFinding, find_error, find_fine
+from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
 from streams.membership.group_description import GroupDescription
 from streams.monitoring.group_report import STABLE, GroupReport
 
@@ -69,7 +69,10 @@ def check_zombies(local: list[LocalWorker], report: GroupReport) -> Iterator[Doc
 def check_fencing(
     before: GroupDescription | None, after: GroupDescription | None
 ) -> Iterator[DoctorFinding]:
-    """Find static members that changed their member id between two looks: two take turns."""
+    """Find static members that changed their member id between two looks.
+
+    Either their worker was started again meanwhile, or two take turns: the group can't tell which.
+    """
     first, second = _list_static_members(before), _list_static_members(after)
     changed = sorted(
         instance
@@ -77,11 +80,14 @@ def check_fencing(
         if instance in first and first[instance] != member
     )
     for instance in changed:
-        yield find_error(
+        yield find_warning(
             FENCING,
             f"member {instance} was joined anew by another process between two looks",
-            "two workers have one identity: they fence each other, again and again",
-            "end one of them, and remove directory-id and process-*/id in a copied state directory",
+            "its worker was ended and started again, or two workers have one identity, of a "
+            "copied state directory, and fence each other",
+            "look at the logs of its workers: `was ended by` says that one was started again, and "
+            "why. If two run, end one; the directory-id and process-*/id of the copy are to be "
+            "removed while none runs there",
         )
     if second and not changed:
         yield find_fine(FENCING, "no member was replaced while it was looked at")

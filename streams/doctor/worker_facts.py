@@ -32,7 +32,7 @@ def fetch_worker_facts(state_dir: Path, application_id: str) -> WorkerFacts:
     """
     addresses, without = list_worker_addresses(state_dir, application_id)
     before = _scrape_all(addresses)
-    if not before:
+    if not addresses:
         if without:
             raise StreamsError(
                 f"{format_count(without, 'worker')} of this machine, without figures: set "
@@ -55,7 +55,8 @@ def fetch_worker_facts(state_dir: Path, application_id: str) -> WorkerFacts:
         if scrape.get(_STARTED)
     }
     summary = summarise_scrapes(before, after, elapsed_s)
-    return WorkerFacts(before, after, summary, elapsed_s, healths, without, uptimes)
+    unanswered = tuple(each for each in addresses if each not in before)
+    return WorkerFacts(before, after, summary, elapsed_s, healths, without, uptimes, unanswered)
 
 
 def _scrape_all(addresses: Sequence[str]) -> dict[str, Scrape]:

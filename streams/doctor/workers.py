@@ -45,6 +45,8 @@ class WorkerFacts:
     healths: Mapping[str, Sequence[Mapping[str, Any]]]
     without_address: int = 0
     uptimes_s: Mapping[str, float] = field(default_factory=dict)
+    unanswered: Sequence[str] = ()
+    """The addresses of workers that hold their slot, and do not answer."""
 
 
 def check_health(facts: WorkerFacts) -> Iterator[DoctorFinding]:
@@ -61,7 +63,16 @@ def check_health(facts: WorkerFacts) -> Iterator[DoctorFinding]:
             "the tasks of that thread stand still, or will",
             "the page on operations lists these messages; the stack is in the log and at /health",
         )
-    if facts.healths and not reasons:
+    for address in facts.unanswered:
+        yield find_error(
+            HEALTH,
+            f"the worker at {address} does not answer",
+            "it hangs, is stopped, or has just begun: its tasks stand still until the group gives "
+            "them to others",
+            f"find its process (`ss -ltnp 'sport = :{address.rpartition(':')[2]}'`), look at its "
+            "log, and let it go on with `kill -CONT`, or end it and start another one",
+        )
+    if facts.healths and not reasons and not facts.unanswered:
         yield find_fine(HEALTH, f"{format_count(len(facts.healths), 'worker')}, all healthy")
 
 

@@ -153,8 +153,9 @@ def _compare_messages(pair: _Pair, written: Any, read: Any, path: str) -> None:
     for its, ours in pair.fields:
         if not _is_same(its, written, ours, read):
             raise ProtobufMismatch(
-                f"{path}.{ours.name}: written as {_describe_field_value(its, written)}, and read as "
-                f"{_describe_field_value(ours, read)}: a field of another type needs another number"
+                f"{path}.{ours.name}: written as {_describe_field_value(its, written)}, and read "
+                f"as {_describe_field_value(ours, read)}: a field of another type needs another "
+                "number"
             )
     for its, ours, parts in pair.parts:
         _compare_parts(parts, its, written, ours, read, f"{path}.{ours.name}")

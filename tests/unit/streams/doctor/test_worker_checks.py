@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,6 +50,12 @@ def test_what_a_worker_says_of_its_health() -> None:
     sick = facts({}, {}, {"why": ["t has been in f for 31 s"]})
     (found,) = workers.check_health(sick)
     assert (found.verdict, "in f for 31 s" in found.what) == (ERROR, True)
+
+
+def test_a_worker_that_does_not_answer_beside_one_that_is_healthy_is_an_error() -> None:
+    stopped = replace(facts({}, {}, {"why": []}), unanswered=("127.0.0.1:8081",))
+    (found,) = workers.check_health(stopped)
+    assert (found.verdict, found.what) == (ERROR, "the worker at 127.0.0.1:8081 does not answer")
 
 
 PROCESSED = {"task_process_seconds_total": 10.0, "thread_records_total": 100.0}
