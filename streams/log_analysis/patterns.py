@@ -101,6 +101,12 @@ _OURS = (
     Pattern(" starts over from what is committed: ", EventKind.ABORT, "MR-013"),
     Pattern(" is replaced in ", EventKind.FAILURE, "MR-003", is_warning=True),
     Pattern("a stream thread ended", EventKind.FAILURE, "MR-003", is_warning=True),
+    Pattern(" was ended by SIG", EventKind.FAILURE, "MR-003", is_warning=True),
+    # What else carries a code: the last line of a process, and warnings that have no part above.
+    *(
+        Pattern(f"(see {each.code})", _KINDS.get(each.code, EventKind.FAILURE), each.code, True)
+        for each in SYMPTOMS
+    ),
 )
 
 _KAFKA_STREAMS = (

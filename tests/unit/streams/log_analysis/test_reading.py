@@ -63,6 +63,19 @@ def test_a_part_that_says_too_little_counts_in_warnings_only() -> None:
     assert find_codes(FENCED.replace(b"WARNING", b"INFO").replace(b" starts over", b"")) == []
 
 
+@pytest.mark.parametrize(
+    ("line", "codes"),
+    [
+        (b"millrace: topic 'x' at offset 5: no text that is known (see MR-070)", ["MR-070"]),
+        (b"2026-11-29 04:53:56,862 7 WARNING a.b: no text that is known (see MR-052)", ["MR-052"]),
+        (b"2026-11-29 04:53:56,862 7 INFO a.b: no text that is known (see MR-052)", []),
+        (b"millrace: worker 7 was ended by SIGKILL: started again", ["MR-003"]),
+    ],
+)
+def test_a_line_with_a_code_counts_whatever_else_it_says(line: bytes, codes: list[str]) -> None:
+    assert find_codes(line + b"\n") == codes
+
+
 def test_a_line_of_a_stack_trace_has_the_time_of_the_line_that_began_it() -> None:
     trace = (
         b"java.lang.X: b\nCaused by: org.apache.kafka.common.errors.ProducerFencedException: c\n"
