@@ -6,10 +6,11 @@ parser. librdkafka and Kafka's own clients write and read addresses in the same 
 
 from __future__ import annotations
 
-from ipaddress import AddressValueError, IPv6Address
+from ipaddress import AddressValueError, IPv6Address, ip_address
 
 _PORT_MAX = 65_535
 _PORT_DIGITS_MAX = 5
+_LOCAL_NAMES = frozenset(("localhost", "localhost.localdomain"))
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -57,6 +58,14 @@ def format_address(address: tuple[str, int]) -> str:
 def strip_brackets(host: str) -> str:
     """Return a host that stands alone, as in `health_host`, without the brackets of IPv6."""
     return host[1:-1] if host.startswith("[") and host.endswith("]") else host
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host names this machine, and no address that others reach."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() in _LOCAL_NAMES
 
 
 def _is_ipv6(text: str) -> bool:

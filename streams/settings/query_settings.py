@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
-
-from streams.common.addresses import parse_address
+from streams.common.addresses import is_loopback, parse_address
 
 _TOKEN_CHARACTERS_MIN = 16
 _UNSPECIFIED = frozenset(("0.0.0.0", "::"))  # nosec B104 # nothing is bound here
-_LOCAL_NAMES = frozenset(("localhost", "localhost.localdomain"))
 
 
 def check_query_settings(port: int | None, host: str, server: str, token: str) -> None:
@@ -35,16 +32,8 @@ def check_query_settings(port: int | None, host: str, server: str, token: str) -
             f"query_token must be ASCII without blanks, {_TOKEN_CHARACTERS_MIN} characters at "
             "least: `openssl rand -hex 32` makes one"
         )
-    if port is not None and not token and not _is_loopback(host):
+    if port is not None and not token and not is_loopback(host):
         raise ValueError(
             f"query_host {host!r} can be reached from other machines, and without query_token "
             "whoever reaches it reads all stores: set query_token on every worker"
         )
-
-
-def _is_loopback(host: str) -> bool:
-    """Return whether a host names this machine, and no address that others reach."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() in _LOCAL_NAMES

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from streams.command_lines import format_broker_command
-from streams.common.addresses import format_address, parse_addresses
+from streams.common.addresses import format_address, is_loopback, parse_addresses
 from streams.errors import BrokerUnavailable
 from streams.runtime.clients.errors import NotReady
 from streams.runtime.clients.replication import Replication
@@ -60,7 +59,7 @@ def explain_no_broker(servers: str, timeout_s: float, error: Exception) -> Broke
     )
     if isinstance(error, KafkaException) and (listening := _find_listener(servers)):
         return BrokerUnavailable(
-            f"{begun}, though a process accepts connections at {listening}: it is stopped, as by "
+            f"{begun}, though a process listens at {listening}: it is stopped, as by "
             "SIGSTOP, or overloaded, or expects TLS, or is no Kafka broker. Look at that process: "
             "another broker would not help"
         )
@@ -71,13 +70,21 @@ def explain_no_broker(servers: str, timeout_s: float, error: Exception) -> Broke
 
 
 def _find_listener(servers: str) -> str | None:
-    """Return the first of these addresses that accepts a connection; None if none does.
+    """Return the first of these addresses at which a process listens; None if none is known to.
 
-    The kernel accepts connections of a process that is stopped, until their queue is full.
+    The kernel accepts connections of a process that is stopped, until their queue is full. From
+    then on it drops them, which on this machine tells that somebody listens; of another one a
+    router may have dropped them.
     """
     for address in parse_addresses(servers):  # they were checked when the client was created
-        with suppress(OSError), socket.create_connection(address, timeout=_CONNECT_TIMEOUT_S):
-            return format_address(address)
+        try:
+            with socket.create_connection(address, timeout=_CONNECT_TIMEOUT_S):
+                return format_address(address)
+        except TimeoutError:
+            if is_loopback(address[0]):
+                return format_address(address)
+        except OSError:
+            continue
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import ExitStack
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -25,6 +26,21 @@ def test_no_other_broker_is_advised_beside_a_process_that_is_stopped() -> None:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         said = str(explain_no_broker(f"127.0.0.1:1,{address}", 1, LOST))
         not_ready = str(explain_no_broker(address, 1, NotReady("lists no brokers")))
-    assert f"a process accepts connections at {address}" in said
+    assert f"a process listens at {address}" in said
     assert "start it with" not in said
     assert "SIGSTOP" not in not_ready, "it has answered"
+
+
+def test_a_process_of_this_machine_whose_queue_of_connections_is_full_is_there() -> None:
+    with ExitStack() as opened:
+        stopped = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        place = stopped.getsockname()
+        for _ in range(8):
+            client = opened.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(place)
+        address = f"127.0.0.1:{place[1]}"
+        error = KafkaException(KafkaError(KafkaError._TRANSPORT))
+        said = str(explain_no_broker(address, 1.0, error))
+    assert f"a process listens at {address}" in said
+    assert "another broker would not help" in said
