@@ -37,6 +37,10 @@ class Database:
     is_corrupt: bool = False
     is_torn: bool = False
     """A process died in a write, so that some data may be ahead of the checkpoint."""
+    torn_position: int = -1
+    """The position up to which that write, or the last of several, would have come."""
+    torn_changes: dict[bytes, bytes | None] = field(default_factory=dict)
+    """What such a write has changed."""
 
     @property
     def task(self) -> str:
@@ -188,6 +192,8 @@ class SimDisk:
             keys = list(changes)[: process.dies_in_write]
             self._apply({key: changes[key] for key in keys})
             self.database.is_torn = True
+            self.database.torn_position = checkpoint.position
+            self.database.torn_changes = {key: changes[key] for key in keys}
             process.kill()
         self._apply(changes)
         self.database.checkpoint = checkpoint
