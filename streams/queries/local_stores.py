@@ -121,20 +121,6 @@ class LocalStores:
         spec, _ = self.find_store(name)
         return partition_for_key(spec.key.serialize(key), self.count_partitions(name))
 
-    def is_partitioned_by_key(self, name: str) -> bool:
-        """Return whether Millrace's default partitioner has written all inputs of a store.
-
-        That is so where they are repartition topics whose steps have no partitioner of their own.
-        """
-        topics = self._topology.topics_by_store.get(name, frozenset())
-        chosen = {
-            sink.topic_name
-            for sub in self._topology.subtopologies
-            for sink in sub.sinks
-            if sink.internal and sink.partitioner is not None
-        }
-        return bool(topics) and topics <= self._topology.repartition_topics - chosen
-
     def read(
         self, name: str, read: StoreRead, *, at_least: Position | None = None, wait_s: float = 0.0
     ) -> StoreAnswer:

@@ -1,8 +1,8 @@
 """Read a store over all workers: a key where it is, a range wherever the store has partitions.
 
-A key that is nowhere is an answer only if all partitions of the store were read, or the one that
-the key is in for certain (docs/decisions/0049). Workers that move, restore or have just gone are
-asked again, by a fresh look at who has which task, until the time is over.
+A key that is nowhere is an answer only if all partitions of the store were read: a step may keep it
+in another partition than its own (docs/decisions/0049). Tasks that move, restore or have just gone
+are asked for again, by a fresh look at who has which, until the time is over.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class RoutedReads:
         """Return what all workers answer now. Raises StoreUnavailable."""
         spec, _ = self.local.find_store(name)
         partition = self.local.find_partition(name, read.key) if read.is_lookup else None
-        is_certain = read.is_lookup and self.local.is_partitioned_by_key(name)
         answers: list[StoreAnswer] = []
+        read_partitions: frozenset[int] = frozenset()
         for endpoint in self._list_endpoints(name, partition):
             if endpoint == self._own_endpoint:
                 answer = self.local.read(name, read, at_least=at_least, wait_s=timeout_s)
@@ -85,10 +85,12 @@ class RoutedReads:
                 answer = self._get_client().read(
                     endpoint, spec, read, at_least=at_least, timeout_s=timeout_s
                 )
-            if read.is_lookup and (answer.rows or (is_certain and partition in answer.partitions)):
+            if read.is_lookup and answer.rows:
                 return answer
+            if again := sorted(answer.partitions & read_partitions):
+                raise StoreUnavailable(f"store {name!r}: partitions {again} have moved meanwhile")
+            read_partitions |= answer.partitions
             answers.append(answer)
-        read_partitions = frozenset[int]().union(*(each.partitions for each in answers))
         missing = {*range(self.local.count_partitions(name))} - read_partitions
         if missing:
             raise StoreUnavailable(
