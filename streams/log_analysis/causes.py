@@ -26,7 +26,7 @@ _PAUSE = (
     "reported as stuck."
 )
 _LED_TO = {"MR-034", "MR-010", "MR-011", "MR-021"}
-"""What a pause leads to, as its thread has not committed or was not heard meanwhile."""
+"""The codes of what follows from a pause: its thread did not commit, or was not heard."""
 _SLOW = "A function took longer than max_poll_interval_ms, or than the transaction's time-out."
 
 

@@ -100,7 +100,7 @@ class IncidentLog:
     def __init__(self) -> None:
         self.event_count = 0
         self.hours: dict[int, Counter[EventKind]] = {}
-        """How many events of each kind there were, by hours since 1970."""
+        """The number of events of each kind, by hours since 1970."""
         self._open: list[Incident] = []
         self._closed: list[Incident] = []
 

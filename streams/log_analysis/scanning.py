@@ -15,7 +15,7 @@ from streams.log_analysis.headers import HEADER_START, LineHeader, read_header
 from streams.log_analysis.patterns import PATTERNS, EventKind, Pattern
 
 _LOOK_BACK_BYTES = 64 << 10
-"""How far before a continued line its first line is looked for."""
+"""The bytes before a continued line in which its first line is looked for."""
 _MESSAGE_CHARS_MAX = 400
 _LAST_LINE = b"millrace: "
 

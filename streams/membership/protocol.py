@@ -102,7 +102,7 @@ class SubscriptionInfo(NamedTuple):
     standby: tuple[str, ...] = ()
     """The standby and warm-up tasks that it runs, so that they stay with it."""
     endpoint: str = ""
-    """Where its worker answers queries, as host:port; empty if it answers none."""
+    """The host:port at which its worker answers queries; empty if it answers none."""
 
     def require_topology(self) -> DeclaredTopology:
         """Return the topology that the member declared. Raises ValueError for one not encoded."""

@@ -42,7 +42,7 @@ class QueryEndpoint:
         else:
             self.address = format_address((config.query_host, self._bound.getsockname()[1]))
 
-    def serve(self, running: RunningApp, host: Host, exits: ExitStack) -> None:
+    def serve_queries(self, running: RunningApp, host: Host, exits: ExitStack) -> None:
         """Let a worker read the stores of all, and serve queries, until `exits` is closed."""
         running.reads = reads = RoutedReads(running.local_stores, self._create_client, self.address)
         exits.callback(reads.close)

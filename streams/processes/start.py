@@ -132,7 +132,7 @@ def start_application(
         )
         _open_ports(running, worker, worker_number, threads, exits)
         note_metrics_address(directory, slot, config.health_host, running.ports, exits)
-        queries.serve(running, host, exits)
+        queries.serve_queries(running, host, exits)
         _announce_worker(running, worker, worker_number, worker_count)
         running.start_threads(exits.pop_all())
     return running

@@ -10,7 +10,7 @@ from streams.monitoring.definitions.kafka_names import define_figure
 
 TASK_LABELS = ("thread_id", "task_id")
 _STATE_LABELS = {StoreKind.WINDOW: "window", StoreKind.SESSION: "session"}
-"""What the label of a store has in it, where Kafka Streams has a word for the kind."""
+"""The word in the label of a store, for the kinds that have one in Kafka Streams."""
 _IN_MEMORY_LABELS = {**_STATE_LABELS, StoreKind.BUFFER: "suppression"}
 ROCKSDB_LABELS = ("rocksdb_state_id", "rocksdb_window_state_id", "rocksdb_session_state_id")
 """The labels of which each figure of RocksDB has one."""

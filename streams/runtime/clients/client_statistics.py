@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 INTERVAL_MS = 10_000
-"""How often a client tells its statistics, unless its own settings say otherwise."""
+"""The interval at which clients tell their statistics, unless their settings say otherwise."""
 _KEPT_TEXTS = 4
 _SILENT_S = 60
 """A client that has told nothing for so long, beside others that have, is closed."""

@@ -60,9 +60,9 @@ class StalledReadCheck:
         self._waits_since_s: float | None = None
         self._replacement_interval_s = self._interval_s = _FIRST_LOOK_S
         self._left_behind: dict[Partition, _Gap] = {}
-        """Of each partition that had more to read at the last look, what it was."""
+        """The gap of each partition that had more to read at the last look."""
         self._replaced_for: dict[Partition, _Gap] = {}
-        """What clients were replaced for since the last error of a connection."""
+        """The gaps for which clients were replaced since the last error of a connection."""
 
     def note_records(self) -> None:
         """Note that the consumer has polled something."""

@@ -70,7 +70,7 @@ class ThreadDependencies:
     client_tags: Mapping[str, str] = field(default_factory=dict)
     """Where the worker runs, for the leader (KIP-708)."""
     endpoint: str = ""
-    """Where the worker answers queries, as host:port; empty if it answers none."""
+    """The host:port at which the worker answers queries; empty if it answers none."""
     counters: ThreadCounters = field(default_factory=ThreadCounters)
     are_inputs_changed: Callable[[], bool] = lambda: False
     """Returns whether inputs have got partitions that nobody reads. Raises StreamsError for an

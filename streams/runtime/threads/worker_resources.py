@@ -41,7 +41,7 @@ class WorkerResources:
     directory_id: str = ""
     """The id of the state directory."""
     endpoint: str = ""
-    """Where the worker answers queries, as host:port; empty if it answers none."""
+    """The host:port at which the worker answers queries; empty if it answers none."""
     task_offsets: TaskOffsets = field(default_factory=TaskOffsets)
     global_tables: GlobalTables | None = None
     outage: BrokerOutage | None = None
