@@ -333,3 +333,27 @@ def test_standbys_differ_in_their_tags_from_what_runs() -> None:
             (owner,) = (m for m, other in given.items() if task in other.tasks)
             assert zones[owner] != zones[member]
     assert sum(len(each.standby) for each in given.values()) == PARTITION_COUNT
+
+
+def test_every_member_is_told_which_tasks_run_behind_each_endpoint() -> None:
+    group = Group(num_standby_replicas=1)
+    group.join("a", endpoint="a:1")
+    group.join("b", endpoint="b:1")
+    group.join("silent")
+    for _ in range(4):
+        for member in group.members:
+            group.restore(member, *TASKS)
+        given = group.rebalance()
+    told = [each.endpoints for each in given.values()]
+    assert told[0] == told[1] == told[2]
+    assert told[0].keys() == {"a:1", "b:1"}
+    for member in ("a", "b"):
+        tasks = told[0][f"{member}:1"]
+        assert set(tasks.active) == {*given[member].tasks, *given[member].revoked}
+        assert set(tasks.standby) == {*given[member].standby, *given[member].warmup}
+
+
+def test_without_endpoints_nothing_is_told() -> None:
+    group = Group()
+    group.join("a")
+    assert not group.rebalance()["a"].endpoints
