@@ -136,6 +136,7 @@ class World:
         outage: BrokerOutage | None = None,
         clock: Clock | None = None,
         collect_statistics: bool = False,
+        endpoint: str = "",
     ) -> None:
         self.fail_renewals = 0
         """This many of the next renewals of the clients fail."""
@@ -219,6 +220,7 @@ class World:
                 on_state_change=create_thread_state("thread 0", self.states.append).change_state,
                 on_commit_step=self.steps.append,
                 directory_id="machine",
+                endpoint=endpoint,
                 task_offsets=TaskOffsets(
                     self.directory, find_dormant_tasks(topology, self.directory, self.clock)
                 ),

@@ -11,7 +11,7 @@ import pytest
 from streams.common.topic_partitions import Partition
 from streams.errors import GenerationOver, OutcomeUnknown, TaskMigrated
 from streams.membership.group_member import MembershipSignal
-from streams.membership.protocol import AssignmentInfo
+from streams.membership.protocol import AssignmentInfo, EndpointTasks
 from streams.runtime.clients import encode_group_metadata
 from streams.testing.cluster import InMemoryTransaction
 from tests.unit.streams.runtime.fakes import FakeProducer
@@ -325,6 +325,24 @@ def test_a_member_that_runs_nothing_of_what_it_is_to_revoke_joins_again_with_ano
     first, second = world.member.subscriptions
     assert (first.tasks, second.tasks) == ((), ())
     assert first != second
+
+
+@pytest.mark.parametrize("told", ["former:1", "mine:1"])
+def test_a_member_that_the_group_knows_by_a_former_endpoint_joins_once_more(
+    tmp_path: Path, told: str
+) -> None:
+    world = two_tasks(tmp_path, endpoint="mine:1")
+    world.member.assign(BOTH._replace(endpoints={told: EndpointTasks(BOTH.tasks)}))
+    turns: list[int] = []
+
+    def has_settled() -> bool:
+        turns.append(1)
+        return len(turns) > 10 and len(world.consumer.assigned) == 2
+
+    run_steps(world, has_settled)
+    subscriptions = world.member.subscriptions
+    assert {each.endpoint for each in subscriptions} == {"mine:1"}
+    assert len(subscriptions) == (2 if told == "former:1" else 1)
 
 
 def test_a_refused_generation_while_the_member_joins_keeps_the_tasks(tmp_path: Path) -> None:
