@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streams.command_lines import format_broker_command
-from streams.common.addresses import parse_address, parse_addresses
+from streams.common.addresses import is_loopback, parse_address, parse_addresses
 from streams.errors import ConfigError
 from streams.processes.broker_start import (
     METRICS_PORT_FILE,
@@ -45,7 +45,6 @@ log = logging.getLogger(__name__)
 ADDRESS_WAIT_S = 60.0
 """The seconds for which a broker that lives is waited for while its address is not known."""
 _LOOK_INTERVAL_S = 0.1
-_LOOPBACK_HOSTS = {"127.0.0.1", "localhost", "::1"}
 
 
 _BROKER_DIRECTORY = "broker"
@@ -215,7 +214,7 @@ def find_broker_data(state_dir: Path, bootstrap_servers: str) -> Path | None:
     directory = broker_directory(state_dir)
     address = _read_address(directory, warns=False)
     if not address or parse_address(address)[1] not in {
-        port for host, port in parse_addresses(bootstrap_servers) if host in _LOOPBACK_HOSTS
+        port for host, port in parse_addresses(bootstrap_servers) if is_loopback(host)
     }:
         return None
     return (directory / "data").absolute()

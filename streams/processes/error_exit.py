@@ -12,7 +12,7 @@ from streams.errors import BrokerUnavailable, TopologyError, UserError
 from streams.processes import signals
 from streams.processes.logging_setup import logs_json
 from streams.processes.workers import OUTAGE_STATUS
-from streams.symptoms.lookup import find_symptom, format_address
+from streams.symptoms.lookup import find_symptom, format_page_address
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def report_error(error: UserError) -> int:
     if logs_json():
         log.error(message, extra={} if symptom is None else {"code": symptom.code})
     else:
-        sys.stderr.write(f"millrace: {message}{format_address(symptom)}\n")
+        sys.stderr.write(f"millrace: {message}{format_page_address(symptom)}\n")
     log.debug("the error with its traceback:", exc_info=error)
     return _USER_ERROR_STATUS
 

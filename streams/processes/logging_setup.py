@@ -18,7 +18,12 @@ import orjson
 
 from streams.runtime.clients.errors import librdkafka_log
 from streams.settings.config import LogFormat, LogLevel
-from streams.symptoms.lookup import find_by_class, find_by_code, find_by_message, format_address
+from streams.symptoms.lookup import (
+    find_by_class,
+    find_by_code,
+    find_by_message,
+    format_page_address,
+)
 from streams.symptoms.symptom import Symptom
 
 OUR_LOGGERS = ("streams", "state")
@@ -96,7 +101,7 @@ class TextFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         code = getattr(record, "code", None)
-        address = "" if code is None else format_address(find_by_code(code))
+        address = "" if code is None else format_page_address(find_by_code(code))
         return super().formatMessage(record) + address
 
 

@@ -35,7 +35,7 @@ def find_symptom(error: BaseException) -> Symptom | None:
     return by_class and (find_by_message(str(error)) or by_class)
 
 
-def format_address(symptom: Symptom | None) -> str:
+def format_page_address(symptom: Symptom | None) -> str:
     """Return the end of a message, " (see MR-0xx)", or nothing where the page says no more."""
     return "" if symptom is None or symptom.is_general else f" (see {symptom.code})"
 
