@@ -235,7 +235,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
             self._disk.write_changes(changes | self._overlay, self._complete_checkpoint(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
         for encoded, entry in self._latest_written.items():
-            self._replace_cached_latest(encoded, entry)
+            self._cache_latest_version(encoded, entry)
         self._cache.advance_commit_count()
         if self.ended_rewrite is not None:
             self._rewrite = None
@@ -285,11 +285,11 @@ class VersionedStore(DiskBackedStore, Generic[V]):
             if found is None:
                 return None
             held = StoreEntry(None, None, *found)
-            self._replace_cached_latest(key_bytes, held)
+            self._cache_latest_version(key_bytes, held)
             self._cache.drop_oldest_to_budget()
         return held
 
-    def _replace_cached_latest(self, key_bytes: bytes, entry: StoreEntry[None, None]) -> None:
+    def _cache_latest_version(self, key_bytes: bytes, entry: StoreEntry[None, None]) -> None:
         """Cache a key's latest version in place of the one cached before, and count its bytes."""
         replaced = self._cached.entries.pop(key_bytes, None)
         if replaced is not None:

@@ -84,7 +84,7 @@ class LedgerTransaction:
     order: Mapping[str, str] = field(default_factory=dict)
     """The order in which each task took records of its partitions (`encode_order`)."""
     lookups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By task and step the states in which global tables were found (`encode_lookups`)."""
+    """By task and step, how global tables were found (`encode_global_lookup_states`)."""
 
     def wrote(self, partition: Partition, offset: int) -> bool:
         """Return whether this transaction wrote the record at `offset` of `partition`."""
@@ -198,7 +198,7 @@ class LookupState(NamedTuple):
     positions: tuple[int, ...]
 
 
-def encode_lookups(topic_id_hash: int | None, states: Iterable[LookupState]) -> str:
+def encode_global_lookup_states(topic_id_hash: int | None, states: Iterable[LookupState]) -> str:
     """Encode the states in which a step found a global table as ASCII text."""
     numbers = [topic_id_hash or 0]
     for first, positions in states:
@@ -206,8 +206,8 @@ def encode_lookups(topic_id_hash: int | None, states: Iterable[LookupState]) -> 
     return _encode_varints(numbers)
 
 
-def decode_lookups(text: str) -> tuple[int | None, list[LookupState]]:
-    """Decode the look-ups that `encode_lookups` has encoded. Raises ValueError."""
+def decode_global_lookup_states(text: str) -> tuple[int | None, list[LookupState]]:
+    """Decode the look-ups that `encode_global_lookup_states` has encoded. Raises ValueError."""
     try:
         numbers = _decode_varints(text)
         topic_id_hash = next(numbers, 0) or None

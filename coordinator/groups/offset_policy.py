@@ -58,11 +58,11 @@ def build_deletion_records(shard: GroupShard, group_id: str) -> list[Record]:
     """
     return [
         *build_group_offset_tombstones(shard.state.offsets, group_id),
-        *build_group_tombstones(shard, group_id),
+        *build_tombstones_of_emptied_group(shard, group_id),
     ]
 
 
-def build_group_tombstones(shard: GroupShard, group_id: str) -> Sequence[Record]:
+def build_tombstones_of_emptied_group(shard: GroupShard, group_id: str) -> Sequence[Record]:
     """Return the tombstones of an empty group itself, which has no offsets any more."""
     consumer_group = shard.state.consumer.get(group_id)
     if consumer_group is not None:

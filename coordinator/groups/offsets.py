@@ -22,7 +22,7 @@ from coordinator.errors import Code, Refused
 from coordinator.groups.classic.membership import ClassicMembership
 from coordinator.groups.classic.validate import validate_offset_commit
 from coordinator.groups.consumer import validate as consumer
-from coordinator.groups.offset_policy import build_group_tombstones, find_offset_policy
+from coordinator.groups.offset_policy import build_tombstones_of_emptied_group, find_offset_policy
 from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.groups.streams import validate as streams
 from coordinator.offsets.commit import (
@@ -201,7 +201,9 @@ class GroupOffsets:
                 shard.log.append_in_batches(some)
                 yield
             before = shard.count_members(group_id)
-            shard.log.append_in_batches([*some, *build_group_tombstones(shard, group_id)])
+            shard.log.append_in_batches(
+                [*some, *build_tombstones_of_emptied_group(shard, group_id)]
+            )
             shard.count_group_change(group_id, before)
             shard.drop_group(group_id)
         finally:

@@ -44,7 +44,7 @@ class GroupShard:
             GroupCodec(),
             self.state.apply_record,
             clock,
-            self.state.try_apply_group_commit,
+            self.state.try_apply_offsets_of_one_group,
         )
 
     @property

@@ -55,7 +55,7 @@ class GroupShardState:
         self.consumer.clear()
         self.streams.clear()
 
-    def try_apply_group_commit(self, records: Sequence[Record], base_offset: int) -> bool:
+    def try_apply_offsets_of_one_group(self, records: Sequence[Record], base_offset: int) -> bool:
         """Apply offsets that were committed together outside a transaction, as `apply_record` does.
 
         Return False, and do nothing, for any other records.
@@ -64,7 +64,7 @@ class GroupShardState:
             offset_apply.apply_columns(self.offsets, records, base_offset)
             return True
         offsets = [record for record in records if record.__class__ is OffsetCommitted]
-        return len(offsets) == len(records) and offset_apply.try_apply_group_commit(
+        return len(offsets) == len(records) and offset_apply.try_apply_offsets_of_one_group(
             self.offsets, offsets, base_offset
         )
 

@@ -390,7 +390,7 @@ class PartitionLog:
 
         Answers that are being sent from its files have `file.delete.delay.ms` to be sent.
         """
-        self._segments.discard_files()
+        self._segments.close_files_for_removal()
         self.change_callbacks.call_all()
 
     def list_segment_files(self) -> Iterator[tuple[Path, int]]:

@@ -198,7 +198,7 @@ class LogSegments:
             segment.close()
         self.all.clear()
 
-    def discard_files(self) -> None:
+    def close_files_for_removal(self) -> None:
         """Stop all work on the files, which are going to be removed.
 
         Answers that are being sent from them have `file.delete.delay.ms` to be sent.

@@ -45,7 +45,7 @@ def apply_record(
                     _commit_offset(state, key[0], key[1:], committed_offset_entry)
 
 
-def try_apply_group_commit(
+def try_apply_offsets_of_one_group(
     state: OffsetState, records: Sequence[OffsetCommitted], base_offset: int
 ) -> bool:
     """Apply new offsets of one group that no producer has written, as `apply_record` does for each.

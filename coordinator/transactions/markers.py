@@ -121,7 +121,7 @@ class MarkerChannel:
         """Write a transaction's marker to these partitions, retrying until all are settled."""
         left = sorted(partitions)
         self._pending[transactional_id] = _Pending(ended, set(left))
-        self._enqueue_markers(transactional_id, left)
+        self._enqueue_and_send_markers(transactional_id, left)
 
     def forget_transaction(self, transactional_id: str) -> None:
         """Drop the markers of a transaction, as its coordinator has resigned.
@@ -153,7 +153,9 @@ class MarkerChannel:
         for queue in self._queues.values():
             queue.waiting.clear()
 
-    def _enqueue_markers(self, transactional_id: str, partitions: Iterable[TopicPartition]) -> None:
+    def _enqueue_and_send_markers(
+        self, transactional_id: str, partitions: Iterable[TopicPartition]
+    ) -> None:
         """Put markers into the queues of the brokers that lead the partitions now, and send."""
         touched: dict[int, _Queue] = {}
         for partition in partitions:
@@ -234,7 +236,7 @@ class MarkerChannel:
         def dispatch_again() -> None:
             if self._pending.get(transactional_id) is pending:
                 pending.retrying -= len(partitions)
-                self._enqueue_markers(transactional_id, partitions)
+                self._enqueue_and_send_markers(transactional_id, partitions)
 
         delay_ms = min(RETRY_MS_MAX, RETRY_MS << min(pending.failures, 10))
         pending.failures += 1

@@ -146,7 +146,7 @@ def reset(
             if found_topics.undecided:
                 undecided = found_topics.undecided
                 if found is None and not dry_run:
-                    raise ConfigError(_describe_undecided(undecided))
+                    raise ConfigError(_explain_undecided_topics(undecided))
                 _tell_undecided(undecided, is_known=found is not None, is_decided=leftovers)
             if dry_run:
                 print_message("nothing was changed: --dry-run")
@@ -308,13 +308,13 @@ def _find_topics(
 def _tell_undecided(topics: list[str], *, is_known: bool, is_decided: bool) -> None:
     """Print the topics that stay, which may be this application's; `is_known`: its topology is."""
     if not is_known:
-        print_message(_describe_undecided(topics))
+        print_message(_explain_undecided_topics(topics))
         return
     for line in list_undecided_lines(topics, is_decided=is_decided):
         print_message(line)
 
 
-def _describe_undecided(topics: list[str]) -> str:
+def _explain_undecided_topics(topics: list[str]) -> str:
     """Return the message on topics that, by their names, may be this application's or another's."""
     return (
         f"the application id alone does not tell whose these topics are: {', '.join(topics)}. Give "

@@ -13,7 +13,7 @@ from state.rocksdb import read_stored_checkpoint
 from streams.commands.state_command import find_stores
 
 
-class IdleStore(NamedTuple):
+class StoreWithoutWorker(NamedTuple):
     """Holds the task and name of a store, the first offset that it lacks, and its last write."""
 
     task: str
@@ -26,7 +26,7 @@ class IdleStore(NamedTuple):
         return int(self.task.rpartition("_")[2])
 
 
-def read_idle_stores(path: Path) -> list[IdleStore]:
+def read_stores_without_worker(path: Path) -> list[StoreWithoutWorker]:
     """Return the stores of tasks with a checkpoint; those that a worker uses are left out."""
     found = []
     for store in find_stores(path) if path.is_dir() else ():
@@ -36,7 +36,7 @@ def read_idle_stores(path: Path) -> list[IdleStore]:
             checkpoint = read_stored_checkpoint(store.path)
             if checkpoint is not None and checkpoint.position is not None:
                 found.append(
-                    IdleStore(
+                    StoreWithoutWorker(
                         store.owner, store.store, checkpoint.position, checkpoint.written_ms or 0
                     )
                 )

@@ -84,7 +84,7 @@ def doctor(
         if app is not None:
             findings += examine_application(ApplicationFacts(cluster, app, settings, topology))
         elif all_applications:
-            findings += _examine_all(cluster, settings)
+            findings += _examine_every_application(cluster, settings)
         findings = sort_findings(findings)
         status = choose_status(findings)
         if json:
@@ -95,7 +95,9 @@ def doctor(
         raise typer.Exit(status)
 
 
-def _examine_all(cluster: ClusterFacts, settings: StreamsConfig) -> list[DoctorFinding]:
+def _examine_every_application(
+    cluster: ClusterFacts, settings: StreamsConfig
+) -> list[DoctorFinding]:
     """Look at every application of the cluster, each known by its id."""
     names: list[str] = []
 

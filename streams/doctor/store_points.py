@@ -10,7 +10,7 @@ from streams.commands.plan_changelogs import review_changelogs
 from streams.common.topic_partitions import Partition
 from streams.doctor import configuration, stores
 from streams.doctor.application_facts import ApplicationFacts
-from streams.doctor.disk_facts import IdleStore, read_idle_stores
+from streams.doctor.disk_facts import StoreWithoutWorker, read_stores_without_worker
 from streams.doctor.findings import DoctorFinding
 from streams.errors import TopologyError
 from streams.membership.group_offsets import fetch_group_offsets
@@ -115,8 +115,8 @@ def check_positions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Compare the positions of stores that no worker uses with their changelogs."""
     there = facts.cluster.clients().partition_counts
     by_store = {store: topic for topic, store in facts.topics().changelogs.items()}
-    places: dict[str, tuple[IdleStore, Partition]] = {}
-    for each in read_idle_stores(facts.state_path):
+    places: dict[str, tuple[StoreWithoutWorker, Partition]] = {}
+    for each in read_stores_without_worker(facts.state_path):
         changelog = Partition(by_store.get(each.store, ""), each.partition_number)
         if changelog.number < there.get(changelog.topic, 0):
             places[f"{each.task}/{each.store}"] = each, changelog
@@ -129,7 +129,9 @@ def check_positions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
 def check_idle_time(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Find how long an application without workers has stood still, by its state here."""
     group = facts.group()
-    written = [each.written_ms for each in read_idle_stores(facts.state_path) if each.written_ms]
+    written = [
+        each.written_ms for each in read_stores_without_worker(facts.state_path) if each.written_ms
+    ]
     if group is None or group.members or not written:
         return
     brokers = facts.cluster.broker_settings()

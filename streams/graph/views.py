@@ -53,11 +53,11 @@ class TableView(Protocol):
     def require_readable_stores(self) -> list[str]:
         """Return the stores that a step needs to look up rows; materialize the table if need be.
 
-        The step must be connected to these stores to call `create_getter`.
+        The step must be connected to these stores to call `create_row_getter`.
         """
         ...
 
-    def create_getter(self, at: Binding) -> RowGetter:
+    def create_row_getter(self, at: Binding) -> RowGetter:
         """Return the function by which a bound step looks up a key's value.
 
         The step of the binding must be connected to the stores of `require_readable_stores`.
@@ -66,7 +66,7 @@ class TableView(Protocol):
 
     @property
     def is_versioned(self) -> bool:
-        """Return whether values can be looked up as of a time (`create_getter_as_of`)."""
+        """Return whether values can be looked up as of a time (`create_row_getter_as_of`)."""
         ...
 
     @property
@@ -77,7 +77,7 @@ class TableView(Protocol):
         """
         ...
 
-    def create_getter_as_of(self, at: Binding) -> RowGetterAsOf:
+    def create_row_getter_as_of(self, at: Binding) -> RowGetterAsOf:
         """Return the function that looks values up as of a time, of a versioned table."""
         ...
 
@@ -105,7 +105,7 @@ class StoredView:
         assert self.spec is not None
         return [self.spec.name]
 
-    def create_getter(self, at: Binding) -> RowGetter:
+    def create_row_getter(self, at: Binding) -> RowGetter:
         assert self.spec is not None
         store = at.context.get_store(self.spec.name)
         if self.is_versioned:
@@ -122,7 +122,7 @@ class StoredView:
     def ttl_store(self) -> str | None:
         return None if self.spec is None or self.spec.ttl_ms is None else self.spec.name
 
-    def create_getter_as_of(self, at: Binding) -> RowGetterAsOf:
+    def create_row_getter_as_of(self, at: Binding) -> RowGetterAsOf:
         assert self.spec is not None
         store = at.context.get_store(self.spec.name)
 
@@ -139,7 +139,7 @@ class GlobalTableView:
     def __init__(self, table: GlobalTableSpec) -> None:
         self.table = table
 
-    def create_getter(self, at: Binding) -> RowGetter:
+    def create_row_getter(self, at: Binding) -> RowGetter:
         """Return the function that looks rows up in the worker's replica."""
         copy = at.context.find_global_store(self.table.store.name, at.step)
         assert copy is not None, f"{self.table.store.name} is declared"
@@ -203,11 +203,14 @@ class ComputedView(StoredView):
             else super().require_readable_stores()
         )
 
-    def create_getter(self, at: Binding) -> RowGetter:
+    def create_row_getter(self, at: Binding) -> RowGetter:
         """Return a getter that reads the table's store, or computes rows from the parent's."""
         if self.spec is not None:
-            return super().create_getter(at)
-        get_parent_row, compute_row = self._parent.create_getter(at), self.create_row_function(at)
+            return super().create_row_getter(at)
+        get_parent_row, compute_row = (
+            self._parent.create_row_getter(at),
+            self.create_row_function(at),
+        )
 
         def get_row(key: Any) -> OptionalRow:
             return compute_row(key, get_parent_row(key))
@@ -226,11 +229,11 @@ class ComputedView(StoredView):
         """
         return super().ttl_store or self._parent.ttl_store
 
-    def create_getter_as_of(self, at: Binding) -> RowGetterAsOf:
+    def create_row_getter_as_of(self, at: Binding) -> RowGetterAsOf:
         if self.spec is not None:
-            return super().create_getter_as_of(at)
+            return super().create_row_getter_as_of(at)
         get_parent_row, compute_row = (
-            self._parent.create_getter_as_of(at),
+            self._parent.create_row_getter_as_of(at),
             self.create_row_function(at),
         )
 

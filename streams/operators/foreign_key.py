@@ -182,7 +182,7 @@ def join_subscriptions(view: TableView) -> Operator:
 
     def bind_operator(binding: Binding) -> ForwardRecord:
         downstream, failed = binding.downstream, binding.handle_failure
-        get = view.create_getter(replace(binding, reads_emitted_values=True))
+        get = view.create_row_getter(replace(binding, reads_emitted_values=True))
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             row_hash, instruction, row, partition = value
@@ -258,7 +258,7 @@ def join_responses(
         )
         subscribe_again = None if subscription_step is None else binding.children[subscription_step]
         get, serialize = (
-            view.create_getter(replace(binding, reads_emitted_values=True)),
+            view.create_row_getter(replace(binding, reads_emitted_values=True)),
             serdes.value.serialize,
         )
         partition = int(context.task_name.rpartition("_")[2])

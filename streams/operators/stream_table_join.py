@@ -167,14 +167,14 @@ def _create_row_finder(
     Of a versioned table it is the value as of that time, of others the current one.
     """
     if not isinstance(table, GlobalTableView) and table.is_versioned:
-        get_as_of = table.create_getter_as_of(binding)
+        get_as_of = table.create_row_getter_as_of(binding)
 
         def find_as_of(key: Any, timestamp_ms: int) -> Any:
             found = get_as_of(key, timestamp_ms)
             return None if found is None else found.value
 
         return find_as_of
-    get = table.create_getter(binding)
+    get = table.create_row_getter(binding)
 
     def find_row(key: Any, timestamp_ms: int) -> Any:
         found = get(key)

@@ -33,7 +33,7 @@ def join_updates(
 
     def bind_operator(binding: Binding) -> ForwardUpdate:
         context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
-        get_other = other_view.create_getter(replace(binding, reads_emitted_values=True))
+        get_other = other_view.create_row_getter(replace(binding, reads_emitted_values=True))
         sends_old, versioned = view.sends_old_values, own_view.is_versioned
 
         def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:

@@ -82,7 +82,7 @@ class LogCleaner:
         """Write the offsets for other tools if they are outdated, and start the timer."""
         if (
             read_first_dirty_offsets(self._host.disk, self._directory)
-            != self._find_first_dirty_offsets()
+            != self._collect_first_dirty_offsets()
         ):
             self._write_offset_checkpoint()
         self._schedule_call(self._backoff_ms, self._begin_round)
@@ -205,7 +205,7 @@ class LogCleaner:
         if any(each.compaction.first_dirty_offset for each in topic.partitions):
             self._write_offset_checkpoint()
 
-    def _find_first_dirty_offsets(self) -> dict[TopicPartition, int]:
+    def _collect_first_dirty_offsets(self) -> dict[TopicPartition, int]:
         """Collect the first dirty offset of each partition that was ever cleaned."""
         return {
             (each.topic, each.index): each.compaction.first_dirty_offset
@@ -219,7 +219,7 @@ class LogCleaner:
         If that fails, the file is outdated until the next log is cleaned or the broker starts
         again.
         """
-        content = self._find_first_dirty_offsets()
+        content = self._collect_first_dirty_offsets()
         self._host.background.run_in_background(
             lambda: write_first_dirty_offsets(self._host.disk, self._directory, content),
             _log_if_failed,

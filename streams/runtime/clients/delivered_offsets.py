@@ -78,7 +78,7 @@ def add_offset_tracking(
     return call_both
 
 
-def create_failure_report(
+def create_delivery_report(
     undelivered: list[Any],
 ) -> DeliveryReport:
     """Return a delivery report that appends each failure to `undelivered`."""

@@ -20,7 +20,7 @@ from streams.errors import (
     WriteRefused,
 )
 from streams.runtime.clients.bare_errors import call_method
-from streams.runtime.clients.delivered_offsets import DeliveredOffsets, create_failure_report
+from streams.runtime.clients.delivered_offsets import DeliveredOffsets, create_delivery_report
 from streams.runtime.clients.errors import (
     RETRIABLE_ERRORS,
     UNKNOWN_TOPIC_ERRORS,
@@ -105,7 +105,7 @@ class StreamsProducer:
         if self.delivered_offsets is not None:
             reports["on_delivery"] = self.delivered_offsets.note_delivery
         elif not transactional:
-            reports["on_delivery"] = create_failure_report(self._undelivered)
+            reports["on_delivery"] = create_delivery_report(self._undelivered)
         self._logger = LibrdkafkaLogger(on_error)
         self._producer = create_client(
             "producer",

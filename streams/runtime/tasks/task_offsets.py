@@ -70,11 +70,11 @@ class TaskOffsets:
         if self._reporter == thread:
             self._reporter = None
 
-    def note_opened(self, task: Task) -> None:
+    def remove_from_dormant(self, task: Task) -> None:
         """Remove a task from the dormant ones, since a thread has opened and reports it."""
         self._dormant.pop(task.name, None)
 
-    def note_closing(self, task: Task, thread: str) -> None:
+    def record_offset_before_closing(self, task: Task, thread: str) -> None:
         """Record the positions of a task's stores before a thread closes it."""
         on_disk = [s for s in task.stores.logged.values() if not isinstance(s.disk, MemoryDisk)]
         if on_disk:

@@ -109,7 +109,7 @@ class StandbyTasks:
             task = self._task_creator.create_task(name, sorted(self._assigned[name]))
             if task is not None:
                 self.by_name[name] = task
-                self._task_offsets.note_opened(task)
+                self._task_offsets.remove_from_dormant(task)
                 return
         self._create_at_s = self._host.monotonic_s() + _CREATE_RETRY_S
 
@@ -135,7 +135,7 @@ class StandbyTasks:
         """Close a task, also where its offset can't be read: else its directory stays locked."""
         with ExitStack() as steps:
             steps.callback(task.close)
-            self._task_offsets.note_closing(task, self._thread_name)
+            self._task_offsets.record_offset_before_closing(task, self._thread_name)
 
     def _end_following(self, names: Iterable[str]) -> list[str]:
         """Change the named tasks to CREATED, and return those that the restorer has."""

@@ -147,7 +147,7 @@ class ThreadTasks:
         for name, partitions in self._find_uncreated_tasks().items():
             if (created := creator.create_task(name, partitions)) is not None:
                 self.by_name[name] = created
-                self._task_offsets.note_opened(created)
+                self._task_offsets.remove_from_dormant(created)
         # A task's producer fences its predecessor before offsets are read.
         waiting = self.list_tasks_in_state(TaskState.CREATED)
         waiting = [task for task in waiting if producers.try_prepare_producer(task.name)]
@@ -239,7 +239,7 @@ class ThreadTasks:
         """Close a task, also where its offset can't be read: else its directory stays locked."""
         with ExitStack() as steps:
             steps.callback(task.close)
-            self._task_offsets.note_closing(task, self._thread_name)
+            self._task_offsets.record_offset_before_closing(task, self._thread_name)
 
     def _find_uncreated_tasks(self) -> dict[str, list[Partition]]:
         """Return the tasks that are assigned and not created yet, with their partitions."""

@@ -54,8 +54,8 @@ def create_json_reader(spark_type: types.DataType) -> Callable[[bytes], Any]:
     The function raises ValueError for a value that can't be read; this one for a type that JSON
     can't have.
     """
-    convert_exact = _create_converter(spark_type, _convert_exact_text)
-    convert = _create_converter(spark_type, _convert_text)
+    convert_exact = _create_json_converter(spark_type, _convert_exact_text)
+    convert = _create_json_converter(spark_type, _convert_text)
 
     def read_exact(value: bytes) -> Any:
         # Numbers keep all of their digits, those with a point as Decimals.
@@ -153,19 +153,19 @@ def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is no JSON")
 
 
-def _create_converter(kind: types.DataType, to_text: Converter) -> Converter:
+def _create_json_converter(kind: types.DataType, to_text: Converter) -> Converter:
     """Create a function that checks a parsed JSON value and converts it to a Spark type.
 
     `to_text`: the converter of strings.
     """
     match kind:
         case types.StructType():
-            fields = [(each.name, _create_converter(each.dataType, to_text)) for each in kind]
+            fields = [(each.name, _create_json_converter(each.dataType, to_text)) for each in kind]
             return _create_type_check(
                 dict, "an object", lambda value: _convert_fields(fields, value)
             )
         case types.ArrayType():
-            of_element = _create_converter(kind.elementType, to_text)
+            of_element = _create_json_converter(kind.elementType, to_text)
             return _create_type_check(
                 list,
                 "a list",
@@ -174,7 +174,7 @@ def _create_converter(kind: types.DataType, to_text: Converter) -> Converter:
         case types.MapType():
             if not isinstance(kind.keyType, types.StringType):
                 raise ValueError(f"keys of JSON are text: a map can't be {kind.simpleString()}")
-            of_value = _create_converter(kind.valueType, to_text)
+            of_value = _create_json_converter(kind.valueType, to_text)
             # Arrow takes maps as lists of pairs.
             return _create_type_check(
                 dict,

@@ -28,7 +28,7 @@ def to_python_values(column: Any, column_name: str, serde: str) -> list[Any]:
     """
     problem = f"column {column_name} can't be written as {serde}"
     try:
-        convert = _create_converter(column.type)
+        convert = _create_arrow_map_converter(column.type)
         in_utc = _replace_zones_by_utc(column.type)
         values = (column if in_utc == column.type else column.cast(in_utc)).to_pylist()
     except ConfigError as error:
@@ -59,7 +59,7 @@ def _replace_zones_by_utc(kind: Any) -> Any:
     return kind
 
 
-def _create_converter(kind: Any) -> Callable[[Any], Any] | None:
+def _create_arrow_map_converter(kind: Any) -> Callable[[Any], Any] | None:
     """Create a converter of the objects of an Arrow type, None where there are no maps in it.
 
     Raises ConfigError for a struct that has a name twice.
@@ -69,14 +69,17 @@ def _create_converter(kind: Any) -> Callable[[Any], Any] | None:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise ConfigError(f"a struct has two fields {twice!r}. Rename one")
-        parts = [(each.name, _create_converter(each.type)) for each in kind]
+        parts = [(each.name, _create_arrow_map_converter(each.type)) for each in kind]
         fields = [(name, convert) for name, convert in parts if convert is not None]
         return _make_null_safe(lambda value: _convert_fields(fields, value)) if fields else None
     if pa.types.is_map(kind):
-        of_key, of_item = _create_converter(kind.key_type), _create_converter(kind.item_type)
+        of_key, of_item = (
+            _create_arrow_map_converter(kind.key_type),
+            _create_arrow_map_converter(kind.item_type),
+        )
         return _make_null_safe(lambda value: _convert_map(of_key, of_item, value))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        convert = _create_converter(kind.value_type)
+        convert = _create_arrow_map_converter(kind.value_type)
         if convert is not None:
             return _make_null_safe(lambda value: [convert(each) for each in value])
     return None

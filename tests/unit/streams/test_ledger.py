@@ -14,9 +14,9 @@ from streams.ledger import (
     LookupState,
     WrittenRange,
     decode,
-    decode_lookups,
+    decode_global_lookup_states,
     decode_order,
-    encode_lookups,
+    encode_global_lookup_states,
     encode_order,
     encode_transaction,
 )
@@ -35,7 +35,7 @@ def test_an_entry_comes_back_as_it_was_given() -> None:
     assert decode(encode_transaction(bound)) == bound
     ordered = replace(ENTRY, order={"0_0": encode_order([(0, 1), (1, 300)])})
     assert decode(encode_transaction(ordered)) == ordered
-    looked_up = replace(ENTRY, lookups={"0_0": {"priced": encode_lookups(7, [])}})
+    looked_up = replace(ENTRY, lookups={"0_0": {"priced": encode_global_lookup_states(7, [])}})
     assert decode(encode_transaction(looked_up)) == looked_up
     nothing = LedgerTransaction(0, 0, {"0_0": {IN: 0}}, {})
     assert decode(encode_transaction(nothing)) == nothing
@@ -105,12 +105,15 @@ def test_what_is_no_order_of_records_is_refused(text: str) -> None:
 
 def test_states_of_a_global_table_come_back_as_they_were_given() -> None:
     states = [LookupState(0, (0, 2**40, 5)), LookupState(300, ())]
-    assert decode_lookups(encode_lookups(2**62 + 1, states)) == (2**62 + 1, states)
-    assert decode_lookups(encode_lookups(None, states)) == (None, states)
-    assert decode_lookups(encode_lookups(None, [])) == (None, [])
+    assert decode_global_lookup_states(encode_global_lookup_states(2**62 + 1, states)) == (
+        2**62 + 1,
+        states,
+    )
+    assert decode_global_lookup_states(encode_global_lookup_states(None, states)) == (None, states)
+    assert decode_global_lookup_states(encode_global_lookup_states(None, [])) == (None, [])
 
 
 @pytest.mark.parametrize("text", ["", "no states", encode_order([(7, 0), (3, 5)])])
 def test_what_is_no_states_of_a_global_table_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no states of a global table"):
-        decode_lookups(text)
+        decode_global_lookup_states(text)

@@ -34,7 +34,7 @@ from streams.spark.reconciliation.derivation.replay import (
     STEP_PREFIX,
     ReplayWork,
     create_tap,
-    pickle_value,
+    pickle_or_cloudpickle,
     replay_each_record,
     serialize_presence,
 )
@@ -169,7 +169,7 @@ class ComputableSteps:
         self, node: ProcessorNode, rule: AggregationRule, spec: StoreSpec
     ) -> ComputedTable | str:
         """Compute the table of an aggregation, or return why Spark can't compute it."""
-        serialize_value = serialize_presence if rule.folding.is_count else pickle_value
+        serialize_value = serialize_presence if rule.folding.is_count else pickle_or_cloudpickle
         operator = create_tap(node.name, spec.key.serialize, serialize_value)
         work = self.create_replay_work([node], operators_by_node={node: operator})
         records = self.replay_each_record(work, [node]).where(

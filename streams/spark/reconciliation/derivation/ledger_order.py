@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streams.errors import ConfigError
-from streams.ledger import LedgerTransaction, LookupState, decode_lookups, decode_order
+from streams.ledger import LedgerTransaction, LookupState, decode_global_lookup_states, decode_order
 from streams.topology.build import Topology
 
 NumberedPosition = tuple[int, int]
@@ -24,7 +24,7 @@ class TaskCommit:
 
     `order` is encoded (`streams.ledger.encode_order`), None where the ledger has none. Its runs
     name topics by their indexes in `topics`. `lookups`: the states in which each step found a
-    global table, by step (`streams.ledger.encode_lookups`).
+    global table, by step (`streams.ledger.encode_global_lookup_states`).
     """
 
     ends: Mapping[str, int]
@@ -145,7 +145,7 @@ def decode_step_lookups(step: str, text: str) -> tuple[int | None, list[LookupSt
     Raises ConfigError if they are damaged.
     """
     try:
-        return decode_lookups(text)
+        return decode_global_lookup_states(text)
     except ValueError as error:
         raise ConfigError(f"the ledger is damaged: of step {step!r} it has {error}") from error
 

@@ -186,7 +186,7 @@ class _AccountPlanner:
             AccountKind.STORE,
             method,
             rows,
-            self._find_origins(writers),
+            self._select_source_positions(writers),
             expired_rows=expired_rows,
         )
 
@@ -211,7 +211,9 @@ class _AccountPlanner:
             return
         frame = _select_last_rows(frame)
         [sink] = sinks
-        self._add_account(topic, AccountKind.UPSERTS, how, frame, self._find_origins([sink]))
+        self._add_account(
+            topic, AccountKind.UPSERTS, how, frame, self._select_source_positions([sink])
+        )
 
     def plan_by_ledger(self) -> None:
         """Add the accounts that the ledger's order of records makes computable; refuse the rest."""
@@ -305,10 +307,10 @@ class _AccountPlanner:
         before = set().union(*map(find_ancestors, sinks))
         if method == IN_ORDER and any(emits_closed_windows(node) for node in before):
             # The record that closed a window is not what went into it.
-            return self._find_origins(sinks)
+            return self._select_source_positions(sinks)
         return select_result_origins(results, self._computable.find_window_records(before))
 
-    def _find_origins(self, nodes: Iterable[Node]) -> DataFrame | None:
+    def _select_source_positions(self, nodes: Iterable[Node]) -> DataFrame | None:
         """Return keys and positions of the source records, or None if the positions are unknown."""
         topics = find_source_topics(nodes)
         if not all(self._source_records[topic].is_ordered for topic in topics):

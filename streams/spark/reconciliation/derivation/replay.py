@@ -104,7 +104,7 @@ def serialize_presence(value: Any) -> bytes:
     return b""
 
 
-def pickle_value(value: Any) -> bytes:
+def pickle_or_cloudpickle(value: Any) -> bytes:
     """Pickle a value that is sent from one executor to another."""
     try:
         return pickle.dumps(value, protocol=5)

@@ -24,7 +24,7 @@ from streams.graph.nodes import SourceNode, StoreSpec
 from streams.operators.stream_join import JoinWindow
 from streams.serdes import pickle
 from streams.spark.reconciliation.derivation.executors import map_on_executors
-from streams.spark.reconciliation.derivation.replay import STEP_PREFIX, pickle_value
+from streams.spark.reconciliation.derivation.replay import STEP_PREFIX, pickle_or_cloudpickle
 from streams.spark.reconciliation.derivation.row_schemas import (
     READ,
     OutputRow,
@@ -154,7 +154,9 @@ def _join_pairs(work: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
                 left_serde.deserialize(left),
                 right_serde.deserialize(right),
             )
-            output_rows.append((key, None if result is None else pickle_value(result), *position))
+            output_rows.append(
+                (key, None if result is None else pickle_or_cloudpickle(result), *position)
+            )
         yield from drain_into_batches(output_rows, READ)
 
 

@@ -104,12 +104,14 @@ def test_a_commit_changes_the_state_together_as_one_by_one(
     records = list_records(commit)
     for offset, record in enumerate(records, base_offset):
         apply_record(one_by_one.offsets, record, LogRecordOrigin(offset))
-    assert together.try_apply_group_commit(commit if is_in_columns else records, base_offset)
+    assert together.try_apply_offsets_of_one_group(
+        commit if is_in_columns else records, base_offset
+    )
     assert together == one_by_one
 
 
 def test_records_of_several_groups_are_left_to_be_applied_one_by_one() -> None:
     records = [*create_commit([(0, 42, 3)]), *create_commit([(0, 42, 3)], group_id="b")]
     state = GroupShardState()
-    assert not state.try_apply_group_commit(records, 0)
+    assert not state.try_apply_offsets_of_one_group(records, 0)
     assert state == GroupShardState()

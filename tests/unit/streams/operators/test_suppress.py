@@ -208,7 +208,7 @@ def test_who_looks_at_a_suppressed_table_sees_what_was_let_go() -> None:
     names = view.require_readable_stores()
 
     def look(at: Any) -> Any:
-        get = view.create_getter(at)
+        get = view.create_row_getter(at)
         return lambda key, value, timestamp_ms: looked.append(get(key))
 
     other = app.stream("other", **BOTH)

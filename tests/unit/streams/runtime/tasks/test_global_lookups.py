@@ -12,7 +12,7 @@ from state.replica import CopiedRecord, TopicReplica
 from state.state_serdes import StoreCodecs
 from state.store_checkpoint import StoreCheckpoint
 from streams.common.topic_id_hashes import hash_topic_id
-from streams.ledger import decode_lookups
+from streams.ledger import decode_global_lookup_states
 from streams.runtime.tasks.global_lookups import STATES_MAX, GlobalLookups, StepLookups
 
 TEXT = StoreCodecs(str.encode, bytes.decode, str.encode, bytes.decode)
@@ -68,7 +68,7 @@ def table() -> Table:
 
 
 def states(taken: Mapping[str, str]) -> list[tuple[int, tuple[int, ...]]]:
-    topic_id_hash, found = decode_lookups(taken["joined"])
+    topic_id_hash, found = decode_global_lookup_states(taken["joined"])
     assert topic_id_hash == hash_topic_id("id")
     return [(each.first, each.positions) for each in found]
 

@@ -91,7 +91,7 @@ def test_tasks_that_start_one_after_the_other_are_logged_once_when_all_run(
         counters=ThreadCounters(),
         restorer=restorer,
         task_creator=Creating(),
-        task_offsets=SimpleNamespace(note_opened=lambda task: None),
+        task_offsets=SimpleNamespace(remove_from_dormant=lambda task: None),
         order_settings=None,
         commit_interval_ms=100,
         on_state_change=states.append,

@@ -11,7 +11,7 @@ import pytest
 from streams import App, serdes
 from streams.errors import AuthorizationError, ConfigError, StreamsError, UserError
 from streams.graph.nodes import GlobalTableSpec, SinkNode
-from streams.ledger import LookupState, encode_lookups, encode_order
+from streams.ledger import LookupState, encode_global_lookup_states, encode_order
 from streams.spark.reconciliation.derivation.determinism import Determinism, StepDeterminism
 from streams.spark.reconciliation.derivation.global_topics import (
     BrokerTopicRead,
@@ -90,7 +90,7 @@ def replay(
         TaskCommit(
             {"orders": min((number + 1) * per_commit, len(keys))},
             encode_order([(0, min(per_commit, len(keys) - number * per_commit))]),
-            {"find": encode_lookups(1, lookups[number])} if number in lookups else {},
+            {"find": encode_global_lookup_states(1, lookups[number])} if number in lookups else {},
         )
         for number in range(count)
     ]
@@ -167,10 +167,14 @@ def test_the_topic_is_needed_up_to_the_last_state_of_the_steps_that_join_with_it
 
     order: LedgerOrder = {
         0: [
-            commit(find=encode_lookups(5, [LookupState(0, (3, 9)), LookupState(4, (7, 9))])),
-            commit(find=encode_lookups(5, [LookupState(0, (4, 11))])),
+            commit(
+                find=encode_global_lookup_states(
+                    5, [LookupState(0, (3, 9)), LookupState(4, (7, 9))]
+                )
+            ),
+            commit(find=encode_global_lookup_states(5, [LookupState(0, (4, 11))])),
         ],
-        1: [commit(other=encode_lookups(6, [LookupState(0, (99, 99))])), commit()],
+        1: [commit(other=encode_global_lookup_states(6, [LookupState(0, (99, 99))])), commit()],
     }
     assert find_copied_ends(order, ["find"]) == ({0: 7, 1: 11}, {5})
 
@@ -225,7 +229,7 @@ def refuse_candidates(brokers: RefusedTopics, lookups: str) -> list[str]:
 
 def test_a_global_table_that_can_not_be_read_is_asked_for_once() -> None:
     brokers = RefusedTopics(StreamsError("no broker answers"))
-    whys = refuse_candidates(brokers, encode_lookups(1, [LookupState(0, (1,))]))
+    whys = refuse_candidates(brokers, encode_global_lookup_states(1, [LookupState(0, (1,))]))
     assert whys == ["it looks up; no broker answers"] * 2
     assert brokers.asked == ["rates"]
 
@@ -239,4 +243,4 @@ def test_candidates_are_refused_where_the_ledger_is_damaged() -> None:
 def test_brokers_that_refuse_the_user_end_the_reconciliation() -> None:
     brokers = RefusedTopics(AuthorizationError("Read", "topic", "rates"))
     with pytest.raises(AuthorizationError):
-        refuse_candidates(brokers, encode_lookups(1, [LookupState(0, (1,))]))
+        refuse_candidates(brokers, encode_global_lookup_states(1, [LookupState(0, (1,))]))
