@@ -10,14 +10,15 @@ import typer.main
 
 from streams.commands.root import cli
 from streams.settings.config import StreamsConfig
+from tests.unit.docs.page_examples import find_blocks
 
 PAGE = (Path(__file__).parents[3] / "docs" / "deployment.md").read_text()
 STOP_S = StreamsConfig.model_fields["shutdown_timeout_ms"].default / 1_000 + 15
 
 
 def block(language: str) -> str:
-    [found] = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    return str(found)
+    [found] = find_blocks(PAGE, language)
+    return found
 
 
 def test_every_variable_is_a_setting() -> None:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 from coordinator.fault_file import read_faults
-
-PAGE = Path(__file__).parents[3] / "docs" / "faults.md"
-
-
-def examples(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+from tests.unit.docs.page_examples import read_blocks
 
 
-@pytest.mark.parametrize("example", examples("python"))
+@pytest.mark.parametrize("example", read_blocks("faults.md"))
 def test_an_example_runs(example: str) -> None:
-    exec(compile(example, str(PAGE), "exec"), {})
+    exec(compile(example, "faults.md", "exec"), {})
 
 
 def test_the_file_can_be_read(tmp_path: Path) -> None:
-    [example] = examples("toml")
+    [example] = read_blocks("faults.md", "toml")
     file = tmp_path / "faults.toml"
     file.write_text(example)
     assert [fault.action for fault in read_faults(file)] == [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,12 +14,7 @@ from streams import App, TopologyTestDriver
 from streams.dsl.grouped import Grouped
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table
-
-DOCS = Path(__file__).parents[3] / "docs"
-
-
-def blocks(name: str) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(), re.DOTALL)
+from tests.unit.docs.page_examples import DOCS, read_blocks
 
 
 def defined(block: str) -> dict[str, Any]:
@@ -31,23 +25,23 @@ def defined(block: str) -> dict[str, Any]:
 
 
 PAGES = ["from-kafka-streams.md", "from-quix-and-faust.md"]
-BLOCKS = [(name, number) for name in PAGES for number in range(len(blocks(name)))]
+BLOCKS = [(name, number) for name in PAGES for number in range(len(read_blocks(name)))]
 
 
 @pytest.mark.parametrize(("name", "number"), BLOCKS)
 def test_every_application_of_the_pages_can_be_built(name: str, number: int) -> None:
-    found = defined(blocks(name)[number])
+    found = defined(read_blocks(name)[number])
     if "test_words_are_counted" not in found:
         assert found["app"].topology().subtopologies
 
 
 def test_the_test_of_the_page_passes_on_the_application_of_the_page() -> None:
-    application, *_, test = blocks(PAGES[0])
+    application, *_, test = read_blocks(PAGES[0])
     defined(test)["test_words_are_counted"](defined(application)["app"])
 
 
 def test_hot_minutes_are_counted_as_the_page_says() -> None:
-    app: App = defined(blocks(PAGES[1])[0])["app"]
+    app: App = defined(read_blocks(PAGES[1])[0])["app"]
     with TopologyTestDriver(app, stores="memory") as driver:
         for second, celsius in ((0, 31), (10, 20), (20, 35), (70, 20), (71, 40)):
             reading = {"room": "kitchen", "celsius": celsius}
@@ -58,7 +52,7 @@ def test_hot_minutes_are_counted_as_the_page_says() -> None:
 
 
 def test_totals_are_summed_as_the_page_says() -> None:
-    found = defined(blocks(PAGES[1])[1])
+    found = defined(read_blocks(PAGES[1])[1])
     with TopologyTestDriver(found["app"], stores="memory") as driver:
         for amount in (5, 7):
             driver.topic("orders").pipe("o", found["Order"]("a", amount), timestamp_ms=1)

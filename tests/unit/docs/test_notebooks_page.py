@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.processes import wait_until
-
-PAGE = Path(__file__).parents[3] / "docs" / "notebooks.md"
+from tests.unit.docs.page_examples import read_blocks
 
 
 @pytest.fixture
@@ -25,7 +22,7 @@ def _former_handler() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_former_handler")
 def test_the_cells_run_one_after_the_other() -> None:
-    cells = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    cells = read_blocks("notebooks.md")
     driver_cell, describe_cell, broker_cell, produce_cell, store_cell, close_cell = cells
     found: dict[str, Any] = {}
     exec(driver_cell, found)

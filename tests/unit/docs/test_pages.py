@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,26 +16,22 @@ from streams.commands.plan_printing import print_plan
 from streams.runtime.assigning.leftover_stores import format_leftover_warning
 from streams.topology.compare_versions import compare_topologies
 from streams.topology.description import describe_topology
+from tests.unit.docs.page_examples import DOCS, read_blocks, run_examples
 from tests.unit.streams.bound import BoundTask
 
 IMPORT = re.compile(r"from (?:millrace|streams) import (?:(\w.*)|\(([^)]*)\))")
-DOCS = Path(__file__).parents[3] / "docs"
 HOUR_MS = 3_600_000
 
 
-def blocks(name: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (DOCS / name).read_text(), re.DOTALL)
+@pytest.mark.parametrize(("page", "count"), [("joins.md", 5), ("tables.md", 5), ("windows.md", 6)])
+def test_the_examples_of_a_page_hold_one_after_the_other(page: str, count: int) -> None:
+    assert len(read_blocks(page)) == count
+    run_examples(page)
 
 
-def page(name: str) -> dict[str, Any]:
-    """Run the Python examples of a page one after the other, and return what they define."""
-    found: dict[str, Any] = {}
-    for block in blocks(name, "python"):
-        exec(block, found)
-    return found
-
-
-@pytest.mark.parametrize("app", [dedupe.app, page("processors.md")["app"]], ids=["example", "page"])
+@pytest.mark.parametrize(
+    "app", [dedupe.app, run_examples("processors.md")["app"]], ids=["example", "page"]
+)
 def test_dedupe_forwards_each_event_once_an_hour(app: App) -> None:
     task = BoundTask(app)
     for key, timestamp_ms in (("a", 0), ("b", 1), ("a", 2)):
@@ -51,7 +46,7 @@ def test_dedupe_forwards_each_event_once_an_hour(app: App) -> None:
 
 
 def test_the_aggregations_of_the_page() -> None:
-    task = BoundTask(page("processors.md")["app"], number=1)
+    task = BoundTask(run_examples("processors.md")["app"], number=1)
     for value in ("home", "basket", "about"):
         task.pipe("u", value)
     task.flush()
@@ -64,7 +59,7 @@ def test_the_aggregations_of_the_page() -> None:
 
 
 def test_the_handlers_of_the_page_and_how_to_try_again() -> None:
-    found = page("errors.md")
+    found = run_examples("errors.md")
     orders = found["app"]
     task = BoundTask(orders, **orders.config.handlers._asdict())
     task.topics.add("orders-dead")
@@ -81,7 +76,7 @@ def test_the_handlers_of_the_page_and_how_to_try_again() -> None:
 
 
 def test_the_description_and_the_plan_of_the_page() -> None:
-    first, second = blocks("topology.md", "python")
+    first, second = read_blocks("topology.md")
     found: dict[str, Any] = {}
     exec(first, found)
     old = found["app"]
@@ -91,7 +86,7 @@ def test_the_description_and_the_plan_of_the_page() -> None:
         describe_topology(old.topology()), describe_topology(found["app"].topology()), {"pages": 4}
     )
     print_plan(plan, Console(file=out))
-    text, planned, apart, renamed = blocks("topology.md", "text")
+    text, planned, apart, renamed = read_blocks("topology.md", "text")
     assert old.describe().startswith(text)
     lines = out.getvalue().splitlines()
     assert planned.splitlines() == [*lines[:4], "...", *lines[-5:-2], "..."]
@@ -108,7 +103,7 @@ def test_the_description_and_the_plan_of_the_page() -> None:
 
 @pytest.mark.parametrize("name", sorted(path.name for path in DOCS.glob("*.md")))
 def test_every_name_that_a_page_imports_is_public(name: str) -> None:
-    for block in blocks(name, "python"):
+    for block in read_blocks(name):
         for one, several in IMPORT.findall(block):
             names = re.findall(r"\w+", one.partition("#")[0] or several)
             assert names

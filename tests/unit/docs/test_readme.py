@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from streams import TopologyTestDriver
+from tests.unit.docs.page_examples import find_blocks
 
 HOME = Path(__file__).parents[3]
 README = (HOME / "README.md").read_text()
-WORD_COUNT, OPERATORS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+WORD_COUNT, OPERATORS = find_blocks(README)
 
 
 def test_the_first_application_counts_words() -> None:

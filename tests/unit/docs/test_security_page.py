@@ -11,9 +11,10 @@ import pytest
 from streams.connection import settings as connection
 from streams.connection.files import flatten_tables
 from streams.connection.settings import parse_connection
+from tests.unit.docs.page_examples import find_blocks
 
 PAGE = Path(__file__).parents[3].joinpath("docs/security.md").read_text()
-EXAMPLES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+EXAMPLES = find_blocks(PAGE, "toml")
 
 
 def named_settings() -> set[str]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streams import App, TopologyTestDriver
-
-PAGE = Path(__file__).parents[3] / "docs" / "streams.md"
+from tests.unit.docs.page_examples import read_blocks
 
 
 def app(number: int) -> App:
     found: dict[str, Any] = {}
-    exec(re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[number], found)
+    exec(read_blocks("streams.md")[number], found)
     made: App = found["app"]
     return made
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from streams import TopologyTestDriver, Windowed
-from tests.unit.docs.test_pages import blocks, page
+from tests.unit.docs.page_examples import read_blocks, run_examples
 
 MINUTE_MS = 60_000
 
 
 def test_each_window_of_the_page_has_one_final_result() -> None:
     found: dict[str, Any] = {}
-    final, calm = blocks("suppress.md", "python")
+    final, calm = read_blocks("suppress.md")
     exec(final, found)
     with TopologyTestDriver(found["app"]) as driver:
         for value, minute in ((20.0, 1), (25.0, 4), (19.0, 5), (22.0, 2), (18.0, 6)):
@@ -27,7 +27,7 @@ def test_each_window_of_the_page_has_one_final_result() -> None:
 
 
 def test_orders_of_the_page_know_their_customers_city() -> None:
-    app = page("foreign-key-joins.md")["app"]
+    app = run_examples("foreign-key-joins.md")["app"]
     with TopologyTestDriver(app, partitions={"orders": 3, "customers": 2}) as driver:
         driver.topic("orders").pipe("1", {"customer": "ann"})
         driver.topic("orders").pipe("2", {"of": "nobody"})

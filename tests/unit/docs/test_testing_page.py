@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import inspect
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_millrace import topology_driver
+from tests.unit.docs.page_examples import DOCS, find_blocks
 
-PAGE = Path(__file__).parents[3] / "docs" / "testing.md"
-SECTION = PAGE.read_text().partition("## `TopologyTestDriver`\n")[2].partition("\n## ")[0]
+SECTION = (
+    (DOCS / "testing.md")
+    .read_text()
+    .partition("## `TopologyTestDriver`\n")[2]
+    .partition("\n## ")[0]
+)
 
 __all__ = ["topology_driver"]  # This serves where the installed package lacks the fixture.
 
@@ -20,7 +23,7 @@ __all__ = ["topology_driver"]  # This serves where the installed package lacks t
 def defined() -> dict[str, Any]:
     """Run the code blocks of the section one after the other, and return what they define."""
     found: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL):
+    for block in find_blocks(SECTION):
         exec(block, found)
     return found
 

@@ -12,6 +12,7 @@ from streams.symptoms.lookup import find_by_message
 from streams.symptoms.pages import read_section
 from streams.symptoms.symptom import Symptom
 from streams.symptoms.table import SYMPTOMS
+from tests.unit.docs.page_examples import find_blocks
 from tests.unit.streams.symptoms.source_texts import matches, read_texts
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -52,7 +53,7 @@ def list_quotes(language: str) -> list[tuple[str, str]]:
     return [
         (page.name, line)
         for page in PAGES
-        for block in re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)
+        for block in find_blocks(page.read_text(), language)
         for line in block.splitlines()
     ]
 
