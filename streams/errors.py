@@ -162,7 +162,8 @@ class StoreUnavailable(StreamsError):
 class StoreNotLocal(StoreUnavailable):
     """Signals that a key is not in a store here, and may be in `partitions` of other workers.
 
-    `owner` is the address of the worker that has the key, None where it is not known. Without
+    `owner` is the address of the worker that has the key by Kafka's default partitioner and answers
+    queries, None where it is not known. Without
     `has_partitions` this worker has no partition of the store, whatever was asked for. Another
     attempt here does not help while the partitions stay where they are.
     """

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
+from state.errors import StateError
 from streams.common.partitioning import partition_for_key
-from streams.errors import ConfigError, StoreNotLocal, StoreUnavailable
+from streams.errors import ConfigError, SerdeError, StoreNotLocal, StoreUnavailable
 from streams.graph.nodes import StoreSpec
 from streams.membership.protocol import AssignmentInfo
 from streams.queries.committed_reads import Position
@@ -97,7 +99,25 @@ class LocalStores:
     def create_provider(self, name: str) -> StateStoreProvider[Any]:
         """Create the provider of a store in all tasks of this worker. Raises ConfigError."""
         spec, _ = self.find_store(name)
-        return StateStoreProvider(spec, self._list_tasks, self._find_locations(name))
+        return StateStoreProvider(
+            spec, self._list_tasks, self._find_locations(name), partial(self._find_owner, name)
+        )
+
+    def _find_owner(self, name: str, key: Any, partitions: frozenset[int]) -> str | None:
+        """Return the address of the worker that has a key in one of `partitions`, if it is known.
+
+        It is the one that has the key by Kafka's default partitioner, and answers queries.
+        """
+        try:
+            partition = self.find_partition(name, key)
+        except (StoreUnavailable, SerdeError, StateError):
+            return None
+        addresses = (
+            each.address
+            for each in self.list_hosts(name)
+            if each.partition == partition and each.role == "active" and partition in partitions
+        )
+        return next(addresses, None)
 
     def count_partitions(self, name: str) -> int:
         """Return how many partitions a store has. Raises ConfigError, StoreUnavailable."""

@@ -55,11 +55,11 @@ class ReadOnlyKeyValueStore(ReadOnlyStore[KeyValueStore[K, V]], Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         """Return the committed value of `key`, or None."""
-        return self._provider.find_value(lambda store: store.get(key))
+        return self._provider.find_value(lambda store: store.get(key), key)
 
     def entry(self, key: K) -> ValueAndTimestamp[V] | None:
         """Return the value of `key` and the timestamp of the record that wrote it, or None."""
-        return self._provider.find_value(lambda store: store.entry(key))
+        return self._provider.find_value(lambda store: store.entry(key), key)
 
     def range(
         self, key_from: K | None = None, key_to: K | None = None
@@ -112,7 +112,7 @@ class ReadOnlyWindowStore(ReadOnlyStore[WindowStore[V]], Generic[K, V]):
 
     def entry(self, key: K, window_start_ms: int) -> ValueAndTimestamp[V] | None:
         """Return the value of `key` in a window and the timestamp of its record, or None."""
-        return self._provider.find_value(lambda store: store.entry(key, window_start_ms))
+        return self._provider.find_value(lambda store: store.entry(key, window_start_ms), key)
 
     @overload
     def fetch(self, key: K, from_ms: int) -> V | None: ...
@@ -127,12 +127,14 @@ class ReadOnlyWindowStore(ReadOnlyStore[WindowStore[V]], Generic[K, V]):
         the start and the value of each window, oldest first.
         """
         if to_ms is None:
-            return self._provider.find_value(lambda store: store.fetch(key, from_ms))
-        return self._provider.iterate_key(lambda store: store.fetch(key, from_ms, to_ms))
+            return self._provider.find_value(lambda store: store.fetch(key, from_ms), key)
+        return self._provider.iterate_key(lambda store: store.fetch(key, from_ms, to_ms), key)
 
     def backward_fetch(self, key: K, from_ms: int, to_ms: int) -> StoreIterator[tuple[int, V]]:
         """Yield start and value of the windows of `key` between two times, newest first."""
-        return self._provider.iterate_key(lambda store: store.backward_fetch(key, from_ms, to_ms))
+        return self._provider.iterate_key(
+            lambda store: store.backward_fetch(key, from_ms, to_ms), key
+        )
 
     def fetch_range(
         self, key_from: K | None, key_to: K | None, from_ms: int, to_ms: int
@@ -180,19 +182,21 @@ class ReadOnlySessionStore(ReadOnlyStore[SessionStore[V]], Generic[K, V]):
 
     def entry(self, session: Windowed[K]) -> ValueAndTimestamp[V] | None:
         """Return the value of a session and the timestamp of the record that wrote it, or None."""
-        return self._provider.find_value(lambda store: store.entry(session))
+        return self._provider.find_value(lambda store: store.entry(session), session.key)
 
     def fetch_session(self, key: K, start_ms: int, end_ms: int) -> V | None:
         """Return the value of the session of `key` with that start and end, or None."""
-        return self._provider.find_value(lambda store: store.fetch_session(key, start_ms, end_ms))
+        return self._provider.find_value(
+            lambda store: store.fetch_session(key, start_ms, end_ms), key
+        )
 
     def fetch(self, key: K) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield all sessions of `key` with their values, oldest first."""
-        return self._provider.iterate_key(lambda store: store.fetch(key))
+        return self._provider.iterate_key(lambda store: store.fetch(key), key)
 
     def backward_fetch(self, key: K) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield all sessions of `key` with their values, newest first."""
-        return self._provider.iterate_key(lambda store: store.backward_fetch(key))
+        return self._provider.iterate_key(lambda store: store.backward_fetch(key), key)
 
     def fetch_range(
         self, key_from: K | None, key_to: K | None
@@ -219,7 +223,7 @@ class ReadOnlySessionStore(ReadOnlyStore[SessionStore[V]], Generic[K, V]):
         They end at `earliest_end_ms` or later and start at `latest_start_ms` or earlier.
         """
         return self._provider.iterate_key(
-            lambda store: store.find_sessions(key, earliest_end_ms, latest_start_ms)
+            lambda store: store.find_sessions(key, earliest_end_ms, latest_start_ms), key
         )
 
     def backward_find_sessions(
@@ -227,7 +231,7 @@ class ReadOnlySessionStore(ReadOnlyStore[SessionStore[V]], Generic[K, V]):
     ) -> StoreIterator[tuple[Windowed[K], V]]:
         """Yield the sessions of `key` that a record between two times would join, newest first."""
         return self._provider.iterate_key(
-            lambda store: store.backward_find_sessions(key, earliest_end_ms, latest_start_ms)
+            lambda store: store.backward_find_sessions(key, earliest_end_ms, latest_start_ms), key
         )
 
     def all(self) -> StoreIterator[tuple[Windowed[K], V]]:
@@ -246,7 +250,7 @@ class ReadOnlyVersionedStore(ReadOnlyStore[VersionedStore[V]], Generic[K, V]):
         None: there is none, or it was deleted. For a time older than the history only the latest
         version is returned, if it was valid then.
         """
-        return self._provider.find_value(lambda store: store.get(key, as_of_ms))
+        return self._provider.find_value(lambda store: store.get(key, as_of_ms), key)
 
 
 class _UnreadableStore(ReadOnlyStore[Any]):

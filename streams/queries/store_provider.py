@@ -8,6 +8,7 @@ if all tasks of the store are here: see `store_locations`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from heapq import merge
 from itertools import chain, islice
@@ -37,7 +38,8 @@ class StateStoreProvider(Generic[S]):
     Each read raises StoreUnavailable where a task of the store is not running here, or goes away
     while an iterator is used; StoreNotLocal for a key that is not found while other workers have
     partitions of the store; SerdeError for a key that the store's serde refuses, where another
-    attempt fails as well. Without `locations` the tasks are all that there are.
+    attempt fails as well. Without `locations` the tasks are all that there are. `find_owner`
+    returns the address of the worker that has a key in one of some partitions, or None.
     """
 
     def __init__(
@@ -45,7 +47,9 @@ class StateStoreProvider(Generic[S]):
         spec: StoreSpec,
         list_tasks: Callable[[], Iterable[Task]],
         locations: StoreLocations | None = None,
+        find_owner: Callable[[Any, frozenset[int]], str | None] = lambda key, missing: None,
     ) -> None:
+        self._find_owner = find_owner
         self.spec = spec
         self._list_tasks = list_tasks
         self._locations = locations
@@ -54,31 +58,48 @@ class StateStoreProvider(Generic[S]):
         """Call `read` with the store of each task of this worker, and return the results."""
         return list(self._read_every_task(read).values())
 
-    def find_value(self, read: Callable[[S], R | None]) -> R | None:
+    def find_value(self, read: Callable[[S], R | None], key: Any) -> R | None:
         """Call `read` with each task's store, and return the first result that is not None.
 
-        Raises StoreNotLocal if it is in no task here, and other workers have some.
+        Raises StoreNotLocal, with the owner of `key`, if it is in no task here, and other workers
+        have some.
         """
         assignments = self._list_assignments()
-        by_task = self._read_tasks(read, assignments)
-        for found in by_task.values():
-            if found is not None:
-                return found
-        self._require_all_partitions(by_task, assignments)
+        with self._naming_owner(key):
+            by_task = self._read_tasks(read, assignments)
+            for found in by_task.values():
+                if found is not None:
+                    return found
+            self._require_all_partitions(by_task, assignments)
         return None
 
-    def iterate_key(self, read: Callable[[S], Iterator[R]]) -> StoreIterator[R]:
+    def iterate_key(self, read: Callable[[S], Iterator[R]], key: Any) -> StoreIterator[R]:
         """Return an iterator over the entries that `read` yields for one key.
 
-        Raises StoreNotLocal if that is nothing here, and other workers have some tasks.
+        Raises StoreNotLocal, with the owner of `key`, if that is nothing here, and other workers
+        have some tasks.
         """
         assignments = self._list_assignments()
-        by_task = self._read_tasks(lambda store: begin_iterator(read(store)), assignments)
-        items = self._translate_errors(chain(*by_task.values()))
-        first = list(islice(items, 1))
-        if not first:
-            self._require_all_partitions(by_task, assignments)
+        with self._naming_owner(key):
+            by_task = self._read_tasks(lambda store: begin_iterator(read(store)), assignments)
+            items = self._translate_errors(chain(*by_task.values()))
+            first = list(islice(items, 1))
+            if not first:
+                self._require_all_partitions(by_task, assignments)
         return self._create_iterator(chain(first, items), by_task)
+
+    @contextmanager
+    def _naming_owner(self, key: Any) -> Iterator[None]:
+        """Add the address of the worker that has `key` to a StoreNotLocal that the block raises."""
+        try:
+            yield
+        except StoreNotLocal as error:
+            raise StoreNotLocal(
+                error.store,
+                error.partitions,
+                self._find_owner(key, error.partitions),
+                has_partitions=error.has_partitions,
+            ) from None
 
     def iterate_tasks(self, read: Callable[[S], Iterator[R]]) -> StoreIterator[R]:
         """Return an iterator over what `read` yields, one task after another."""

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from streams.errors import ConfigError, StoreUnavailable
-from streams.membership.protocol import AssignmentInfo
+from streams.common.partitioning import partition_for_key
+from streams.errors import ConfigError, StoreNotLocal, StoreUnavailable
+from streams.membership.protocol import AssignmentInfo, EndpointTasks
 from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
+from streams.queries.read_only_stores import create_view
 from streams.queries.store_reads import StoreRead
 from tests.unit.streams.runtime.world import World, build_counting_topology
 
@@ -47,3 +49,22 @@ def test_a_member_of_which_the_group_has_not_heard_for_a_session_answers_nothing
 
     world.run_until(look)
     assert seen == ([([2], age_s)] if is_answered else [])
+
+
+def test_a_key_that_another_worker_has_is_refused_with_its_address(tmp_path: Path) -> None:
+    endpoints = {"a:1": EndpointTasks(("0_0",)), "b:2": EndpointTasks(("0_1",), ("0_0",))}
+    assigned = AssignmentInfo((), (), endpoints=endpoints)
+    stores = LocalStores(
+        build_counting_topology(),
+        list_tasks=list,
+        list_assignments=lambda: [ThreadAssignmentTimes("t", assigned, 0.0, 100.0)],
+        fetch_partition_counts=lambda: {"in": 3},
+        monotonic_s=lambda: 100.0,
+        session_timeout_s=45.0,
+    )
+    view = create_view(stores.create_provider("c"))
+    addresses = {0: "a:1", 1: "b:2", 2: None}
+    for key in map(str, range(20)):
+        with pytest.raises(StoreNotLocal) as refused:
+            view.get(key)
+        assert refused.value.owner == addresses[partition_for_key(key.encode(), 3)]

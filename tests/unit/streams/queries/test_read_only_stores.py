@@ -285,7 +285,11 @@ def test_each_method_of_a_view_calls_that_of_its_store_with_its_arguments(
     view = view_class(provider)
     expected = []
     for method in (each for each in dir(view) if not each.startswith("_") and each != "kind"):
-        arguments = tuple(range(len(inspect.signature(getattr(view, method)).parameters)))
+        parameters = inspect.signature(getattr(view, method)).parameters
+        arguments = tuple(
+            Windowed("k", 0, 1) if name == "session" else number
+            for number, name in enumerate(parameters)
+        )
         expected.append((method, arguments))
         getattr(view, method)(*arguments)
     assert provider.calls == expected

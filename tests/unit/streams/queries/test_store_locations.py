@@ -31,6 +31,7 @@ class Worker:
         self.topology = topology or build_counting_topology()
         self.assignments: list[ThreadAssignment] = [("thread 1", BOTH_TASKS)]
         self.counts: Mapping[str, int] = {"in": 2}
+        self.owner: str | None = None
         self.fetches = 0
         self.failure: Exception | None = None
 
@@ -38,7 +39,9 @@ class Worker:
         [sub] = self.topology.subtopologies
         [spec] = [each for each in sub.stores if each.name == store]
         locations = StoreLocations(sub, self.list_assignments, self.fetch_counts)
-        return create_view(StateStoreProvider(spec, self.list_tasks, locations))
+        return create_view(
+            StateStoreProvider(spec, self.list_tasks, locations, lambda key, missing: self.owner)
+        )
 
     def list_tasks(self) -> list[Task]:
         return list(self.world.loop.tasks.values())
@@ -96,6 +99,11 @@ def test_a_key_that_may_be_elsewhere_is_not_local(worker: Worker) -> None:
                 read("c")
             assert raised.value.partitions == {2, 3}
             assert raised.value.owner is None
+            worker.owner = "b:2"
+            with pytest.raises(StoreNotLocal, match=r"\(owner: b:2\)") as raised:
+                read("c")
+            assert raised.value.owner == "b:2"
+            worker.owner = None
         for rows in (view.all(), view.range("a", "b"), view.reverse_all(), view.prefix_scan("a")):
             assert rows.partitions == {0, 1}
             assert rows.missing_partitions == {2, 3}
