@@ -18,7 +18,7 @@ from benchmarks import recorded
 
 KINDS = ("embedded", "kafka")
 RATE = recorded.RATE
-LATENCY, SECONDS, MEMORY = "ms", "s", "MB"
+LATENCY, SECONDS, MEMORY, KILOBYTES = "ms", "s", "MB", "kB"
 CPU, CPU_EACH = "s a million", "us"
 LOAD_TIMEOUT_S = 600.0
 

@@ -32,6 +32,7 @@ from benchmarks.group_members import (
     ranges,
 )
 from benchmarks.group_wire import Connection, connect
+from benchmarks.streams_members import StreamsMember
 
 STABLE_TIMEOUT_S = 180.0
 COMMITTERS = 8
@@ -40,6 +41,7 @@ PIPELINED = 10
 FRAMES = 50  # Different commits of one member, which it sends again and again.
 FILL_DEPTH = 20
 GROUPS_A_FETCH = 100
+FIRST_ENDPOINT_PORT = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +60,22 @@ class GroupLoad:
     interval_ms: int = 100  # of heartbeats, where the member chooses
     count: int = 0
     rate: int = 0  # heartbeats a second, where their latency is measured
+    has_endpoints: bool = False  # whether members of a streams group have endpoints for queries
 
 
-async def create_member(load: GroupLoad, group: str, board: Board, prepared: Any) -> Member:
+async def create_member(
+    load: GroupLoad, group: str, board: Board, prepared: Any, number: int = 0
+) -> Member:
     """Create a member of the load's protocol and connect it to the broker, without joining."""
     connection = await connect(load.servers)
-    if load.protocol == "classic":
-        return ClassicMember(connection, group, load.topic, load.interval_ms, board, prepared)
-    return ConsumerMember(connection, group, load.topic, UUID(load.topic_id), board)
+    match load.protocol:
+        case "classic":
+            return ClassicMember(connection, group, load.topic, load.interval_ms, board, prepared)
+        case "consumer":
+            return ConsumerMember(connection, group, load.topic, UUID(load.topic_id), board)
+        case _:
+            port = FIRST_ENDPOINT_PORT + number if load.has_endpoints else None
+            return StreamsMember(connection, group, load.topic, board, port)
 
 
 async def measure_group(load: GroupLoad) -> dict[str, float]:
@@ -75,11 +85,16 @@ async def measure_group(load: GroupLoad) -> dict[str, float]:
     """
     board = Board(load.partitions)
     counts = (load.members, load.members + 1)
-    prepared = {
-        count: ranges(load.topic, load.partitions, count) for count in range(1, counts[1] + 1)
-    }
-    members = [await create_member(load, load.group, board, prepared) for _ in range(load.members)]
-    newcomer = await create_member(load, load.group, board, prepared)
+    prepared = (
+        {count: ranges(load.topic, load.partitions, count) for count in range(1, counts[1] + 1)}
+        if load.protocol == "classic"
+        else {}
+    )
+    members = [
+        await create_member(load, load.group, board, prepared, number)
+        for number in range(load.members)
+    ]
+    newcomer = await create_member(load, load.group, board, prepared, load.members)
     figures: dict[str, float] = {}
     board.expect(load.members)
     begin = time.perf_counter()
@@ -94,10 +109,21 @@ async def measure_group(load: GroupLoad) -> dict[str, float]:
     begin = time.perf_counter()
     await newcomer.leave()
     figures["leave_s"] = await board.wait_until_stable(STABLE_TIMEOUT_S) - begin
+    if load.has_endpoints:
+        figures |= count_answer_bytes(members)
     if load.count:
         figures |= await measure_heartbeats(load, members)
     await asyncio.gather(*(member.leave() for member in members))
     return figures
+
+
+def count_answer_bytes(members: Sequence[Member]) -> dict[str, float]:
+    """Return how much members of a streams group were answered since the start."""
+    found = [each for each in members if isinstance(each, StreamsMember)]
+    return {
+        "longest_answer_kb": max(each.longest_answer_bytes for each in found) / 1_000,
+        "answers_mb": sum(each.answer_bytes for each in found) / 1_000_000,
+    }
 
 
 async def measure_heartbeats(load: GroupLoad, members: Sequence[Member]) -> dict[str, float]:

@@ -31,8 +31,10 @@ from benchmarks import group_wire as wire
 from benchmarks.broker_rivals import JVM_FLAGS, Rival, create_topic, run_brokers
 from benchmarks.figures import (
     CPU_EACH,
+    KILOBYTES,
     KINDS,
     LATENCY,
+    MEMORY,
     RATE,
     SECONDS,
     Figures,
@@ -52,21 +54,31 @@ from tests.conformance.calls import topic_id
 from tests.conformance.wire import Api, Client
 from tests.kafka.server import missing
 
-PROTOCOLS = ("classic", "consumer")
+PROTOCOLS = ("classic", "consumer", "streams")
 PARTS = "default,fast,start"
 BY_DEFAULT = ", by Kafka's defaults"
 SMALL, LARGE = (10, 900), (200, 2_000)  # members, partitions
-CLASSIC_INTERVAL_MS = 3_000  # clients' default; the consumer protocol's is the broker's to say
+# Members and tasks of a streams group: the member that joins later gets a task of its own.
+THOUSAND, HUNDRED = (999, 1_000), (99, 100)
+WITH_ENDPOINTS = ", with endpoints"
+CLASSIC_INTERVAL_MS = 3_000  # clients' default; the other protocols' is the broker's to say
 FAST_INTERVAL_MS = 100
+STREAMS_INTERVAL_MS = 500  # so that a thousand members send as much as 200 consumers
 DEFAULT = {  # Kafka's; ours are 0
     "group.initial.rebalance.delay.ms": "3000",
     "group.consumer.assignment.interval.ms": "1000",
+    "group.streams.initial.rebalance.delay.ms": "3000",
+    "group.streams.assignment.interval.ms": "1000",
 }
 FAST = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.heartbeat.interval.ms": str(FAST_INTERVAL_MS),
     "group.consumer.min.heartbeat.interval.ms": str(FAST_INTERVAL_MS),
     "group.consumer.assignment.interval.ms": "0",
+    "group.streams.heartbeat.interval.ms": str(STREAMS_INTERVAL_MS),
+    "group.streams.min.heartbeat.interval.ms": str(STREAMS_INTERVAL_MS),
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
 }
 HEARTBEATS_PER_S = 2_000  # where their latency is measured
 SHARDS = 50  # Kafka's default, and ours
@@ -91,11 +103,26 @@ class Size:
     rounds: int
     warm_ups: int
     parts: str
+    streams: tuple[int, int]  # members and tasks of a streams group
 
 
-FULL = Size(heartbeats=100_000, commits=40_000, groups=10_000, rounds=3, warm_ups=1, parts=PARTS)
+FULL = Size(
+    heartbeats=100_000,
+    commits=40_000,
+    groups=10_000,
+    rounds=3,
+    warm_ups=1,
+    parts=PARTS,
+    streams=THOUSAND,
+)
 QUICK = Size(
-    heartbeats=10_000, commits=4_000, groups=2_000, rounds=1, warm_ups=0, parts="fast,start"
+    heartbeats=10_000,
+    commits=4_000,
+    groups=2_000,
+    rounds=1,
+    warm_ups=0,
+    parts="fast,start",
+    streams=HUNDRED,
 )
 
 
@@ -129,6 +156,9 @@ class Bench:
         """Measure how soon groups are stable with Kafka's default intervals."""
         for _ in range(self.size.rounds):
             for protocol in self.protocols:
+                if protocol == "streams":
+                    self._measure_streams_groups(brokers, BY_DEFAULT)
+                    continue
                 self._measure_clients(brokers, protocol, BY_DEFAULT)
                 self._measure_group(brokers, protocol, LARGE, CLASSIC_INTERVAL_MS, BY_DEFAULT)
 
@@ -137,6 +167,9 @@ class Bench:
         for number in range(self.size.warm_ups + self.size.rounds):
             counts = number >= self.size.warm_ups
             for protocol in self.protocols:
+                if protocol == "streams":
+                    self._measure_streams_groups(brokers, "", counts=counts)
+                    continue
                 # In the classic protocol it is chance which member makes the first generation,
                 # and whether the others wait for its next heartbeat.
                 if counts and protocol == "consumer":
@@ -146,6 +179,17 @@ class Bench:
                         brokers, protocol, numbers, FAST_INTERVAL_MS, "", counts=counts
                     )
                 self._measure_commits(brokers, protocol, counts=counts)
+
+    def _measure_streams_groups(
+        self, brokers: Sequence[Rival], suffix: str, *, counts: bool = True
+    ) -> None:
+        """Measure a streams group without and with endpoints, which each answer may list."""
+        numbers, interval_ms = self.size.streams, STREAMS_INTERVAL_MS
+        self._measure_group(brokers, "streams", numbers, interval_ms, suffix, counts=counts)
+        if not suffix:
+            self._measure_group(
+                brokers, "streams", numbers, interval_ms, WITH_ENDPOINTS, counts=counts
+            )
 
     def _measure_clients(self, brokers: Sequence[Rival], protocol: str, suffix: str) -> None:
         members, partitions = SMALL
@@ -168,7 +212,7 @@ class Bench:
         counts: bool = True,
     ) -> None:
         members, partitions = numbers
-        heartbeats = self.size.heartbeats if numbers == LARGE and not suffix else 0
+        heartbeats = 0 if numbers == SMALL or suffix else self.size.heartbeats
         for broker in brokers:
             load = self.create_load(
                 broker,
@@ -179,6 +223,7 @@ class Bench:
                 interval_ms=interval_ms,
                 count=heartbeats,
                 rate=HEARTBEATS_PER_S,
+                has_endpoints=suffix == WITH_ENDPOINTS,
             )
             found = run_client(command(load))
             if counts:
@@ -187,6 +232,10 @@ class Bench:
     def _add_group(self, kind: str, who: str, suffix: str, found: dict[str, float]) -> None:
         for key, what in (("start", "all at once"), ("join", "one more"), ("leave", "one leaves")):
             self.figures.add(f"{who}: {what}{suffix}", SECONDS, kind, found[f"{key}_s"])
+        if "answers_mb" in found:
+            longest, together = found["longest_answer_kb"], found["answers_mb"]
+            self.figures.add(f"{who}: longest answer{suffix}", KILOBYTES, kind, longest)
+            self.figures.add(f"{who}: all answers{suffix}", MEMORY, kind, together)
         if "heartbeats_per_s" in found:
             add, line = self.figures.add, f"{who}: heartbeats"
             add(line, RATE, kind, found["heartbeats_per_s"])
@@ -267,7 +316,7 @@ async def wait_until_loaded(servers: str, groups: Iterable[str]) -> dict[str, di
 def bench(
     quick: Annotated[bool, typer.Option(help="Little of everything, once: for CI.")] = False,
     only: Annotated[str, typer.Option(help="embedded or kafka; default both.")] = "",
-    protocols: Annotated[str, typer.Option(help="classic, consumer; default both.")] = "",
+    protocols: Annotated[str, typer.Option(help="One of them; default all.")] = "",
     parts: Annotated[str, typer.Option(help=f"{PARTS}; default all, quick without default.")] = "",
     rounds: Annotated[int, typer.Option(help="Rounds; default 3, quick 1.")] = 0,
     output: Annotated[Path | None, typer.Option(help="Write the medians as JSON.")] = None,
@@ -294,7 +343,7 @@ def bench(
             if part in size.parts.split(","):
                 with run_brokers(kinds, settings) as brokers:
                     for broker in brokers:
-                        prepare_broker(broker, (SMALL[1], LARGE[1]))
+                        prepare_broker(broker, (SMALL[1], LARGE[1], size.streams[1]))
                     measure(brokers)
     finally:
         console.print(table(figures, f"groups, median of {size.rounds} rounds"))
