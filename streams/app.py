@@ -17,6 +17,7 @@ from streams.dsl.kafka_streams_names import compose_missing_method_hint
 from streams.dsl.source_serdes import require_source_serdes, resolve_source_serdes
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, create_table
+from streams.dsl.topology_builder import TopologyBuilder
 from streams.errors import ConfigError, TopologyError, UserError
 from streams.graph.materialized import Store
 from streams.graph.nodes import SourceNode
@@ -69,7 +70,9 @@ class App:
         self.config = load_config(**self._given_settings)
         self.schema_registry = ApplicationRegistry(lambda: self.config.schema_registry)
         """The registry of the setting `schema_registry`, for `registry=` of serdes."""
-        self._builder = InternalStreamsBuilder(application_id)
+        self._builder = InternalStreamsBuilder(
+            application_id, processor_wrapper=self.config.processor_wrapper
+        )
         self._streams: dict[str, Stream[Any, Any]] = {}
 
     if not TYPE_CHECKING:
@@ -213,6 +216,17 @@ class App:
         if not isinstance(store, Store):
             raise TopologyError(f"add_store takes a Store, got {store!r}")
         self._builder.declare_shared_store(store, "add_store")
+
+    def topology_builder(self) -> TopologyBuilder:
+        """Return the builder that adds sources, processors, sinks and stores by name.
+
+        It adds to the same topology as `stream` and `table`. Kafka Streams' Topology.
+
+        >>> builder = app.topology_builder()
+        >>> builder.add_source("lines", "lines", key=serdes.string, value=serdes.string)
+        <TopologyBuilder of 'shop'>
+        """
+        return TopologyBuilder(self._builder)
 
     def topology(self) -> Topology:
         """Build and return the finished topology.

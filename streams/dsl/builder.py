@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from streams.graph.nodes import (
 )
 from streams.graph.step_traits import MERGED_TABLES, UNKNOWN_STEP, StepTraits
 from streams.serdes import Serde
+from streams.settings.topology_settings import ProcessorWrapper
 from streams.topology.rules import StepRule
 
 _SERDE_OF_TYPE: dict[type, str] = {
@@ -42,6 +43,23 @@ class InternalStreamsBuilder:
 
     application_id: str
     graph: Graph = field(default_factory=Graph)
+    processor_wrapper: ProcessorWrapper | None = None
+    """Wraps each processor of the user's (the setting of that name)."""
+
+    def wrap_processor(self, step: str, create_processor: Callable[[], Any]) -> Callable[[], Any]:
+        """Return the function that makes the processors of `step`, as the application wraps them.
+
+        Raises TopologyError if the wrapper returns none.
+        """
+        if self.processor_wrapper is None:
+            return create_processor
+        wrapped = self.processor_wrapper(step, create_processor)
+        if not callable(wrapped):
+            raise TopologyError(
+                f"step {step!r}: processor_wrapper returned {wrapped!r}, and not a function that "
+                "makes the processor"
+            )
+        return wrapped
 
     def add_step(
         self,

@@ -66,8 +66,9 @@ APP_NAMES = {
     "sdf": 'app.stream("topic", key=..., value=...) returns the stream that steps follow',
     "topic": 'topics are named where they are used: app.stream("topic", key=..., value=...) and '
     '.to("topic")',
-    "add_sink": '.to("topic") of a stream',
-    "add_source": 'app.stream("topic", ...) of a topic that a producer writes',
+    "add_sink": '.to("topic") of a stream, or app.topology_builder().add_sink(...)',
+    "add_source": 'app.stream("topic", ...) of a topic that a producer writes, or '
+    "app.topology_builder().add_source(...)",
     "get_producer": "confluent_kafka.Producer writes topics from outside of an application",
     "get_consumer": "confluent_kafka.Consumer reads topics from outside of an application",
     "clear_state": "docs/operations.md, starting from nothing",
@@ -85,7 +86,12 @@ APP_NAMES = {
     "main": "app.run(), or millrace run module:app",
     # Kafka Streams' StreamsBuilder and Topology.
     "add_state_store": "app.add_store(...)",
-    "add_processor": "process(...) of a stream",
+    "add_processor": "process(...) of a stream, or app.topology_builder().add_processor(...)",
+    "add_global_store": "app.topology_builder().add_global_store(...)",
+    "add_read_only_state_store": "app.topology_builder().add_read_only_store(...)",
+    "connect_processor_and_state_stores": (
+        "app.topology_builder().connect_processor_and_stores(...)"
+    ),
     "close": "running.close(), of the handle that app.start() returns",
     "build": "app.topology()",
 }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 
-_PARTITIONER_ARGUMENTS = (*KEY_VALUE_ARGUMENTS, "partitions")
+PARTITIONER_ARGUMENTS = (*KEY_VALUE_ARGUMENTS, "partitions")
 
 
 def check_topic_name(step: str, topic: object) -> None:
@@ -239,7 +239,7 @@ def repartition_stream(
     if partitions is not None and (type(partitions) is not int or partitions < 1):
         raise TopologyError(f"step {base!r}: partitions={partitions!r}, at least 1 is needed")
     if partitioner is not None:
-        check_callable(base, partitioner, _PARTITIONER_ARGUMENTS)
+        check_callable(base, partitioner, PARTITIONER_ARGUMENTS)
     node = RepartitionNode(
         name=f"{base}-repartition",
         parents=(stream._node,),
@@ -270,7 +270,7 @@ def write_stream(
     else:
         check_topic_name(step, topic)
     if partitioner is not None:
-        check_callable(step, partitioner, _PARTITIONER_ARGUMENTS)
+        check_callable(step, partitioner, PARTITIONER_ARGUMENTS)
     graph.add_node(
         SinkNode(
             name=step,

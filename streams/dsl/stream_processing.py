@@ -93,11 +93,12 @@ def _add_processor(
     """Add a step behind `stream` that runs a user's processor, with its stores."""
     builder = stream._builder
     step = builder.graph.choose_step_name("KSTREAM-PROCESSOR", name)
-    used = connect_processor_stores(builder, step, factory, stores)
+    create_processor = builder.wrap_processor(step, factory)
+    used = connect_processor_stores(builder, step, create_processor, stores)
     node: Node = builder.add_step(
         "KSTREAM-PROCESSOR",
         stream._node,
-        create_operator(factory, used),
+        create_operator(create_processor, used),
         name=step,
         stores=used,
         traits=StepTraits(runs_processor=True),

@@ -14,15 +14,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from state.entry import ValueAndTimestamp
-from streams.graph.nodes import (
-    Binding,
-    GlobalTableSpec,
-    Graph,
-    InternalProcessorContext,
-    ProcessorNode,
-    StoreKind,
-    StoreSpec,
-)
+from streams.graph.internal_context import InternalProcessorContext
+from streams.graph.nodes import Binding, GlobalTableSpec, Graph, ProcessorNode, StoreKind, StoreSpec
 
 OptionalRow = ValueAndTimestamp[Any] | None
 RowGetter = Callable[[Any], OptionalRow]

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.graph.nodes import Binding, ForwardRecord, StepStreamTime
+from streams.graph.internal_context import StepStreamTime
+from streams.graph.nodes import Binding, ForwardRecord
 
 _LOOKS = 4
 

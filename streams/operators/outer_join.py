@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.key_value import KeyValueStore
-from streams.graph.nodes import Binding, ForwardRecord, InternalProcessorContext, Operator
+from streams.graph.internal_context import InternalProcessorContext
+from streams.graph.nodes import Binding, ForwardRecord, Operator
 from streams.operators.copies import create_copier
 from streams.operators.stream_join import Joiner, JoinWindow, create_match_finder
 from streams.serdes import Serde

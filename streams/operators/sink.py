@@ -12,13 +12,8 @@ from state.shown_values import hide_values, quote_value
 from streams.common.names import explain_illegal_name
 from streams.common.partitioning import partition_for_key
 from streams.errors import AuthorizationError, InvalidTopic, SerdeError, StreamsError, UnknownTopic
-from streams.graph.nodes import (
-    ForwardRecord,
-    InternalProcessorContext,
-    Partitioner,
-    SinkNode,
-    TopicNameExtractor,
-)
+from streams.graph.internal_context import InternalProcessorContext
+from streams.graph.nodes import ForwardRecord, Partitioner, SinkNode, TopicNameExtractor
 from streams.processor.record import Record
 from streams.settings.exception_handlers import Stage
 

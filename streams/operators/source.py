@@ -12,7 +12,8 @@ from typing import Any
 from state.shown_values import hide_values, quote_value, read_text
 from streams.common.message_headers import RepairedMessage
 from streams.errors import SerdeError, StreamsError
-from streams.graph.nodes import ForwardRecord, InternalProcessorContext, SourceNode
+from streams.graph.internal_context import InternalProcessorContext
+from streams.graph.nodes import ForwardRecord, SourceNode
 from streams.settings.exception_handlers import Stage
 
 

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from state.window import WindowStore
-from streams.graph.nodes import Binding, ForwardRecord, Operator, StepStreamTime
+from streams.graph.internal_context import StepStreamTime
+from streams.graph.nodes import Binding, ForwardRecord, Operator
 from streams.graph.views import TableView
 from streams.operators.copies import create_downstream_copier, return_unchanged
 from streams.operators.folding import WindowFold, create_unstored_entry, create_window_folder

@@ -25,6 +25,8 @@ _KAFKA_STREAMS_NAMES = {
     "recordMetadata": "record_metadata",
     "currentStreamTimeMs": "stream_time_ms",
     "current_stream_time_ms": "stream_time_ms",
+    "currentSystemTimeMs": "system_time_ms",
+    "current_system_time_ms": "system_time_ms",
     "timestamp": "timestamp_ms of the record",
     "headers": "headers of the record",
 }
@@ -150,6 +152,14 @@ class ProcessorContext(Generic[K2, V2]):
     def stream_time_ms(self) -> int:
         """Return the largest timestamp of the task's records so far; -1 before the first."""
         return self._task.stream_time_ms
+
+    @property
+    def system_time_ms(self) -> int:
+        """Return the wall-clock time in ms since 1970 (`currentSystemTimeMs`).
+
+        In a test driver it is the driver's clock.
+        """
+        return self._task.now_ms()
 
     @property
     def record_metadata(self) -> RecordMetadata | None:

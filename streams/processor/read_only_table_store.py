@@ -47,8 +47,9 @@ class ReadOnlyTableStore:
             raise AttributeError(method)
         raise StreamsError(
             f"step {self._step!r} calls {method}() of store {self._name!r}, which it may only "
-            f"read: it is restored from topic {self._topic!r} (reuse.ktable.source.topics), and "
-            "what is written to it would be lost. Write to a store of your own (app.add_store), or "
-            f"to topic {self._topic!r}; or take reuse.ktable.source.topics out of "
-            "topology_optimization, which gives the table a changelog"
+            f"read: it is restored from topic {self._topic!r} (reuse.ktable.source.topics, or "
+            "add_read_only_store), and what is written to it would be lost. Write to a store of "
+            f"your own (app.add_store), or to topic {self._topic!r}; or take "
+            "reuse.ktable.source.topics out of topology_optimization, which gives a table a "
+            "changelog"
         )

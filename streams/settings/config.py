@@ -30,10 +30,7 @@ from pydantic_settings import (
 from streams.common.addresses import parse_addresses, strip_brackets
 from streams.connection.files import flatten_tables
 from streams.connection.registry_settings import SchemaRegistrySettings
-from streams.connection.settings import (
-    ConnectionSettings,
-    is_security_setting,
-)
+from streams.connection.settings import ConnectionSettings, is_security_setting
 from streams.errors import ConfigError
 from streams.settings.client_settings import (
     RESERVED_CLIENT_SETTINGS,
@@ -49,14 +46,13 @@ from streams.settings.offset_reset import STOP_WORDS, parse_reset_policy
 from streams.settings.optimizations import parse_optimizations
 from streams.settings.query_settings import check_query_settings
 from streams.settings.setting_origins import ENVIRONMENT_PREFIX, SettingOrigins
+from streams.settings.topology_settings import TopologySettings
 from streams.settings.uncaught_exceptions import (
     UncaughtExceptionHandler,
     UncaughtExceptionResponse,
     parse_uncaught_handler,
 )
-from streams.settings.validation_messages import (
-    explain_validation_error,
-)
+from streams.settings.validation_messages import explain_validation_error
 
 EMBEDDED = "embedded"
 
@@ -77,7 +73,7 @@ Handler = Annotated[ExceptionHandler, PlainValidator(parse_handler)]
 UncaughtHandler = Annotated[UncaughtExceptionHandler, PlainValidator(parse_uncaught_handler)]
 
 
-class StreamsConfig(BaseSettings):
+class StreamsConfig(TopologySettings, BaseSettings):
     """Holds the settings of one application, each checked at construction; durations in ms."""
 
     model_config = SettingsConfigDict(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from pydantic import SecretStr
 
@@ -14,10 +14,11 @@ from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import ConnectionSettings
 from streams.settings.config import LogFormat, LogLevel, ProcessingGuarantee, RecordingLevelName
 from streams.settings.exception_handlers import ExceptionHandler
+from streams.settings.topology_settings import TopologyKeywords
 from streams.settings.uncaught_exceptions import UncaughtExceptionHandler, UncaughtResponseName
 
 
-class StreamsSettings(TypedDict, total=False):
+class StreamsSettings(TopologyKeywords, total=False):
     """Holds settings as they are given in Python; those that are not given keep their defaults."""
 
     bootstrap_servers: str

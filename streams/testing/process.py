@@ -18,7 +18,7 @@ from state.cache import ObjectCache
 from state.replica import TopicReplica
 from state.rocksdb import MemoryBudget
 from streams.errors import StreamsError
-from streams.graph.nodes import TaskObserver
+from streams.graph.internal_context import TaskObserver
 from streams.ledger import ledger_topic
 from streams.membership.producer_identity import ProducerIdentity
 from streams.processor.global_store import ReadOnlyGlobalStore

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streams import serdes
+from streams.graph.global_store_spec import find_topic_serdes
 from streams.graph.nodes import StoreKind
 from streams.testing.topic import KeyValueSerdes
 from streams.topology.build import Topology
@@ -34,7 +35,7 @@ class TopicSerdes:
                     self.has_dynamic_topics = True
                     self._dynamic_serdes = KeyValueSerdes(sink.key, sink.value)
         for table in topology.global_tables:
-            self.sources[table.topic] = KeyValueSerdes(table.store.key, table.store.value)
+            self.sources[table.topic] = KeyValueSerdes(*find_topic_serdes(table))
         self.changelogs = {
             topology.restore_topic_of(spec.name): KeyValueSerdes(
                 spec.key if spec.kind in _PLAIN_KEY_KINDS else serdes.bytes,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from streams.graph.internal_context import InternalProcessorContext
 from streams.graph.nodes import (
     Binding,
     ForwardRecord,
     ForwardUpdate,
-    InternalProcessorContext,
     Node,
     ProcessorNode,
     SinkNode,

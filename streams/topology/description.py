@@ -15,6 +15,7 @@ from pydantic import PlainSerializer, TypeAdapter, ValidationError
 
 from streams.command_lines import format_command
 from streams.errors import ConfigError
+from streams.graph.global_store_spec import find_topic_serdes
 from streams.graph.nodes import (
     GlobalTableSpec,
     Node,
@@ -179,14 +180,15 @@ def _describe_global_table(
 ) -> DescribedSubtopology:
     """Describe a global table as Kafka Streams does: a source, and a processor that fills it."""
     spec, source = table.store, f"{table.name}-source"
+    key, value = find_topic_serdes(table)
     steps = (
         DescribedStep(
             kind="source",
             name=source,
             successors=(table.name,),
             topic=table.topic,
-            key=spec.key.name,
-            value=spec.value.name,
+            key=key.name,
+            value=value.name,
         ),
         DescribedStep(
             kind="processor", name=table.name, predecessors=(source,), stores=(spec.name,)

@@ -10,7 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from streams.graph.global_store_spec import GlobalStoreSpec
 from streams.graph.nodes import (
+    GlobalTableSpec,
     Graph,
     Node,
     ProcessorNode,
@@ -30,7 +32,7 @@ from streams.topology.null_keys import find_steps_needing_null_keys
 from streams.topology.optimize import merge_repartition_topics, reuse_source_topics
 from streams.topology.stream_join_node import StreamJoinNode, expand_stream_join
 
-B = TypeVar("B", bound=SourceNode | SinkNode | StoreSpec)
+B = TypeVar("B", bound=SourceNode | SinkNode | StoreSpec | GlobalStoreSpec)
 
 
 def expand_graph(application_id: str, graph: Graph, optimizations: Collection[str] = ()) -> Graph:
@@ -55,8 +57,14 @@ def expand_graph(application_id: str, graph: Graph, optimizations: Collection[st
     stores = bound.stores
     stores |= {name: bind_changelog_serdes(application_id, spec) for name, spec in stores.items()}
     for name, table in bound.global_tables.items():
-        bound.global_tables[name] = replace(table, store=_bind_serdes(table.topic, table.store))
+        bound.global_tables[name] = _bind_global_table_serdes(table)
     return bound
+
+
+def _bind_global_table_serdes(table: GlobalTableSpec) -> GlobalTableSpec:
+    """Return a global table with its serdes bound to its topic."""
+    table = replace(table, store=_bind_serdes(table.topic, table.store))
+    return _bind_serdes(table.topic, table) if isinstance(table, GlobalStoreSpec) else table
 
 
 def changelog_topic(application_id: str, store: str) -> str:

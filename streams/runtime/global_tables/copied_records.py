@@ -11,16 +11,18 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from state.replica import CopiedRecord
+from state.replica import CopiedRecord, TopicReplica
 from state.shown_values import hide_values, quote_value, read_text
 from streams.common.counted import format_count
 from streams.common.host import Event, Host
 from streams.errors import BrokerUnavailable, OutcomeUnknown, SerdeError, StreamsError
+from streams.graph.global_store_spec import GlobalStoreSpec, find_topic_serdes
 from streams.graph.nodes import GlobalTableSpec
 from streams.membership.broker_outage import IsOverdue, create_overdue_check
 from streams.runtime.clients import translate_delivery_error
 from streams.runtime.clients.interfaces import ProducerClient
 from streams.runtime.counters import ThreadCounters
+from streams.runtime.global_tables.global_state_update import DecodedRecord, GlobalStateUpdate
 from streams.runtime.tasks.failures import FailureHandler
 from streams.settings.exception_handlers import ExceptionHandlers, Stage
 
@@ -66,15 +68,19 @@ class RecordCopier:
         self._is_overdue = is_overdue or create_overdue_check(host)
         self._producer: ProducerClient | None = None
         self._undelivered: list[Exception] = []
+        self._updates: dict[str, GlobalStateUpdate] = {}
+        """What runs the processors of global stores, by the names of their steps."""
         self._tables_without_key: set[str] = set()
         self.task_name = _TASK_NAME
         self.message: Any = None
         self.record_timestamp_ms = -1
 
     def convert_records(
-        self, table: GlobalTableSpec, messages: Sequence[Any], stop: Event
+        self, table: GlobalTableSpec, replica: TopicReplica, messages: Sequence[Any], stop: Event
     ) -> list[CopiedRecord] | None:
         """Convert records, without those to skip, when brokers have the dead letters of these.
+
+        Those of a global store go through its processor, which reads what `replica` has.
 
         Returns None where `stop` is set before brokers have them. Records without a key are
         skipped, as in any table.
@@ -85,9 +91,13 @@ class RecordCopier:
         began_at_s = self._host.monotonic_s()
         while True:
             try:
-                converted = [self._convert_record(table, message) for message in messages]
+                if isinstance(table, GlobalStoreSpec):
+                    copied = self._process_records(table, replica, messages)
+                else:
+                    converted = [self._convert_record(table, message) for message in messages]
+                    copied = [record for record in converted if record is not None]
                 self._flush_dead_letters()
-                return [record for record in converted if record is not None]
+                return copied
             except OutcomeUnknown as error:
                 self.discard_producer()
                 if self._is_overdue(began_at_s, self._timeout_s):
@@ -121,21 +131,54 @@ class RecordCopier:
         if key is None:
             self._count_record_without_key(table, message)
             return None
+        if self._decode_record(table, message) is None:
+            return None
+        return message.partition(), message.offset(), key, value, message.timestamp()[1]
+
+    def _decode_record(self, table: GlobalTableSpec, message: Any) -> DecodedRecord | None:
+        """Return a record with key and value decoded, or None for one to skip."""
+        key, value = message.key(), message.value()
+        key_serde, value_serde = find_topic_serdes(table)
         try:
-            table.store.key.deserialize(key)
-            if value is not None:
-                table.store.value.deserialize(value)
+            return DecodedRecord(
+                None if key is None else key_serde.deserialize(key),
+                None if value is None else value_serde.deserialize(value),
+                message,
+            )
         except Exception as error:
             self.message = message
             refusal = SerdeError(
                 f"step {table.name!r} can't read {self.describe_record_origin()} with serdes "
-                f"key={table.store.key.name} value={table.store.value.name}: "
+                f"key={key_serde.name} value={value_serde.name}: "
                 f"{hide_values(read_text(error), error, key, value)}; "
                 f"key {quote_value(key)}, value {quote_value(value)}"
             )
             self._failures.handle_failure(self, Stage.DESERIALIZATION, table.name, error, refusal)
             return None
-        return message.partition(), message.offset(), key, value, message.timestamp()[1]
+
+    def _process_records(
+        self, table: GlobalStoreSpec, replica: TopicReplica, messages: Sequence[Any]
+    ) -> list[CopiedRecord]:
+        """Let the processor of a global store process records, and return what it has written."""
+        update = self._updates.get(table.name)
+        if update is None:
+            update = self._updates[table.name] = GlobalStateUpdate(table, replica, self._host)
+        decoded = (self._decode_record(table, message) for message in messages)
+
+        def handle_failure(record: DecodedRecord, error: Exception) -> None:
+            self.message = record.message
+            self.record_timestamp_ms = record.message.timestamp()[1]
+            self._failures.handle_failure(
+                self, Stage.PROCESSING, table.name, error, key=record.key, value=record.value
+            )
+
+        return update.process_batch((each for each in decoded if each is not None), handle_failure)
+
+    def close_processors(self) -> None:
+        """Close the processors of global stores; a later record is handed to another one."""
+        for update in self._updates.values():
+            update.close()
+        self._updates.clear()
 
     def _count_record_without_key(self, table: GlobalTableSpec, message: Any) -> None:
         """Count a record that can be in no table, and log the first one of each table."""

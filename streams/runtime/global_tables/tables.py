@@ -184,6 +184,7 @@ class GlobalTables:
 
     def stop_copying(self) -> None:
         """Stop copying and close the consumer; the replicas stay open for readers."""
+        self._copier.close_processors()
         self._copier.discard_producer()
         if self._consumer is not None:
             self._consumer.close()
@@ -360,7 +361,8 @@ class GlobalTables:
         Nothing is written where the stop comes before brokers have the records' dead letters.
         """
         table = self._tables[topic]
-        copied_records = self._copier.convert_records(table, messages, self._stop)
+        replica = self._replicas[table.store.name]
+        copied_records = self._copier.convert_records(table, replica, messages, self._stop)
         if copied_records is None:
             return
         previous = self._checkpoints[topic]
@@ -369,7 +371,7 @@ class GlobalTables:
             positions[message.partition()] = message.offset() + 1
         written_ms = self._host.now_ms() if self._caught_up.is_set() else previous.written_ms
         checkpoint = StoreCheckpoint(0, previous.topic_id, written_ms, positions=tuple(positions))
-        self._replicas[table.store.name].apply_records(copied_records, checkpoint)
+        replica.apply_records(copied_records, checkpoint)
         self._checkpoints[topic] = checkpoint
 
     def _check_in_range(self, consumer: ConsumerClient) -> None:

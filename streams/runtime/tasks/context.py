@@ -19,7 +19,7 @@ from streams.errors import (
     ValueRefused,
     WriteRefused,
 )
-from streams.graph.nodes import StepStreamTime, TaskObserver
+from streams.graph.internal_context import StepStreamTime, TaskObserver
 from streams.processor.global_store import ReadOnlyGlobalStore
 from streams.runtime.clients.errors import RecordRefused
 from streams.runtime.clients.interfaces import ProducerClient
@@ -46,7 +46,7 @@ class TaskContext:
     """Gives the bound steps of one task its current record, stores, producer and clocks.
 
     `stores` are by name; `clocks` are the machine's. It implements
-    `streams.graph.nodes.InternalProcessorContext`, which describes the methods.
+    `streams.graph.internal_context.InternalProcessorContext`, which describes the methods.
     """
 
     __slots__ = (

@@ -28,7 +28,7 @@ from types import MappingProxyType
 
 from state.early_serialization import ChangeLimit
 from state.store import StateStore
-from streams.graph.nodes import InternalProcessorContext
+from streams.graph.internal_context import InternalProcessorContext
 from streams.settings.exception_handlers import Stage
 
 _NO_LIMITS: Mapping[str, ChangeLimit] = MappingProxyType({})

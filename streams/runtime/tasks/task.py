@@ -23,7 +23,8 @@ from state.replica import TopicReplica
 from state.ttl_store import TtlStore
 from streams.common.host import Clocks
 from streams.common.topic_partitions import NO_TIME, OffsetAndMetadata, Partition
-from streams.graph.nodes import StepStreamTime, StoreSpec, TaskObserver
+from streams.graph.internal_context import StepStreamTime, TaskObserver
+from streams.graph.nodes import StoreSpec
 from streams.runtime.changelogs.window_expiry import ExpiredRecords
 from streams.runtime.clients.interfaces import FlowControl, ProducerClient
 from streams.runtime.clients.refused_writes import RefusedWrites

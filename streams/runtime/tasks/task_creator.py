@@ -22,7 +22,8 @@ from state.store import StateStore, StoreDisk
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, TopologyRefused
-from streams.graph.nodes import StoreSpec, TaskObserver
+from streams.graph.internal_context import TaskObserver
+from streams.graph.nodes import StoreSpec
 from streams.membership.connection import ConnectionLost
 from streams.runtime.assigning.internal_topics import find_changelog_expiry
 from streams.runtime.assigning.leftover_stores import format_leftover_warning

@@ -24,6 +24,7 @@ from streams.dsl.grouped import Grouped
 from streams.dsl.grouped_table import GroupedTable
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table
+from streams.dsl.topology_builder import TopologyBuilder
 from streams.dsl.windowed import WindowedGroup
 from streams.testing import DriverTopic
 
@@ -37,6 +38,7 @@ CLASSES = (
     Store,
     Stream,
     Table,
+    TopologyBuilder,
     TopologyTestDriver,
     WindowedCogroup,
     WindowedGroup,

@@ -14,7 +14,7 @@ from state.store_checkpoint import StoreCheckpoint
 from streams import App, StreamsError
 from streams.common.topic_partitions import Partition
 from streams.errors import UnknownTopic
-from streams.graph.nodes import StepStreamTime, TaskObserver
+from streams.graph.internal_context import StepStreamTime, TaskObserver
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.tasks.failures import FailureHandler
 from streams.runtime.tasks.store_opening import open_store
@@ -125,6 +125,9 @@ class BoundTask:
 
     def monotonic_s(self) -> float:
         return self.elapsed_s
+
+    def now_ms(self) -> int:
+        return int(self.elapsed_s * 1_000)
 
     @property
     def skips_processing(self) -> bool:

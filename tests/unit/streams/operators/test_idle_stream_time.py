@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streams.graph.nodes import StepStreamTime
+from streams.graph.internal_context import StepStreamTime
 from streams.operators.idle_stream_time import advance_time_when_idle
 from streams.runtime.tasks.punctuation import TaskPunctuations
 from streams.testing.simulated_host import SimulatedHost

@@ -1,0 +1,36 @@
+"""Define the settings that decide how an application's steps are made, in Python and by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, TypedDict
+
+from pydantic import PlainValidator
+from pydantic_settings import BaseSettings
+
+ProcessorWrapper = Callable[[str, Callable[[], Any]], Callable[[], Any]]
+"""Name of a step, function that makes its processor -> the function to call instead of it."""
+
+
+def _check_wrapper(value: Any) -> ProcessorWrapper | None:
+    """Return a processor wrapper, or None. Raises ValueError for what is no function."""
+    if value is None or callable(value):
+        return value  # type: ignore[no-any-return]
+    raise ValueError(
+        f"{value!r} is no function of a step's name and the function that makes its processor"
+    )
+
+
+class TopologySettings(BaseSettings):
+    """Holds the settings that decide how the steps and stores of a topology are made."""
+
+    processor_wrapper: Annotated[ProcessorWrapper | None, PlainValidator(_check_wrapper)] = None
+    """A function of a step's name and the function that makes its processor, which returns one
+    that makes the processor to run (KIP-1112). It is called for processors, and not for the steps
+    of the DSL."""
+
+
+class TopologyKeywords(TypedDict, total=False):
+    """Holds the same settings as keyword arguments of `App`."""
+
+    processor_wrapper: ProcessorWrapper | None
