@@ -116,7 +116,7 @@ liveness: $(VENV)/installed  ## workers that hang, lose their broker, are told t
 security: $(VENV)/installed-spark  ## applications, commands and Spark on a Kafka with TLS, SASL and ACLs
 	$(BIN)/pytest -q tests/security
 
-containers: $(VENV)/installed  ## the word count on Kafka in a container, killed: KAFKA_IMAGE=... takes a stock image
+containers: $(VENV)/installed  ## the word count on Kafka in a container, killed; the Dockerfile of the docs: KAFKA_IMAGE=... takes a stock image
 	$(BIN)/pytest -q tests/containers
 
 differential: $(VENV)/installed  ## random topologies here and in Kafka Streams: CASES=10000, SEED=7

@@ -33,6 +33,14 @@ def environment() -> Iterator[Mapping[str, str]]:
         yield found
 
 
+@pytest.fixture
+def client(environment: Mapping[str, str]) -> Iterator[docker.DockerClient]:
+    """Provide a client of the engine."""
+    client = docker.DockerClient.from_env(environment={**os.environ, **environment})
+    yield client
+    client.close()
+
+
 def _our_image(environment: Mapping[str, str]) -> str:
     client = docker.DockerClient.from_env(environment={**os.environ, **environment})
     try:

@@ -65,7 +65,7 @@ def packed() -> Path:
             _add_kafka(root)
             fresh = target.with_suffix(f".{os.getpid()}")
             with tarfile.open(fresh, "w") as tar:
-                tar.add(root, ".", filter=_owned_by_root)
+                tar.add(root, ".", filter=own_by_root)
             fresh.replace(target)  # what was cut short leaves nothing that looks whole
     return target
 
@@ -76,14 +76,14 @@ def _unpack_packages(root: Path, downloads: Path) -> None:
             raise NotBuilt(f"the image is made of Debian packages: there is no {tool}")
     downloads.mkdir()
     root.mkdir()
-    depends = _run(["apt-cache", "depends", "default-jre-headless"], downloads)
+    depends = run_or_refuse(["apt-cache", "depends", "default-jre-headless"], downloads)
     runtime = re.search(r"openjdk-\d+-jre-headless", depends)
     if runtime is None:
         raise NotBuilt("no Java runtime in the lists of packages: apt-get update")
     # Without what else a runtime depends on: sound, printing and smart cards.
-    _run(["apt-get", "-qq", "download", *PACKAGES, runtime[0]], downloads)
+    run_or_refuse(["apt-get", "-qq", "download", *PACKAGES, runtime[0]], downloads)
     for package in downloads.glob("*.deb"):
-        _run(["dpkg-deb", "--extract", str(package), str(root)], downloads)
+        run_or_refuse(["dpkg-deb", "--extract", str(package), str(root)], downloads)
     for unused in ("usr/share/doc", "usr/share/man", "usr/lib/x86_64-linux-gnu/gconv"):
         shutil.rmtree(root / unused, ignore_errors=True)
     for name in ("bin", "lib", "lib64"):  # newer packages have all of it in /usr
@@ -110,13 +110,15 @@ def _add_kafka(root: Path) -> None:
         (root / place / name).chmod(0o755)
 
 
-def _owned_by_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+def own_by_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Return an entry of a tar file as one that root owns."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = "root"
     return entry
 
 
-def _run(command: list[str], directory: Path) -> str:
+def run_or_refuse(command: list[str], directory: Path) -> str:
+    """Run a command in a directory and return what it prints. Raises NotBuilt if it fails."""
     done = subprocess.run(
         command,
         cwd=directory,
