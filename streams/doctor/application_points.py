@@ -14,19 +14,18 @@ from streams.doctor import (
     machine,
     readers,
     running_points,
-    security,
     store_points,
     stores,
     topics,
     transactions,
     workers,
 )
-from streams.doctor.application_facts import ApplicationFacts
+from streams.doctor.application_facts import ApplicationFacts, KnownTopics
 from streams.doctor.cluster_points import check_transactions
-from streams.doctor.findings import DoctorFinding
+from streams.doctor.findings import RIGHTS, DoctorFinding
 from streams.doctor.input_facts import find_unreadable, read_keys
 from streams.doctor.machine_facts import count_stores, read_disk_usage, read_process_limits
-from streams.errors import ConfigError, OutcomeUnknown, UserError
+from streams.errors import AuthorizationError, ConfigError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
 
 Look = Callable[[ApplicationFacts], Iterable[DoctorFinding]]
@@ -50,42 +49,75 @@ def _list_machine_points() -> list[tuple[str, Look]]:
 
 def _list_topic_points() -> list[tuple[str, Look]]:
     return [
-        ("topics", _check_topics),
-        (topics.LEADERS, _check_leaders),
-        (topics.REPLICAS, _check_replicas),
-        (topics.DURABILITY, _check_durability),
-        (stores.INTERNAL, store_points.check_internal_topics),
-        (stores.COUNTS, store_points.check_counts),
-        (stores.SETTINGS, store_points.check_settings),
-        (stores.CHANGELOGS, store_points.check_changelogs),
+        ("topics", _after_rights(_select_all, _check_topics)),
+        (topics.LEADERS, _after_rights(_select_all, _check_leaders)),
+        (topics.REPLICAS, _after_rights(_select_all, _check_replicas)),
+        (topics.DURABILITY, _after_rights(_select_all, _check_durability)),
+        (stores.INTERNAL, _after_rights(_select_read, store_points.check_internal_topics)),
+        (stores.COUNTS, _after_rights(_select_read, store_points.check_counts)),
+        (stores.SETTINGS, _after_rights(_select_internal, store_points.check_settings)),
+        (stores.CHANGELOGS, _after_rights(_select_read, store_points.check_changelogs)),
         (stores.ON_DISK, store_points.check_disk_contents),
         (stores.VERSION, store_points.check_version),
-        (stores.POSITIONS, store_points.check_positions),
+        (stores.POSITIONS, _after_rights(_select_internal, store_points.check_positions)),
         (stores.IDLE, store_points.check_idle_time),
-        (inputs.RETENTION, lambda facts: inputs.check_retention(facts.progress())),
-        (inputs.COPARTITIONS, _check_copartitions),
-        (inputs.SKEW, _check_skew),
-        (inputs.NEXT_RECORDS, _check_next_records),
+        (inputs.RETENTION, _after_rights(_select_inputs, _check_retention)),
+        (inputs.COPARTITIONS, _after_rights(_select_inputs, _check_copartitions)),
+        (inputs.SKEW, _after_rights(_select_inputs, _check_skew)),
+        (inputs.NEXT_RECORDS, _after_rights(_select_inputs, _check_next_records)),
     ]
+
+
+def _select_all(found: KnownTopics) -> frozenset[str]:
+    return found.all
+
+
+def _select_read(found: KnownTopics) -> frozenset[str]:
+    return found.inputs | found.internal
+
+
+def _select_internal(found: KnownTopics) -> frozenset[str]:
+    return found.internal
+
+
+def _select_inputs(found: KnownTopics) -> frozenset[str]:
+    return found.inputs
+
+
+def _select_outputs(found: KnownTopics) -> frozenset[str]:
+    return found.outputs
+
+
+def _after_rights(select: Callable[[KnownTopics], frozenset[str]], look: Look) -> Look:
+    """Return a look that raises AuthorizationError where it rests on topics that are hidden.
+
+    To this user they seem not to exist, and what would be said of them would be wrong.
+    """
+
+    def look_with_rights(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+        facts.cluster.require_described(select(facts.topics()))
+        yield from look(facts)
+
+    return look_with_rights
 
 
 def _list_running_points() -> list[tuple[str, Look]]:
     return [
         (group.FOREIGN, _check_foreign_members),
         (group.MEMBERS, lambda facts: group.check_members(facts.report())),
-        (group.UNREAD, lambda facts: group.check_unread(facts.report())),
+        (group.UNREAD, _after_rights(_select_inputs, _check_unread)),
         ("topology", lambda facts: group.check_versions(facts.report())),
         (group.IDENTITY, lambda facts: group.check_identities(facts.report())),
-        (group.OFFSETS, lambda facts: group.check_committed_offsets(facts.committed())),
+        (group.OFFSETS, _after_rights(_select_read, _check_committed_offsets)),
         (workers.HEALTH, lambda facts: workers.check_health(facts.workers())),
         (workers.BUSY, _check_processing),
         (workers.COMMITS, lambda facts: workers.check_commits(facts.workers())),
         (workers.DROPPED, lambda facts: workers.check_dropped(facts.workers())),
         (workers.RECOVERIES, lambda facts: workers.check_recoveries(facts.workers())),
-        (transactions.TRANSACTIONS, _check_transactions),
-        (readers.ISOLATION, running_points.check_isolation),
+        (transactions.TRANSACTIONS, _after_rights(_select_all, _check_transactions)),
+        (readers.ISOLATION, _after_rights(_select_outputs, running_points.check_isolation)),
         (coordinators.COORDINATORS, running_points.check_coordinators),
-        (security.RIGHTS, running_points.check_rights),
+        (RIGHTS, running_points.check_rights),
         (local_workers.ZOMBIES, running_points.check_zombies),
         (local_workers.FENCING, running_points.check_fencing),
     ]
@@ -161,6 +193,19 @@ def _check_transactions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     return check_transactions(facts.cluster, sorted(facts.topics().all))
 
 
+def _check_retention(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    return inputs.check_retention(facts.progress())
+
+
+def _check_unread(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    return group.check_unread(facts.report())
+
+
+def _check_committed_offsets(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Check who has committed the offsets; brokers leave out those of topics that are hidden."""
+    return group.check_committed_offsets(facts.committed())
+
+
 def _check_copartitions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     return inputs.check_copartitions(
         [each - facts.topics().repartition for each in facts.topics().copartitioned],
@@ -201,6 +246,8 @@ def _check_foreign_members(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     refusal = ""
     try:
         facts.members()
+    except AuthorizationError:
+        raise  # it is a ConfigError, and says nothing of the members
     except ConfigError as error:
         refusal = str(error)
     name = facts.application_id

@@ -15,6 +15,7 @@ from streams.commands.cluster_clients import ClusterClients, connect_clients
 from streams.common.topic_partitions import Partition
 from streams.doctor.broker_probe import BrokerProbe, probe_brokers
 from streams.doctor.fetched_once import fetched_once
+from streams.errors import AuthorizationError
 from streams.membership import transactions
 from streams.membership.connection import BrokerConnection
 from streams.membership.transactions import DescribedTransactionState, OpenProducer
@@ -44,6 +45,7 @@ class ClusterFacts:
     def __init__(self, config: StreamsConfig) -> None:
         self.config = config
         self._topic_settings: dict[str, dict[str, str]] = {}
+        self._refusals: dict[str, AuthorizationError | None] = {}
 
     @fetched_once
     def clients(self) -> ClusterClients:
@@ -128,6 +130,25 @@ class ClusterFacts:
         if missing := sorted(set(topics) - self._topic_settings.keys()):
             self._topic_settings |= self.admin().fetch_topic_settings(missing)
         return {topic: self._topic_settings[topic] for topic in topics}
+
+    def require_described(self, topics: Collection[str]) -> None:
+        """Raise AuthorizationError for the first of these topics that this user may not describe.
+
+        Brokers leave such a topic out of their lists, as they do one that does not exist.
+        """
+        for topic in sorted(set(topics) - self.description().topics.keys()):
+            if topic not in self._refusals:
+                self._refusals[topic] = self._find_refusal(topic)
+            if (refusal := self._refusals[topic]) is not None:
+                raise refusal
+
+    def _find_refusal(self, topic: str) -> AuthorizationError | None:
+        """Return the error of a topic that may not be described, None for one that may."""
+        try:
+            self.admin().check_topic_rights({topic: ["Describe"]})
+        except AuthorizationError as error:
+            return error
+        return None
 
     @property
     def now_ms(self) -> int:

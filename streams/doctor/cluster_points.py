@@ -17,13 +17,12 @@ from streams.doctor import (
 )
 from streams.doctor.broker_probe import measure_clock_skew
 from streams.doctor.cluster_facts import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterFacts
-from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_unknown
+from streams.doctor.findings import CONNECTION, DoctorFinding, find_error, find_fine, find_unknown
 from streams.doctor.transactions import OpenTransactions
 from streams.errors import UserError
 from streams.membership.connection import ConnectionLost
 
 Look = Callable[[ClusterFacts], Iterable[DoctorFinding]]
-CONNECTION = "connection"
 _COORDINATORS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 
 

@@ -25,6 +25,10 @@ class Verdict(StrEnum):
     FINE = "fine"
 
 
+CONNECTION, RIGHTS = "connection", "rights"
+_BASES = (CONNECTION, RIGHTS)
+
+
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
     """Says what was found at a point: what is so, what it can lead to, and what mends it.
@@ -71,6 +75,9 @@ def choose_status(findings: Iterable[DoctorFinding]) -> int:
 
 
 def sort_findings(findings: Iterable[DoctorFinding]) -> list[DoctorFinding]:
-    """Return findings with the worst first, and otherwise in their order."""
+    """Return findings with the worst first, and otherwise in their order.
+
+    Among findings of one verdict the points on which others rest come before these.
+    """
     order = list(Verdict)
-    return sorted(findings, key=lambda each: order.index(each.verdict))
+    return sorted(findings, key=lambda each: (order.index(each.verdict), each.point not in _BASES))

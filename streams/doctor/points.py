@@ -15,8 +15,7 @@ from state.errors import StateError
 from streams.doctor import application_points, cluster_points
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.cluster_facts import ClusterFacts
-from streams.doctor.findings import DoctorFinding, find_unknown, find_warning
-from streams.doctor.security import RIGHTS
+from streams.doctor.findings import RIGHTS, DoctorFinding, find_unknown, find_warning
 from streams.doctor.symptom_codes import add_code
 from streams.errors import AuthorizationError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
@@ -55,9 +54,12 @@ def examine_application(facts: ApplicationFacts) -> list[DoctorFinding]:
 def look_at_points(points: Iterable[Point]) -> Iterator[DoctorFinding]:
     """Yield the findings of points; what one raises is a finding, and the others are looked at."""
     missing: dict[tuple[str, str, str], AuthorizationError] = {}
+    told: set[str] = set()
     for name, look in points:
         try:
-            yield from map(add_code, look())
+            for each in look():
+                told.add(each.what)
+                yield add_code(each)
         except AuthorizationError as error:
             missing.setdefault((error.operation, error.resource, error.name), error)
             yield find_unknown(
@@ -69,9 +71,12 @@ def look_at_points(points: Iterable[Point]) -> Iterator[DoctorFinding]:
             log.debug("%s could not be looked at", name, exc_info=True)
             yield find_unknown(name, f"the doctor failed here, please report it: {error!r}")
     for lacked in missing.values():
+        what = f"this user may not {lacked.operation} {lacked.resource} {lacked.name}"
+        if what in told:
+            continue
         warning = find_warning(
             RIGHTS,
-            f"this user may not {lacked.operation} {lacked.resource} {lacked.name}",
+            what,
             "points are not looked at; an application with this user may lack it, too",
             str(lacked),
         )

@@ -19,6 +19,7 @@ from streams.doctor.security_facts import (
     list_bootstrap_addresses,
     read_own_certificates,
 )
+from streams.errors import AuthorizationError
 from streams.membership.group_description import fetch_group_description
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.runtime.access.acls import derive_acls
@@ -54,12 +55,27 @@ def check_token(facts: ClusterFacts) -> Iterator[DoctorFinding]:
 
 
 def check_rights(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
-    """Compare the rights of this user with those that the application needs."""
+    """Compare the rights of this user with those that the application needs.
+
+    Without the App those are not known: then only topics that may not be described are named.
+    """
     if facts.topology is None:
+        yield from security.check_rights(_find_hidden_topics(facts), 0)
         return
     needed = derive_acls(facts.topology, facts.config)
     there = facts.cluster.description().topics
     yield from security.check_rights(*find_missing_rights(needed, there, facts.cluster.admin()))
+
+
+def _find_hidden_topics(facts: ApplicationFacts) -> dict[str, str]:
+    """Return the missing right on each known topic that this user may not describe."""
+    missing = {}
+    for topic in sorted(facts.topics().all):
+        try:
+            facts.cluster.require_described([topic])
+        except AuthorizationError as error:
+            missing[f"topic {topic}"] = error.operation
+    return missing
 
 
 def check_isolation(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

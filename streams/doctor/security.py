@@ -9,9 +9,9 @@ from typing import NamedTuple
 from streams.command_lines import format_command
 from streams.common.counted import format_count
 from streams.connection.certificate_validity import CertificateValidity
-from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.findings import RIGHTS, DoctorFinding, find_error, find_fine, find_warning
 
-CERTIFICATES, TOKEN, RIGHTS = "certificates", "token", "rights"
+CERTIFICATES, TOKEN = "certificates", "token"
 _RENEWED_BEFORE = timedelta(days=14)
 
 

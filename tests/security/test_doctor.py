@@ -9,10 +9,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 from typer.testing import CliRunner
 
 from streams.commands.root import cli
+from tests.integration.cluster import Topics
 from tests.kafka.secured.administration import Administration, create_allow_acl
 from tests.kafka.secured.server import ADMIN, SecuredKafka
 from tests.processes import wait_until
@@ -79,3 +81,50 @@ def test_what_a_user_may_not_read_is_a_point_of_its_own_and_hides_no_other(
     assert "DescribeConfigs" in right
     unknown = {each["point"] for each in found if each["verdict"] == "not looked at"}
     assert "retention of offsets" in unknown
+
+
+PROGRAM = """
+from streams import App, serdes
+
+app = App("{name}", state_dir="{state}")
+lines = app.stream("{name}-in", key=serdes.string, value=serdes.string)
+lines.group_by_key().count(store="counts").to_stream().to("{name}-out")
+"""
+
+
+@pytest.mark.parametrize("has_group", [False, True])
+@pytest.mark.parametrize("is_known_by_code", [False, True])
+def test_topics_that_a_user_may_not_describe_are_not_said_to_be_missing(
+    secured_kafka: SecuredKafka,
+    administration: Administration,
+    unique: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    has_group: bool,
+    is_known_by_code: bool,
+) -> None:
+    user, name = unique("watcher"), unique("words")
+    Topics(secured_kafka.bootstrap_servers, name)
+    access = create_user(secured_kafka, administration, user)
+    if has_group:
+        administration.add_acls(
+            create_allow_acl(user, AclOperation.DESCRIBE, ResourceType.GROUP, name)
+        )
+    monkeypatch.syspath_prepend(tmp_path)
+    module = name.replace("-", "_")
+    program = PROGRAM.format(name=name, state=tmp_path / "state")
+    (tmp_path / f"{module}.py").write_text(program)
+    found = ask_doctor(access, tmp_path, f"{module}:app" if is_known_by_code else name)
+    wrong = [each for each in found if each["verdict"] == "error"]
+    assert {each["point"] for each in wrong} <= {"rights"}, wrong
+    assert "create-topics" not in json.dumps(found)
+    unknown = {e["point"]: e["what"] for e in found if e["verdict"] == "not looked at"}
+    if is_known_by_code:
+        said = {each["what"] for each in wrong}
+        assert f"this user may not Describe topic {name}-in" in said
+        resting = {"topics", "partition leaders", "internal topics", "retention of inputs"}
+        assert resting <= unknown.keys()
+        assert "the right Describe on topic" in unknown["topics"]
+    if not has_group:
+        assert f"group {name} is missing" in unknown["members of others"]

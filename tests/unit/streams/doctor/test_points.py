@@ -9,6 +9,7 @@ import pytest
 from streams.doctor import application_points, cluster_points
 from streams.doctor.doctor_command import merge_unknown
 from streams.doctor.findings import (
+    RIGHTS,
     DoctorFinding,
     Verdict,
     choose_status,
@@ -19,7 +20,6 @@ from streams.doctor.findings import (
     sort_findings,
 )
 from streams.doctor.points import Point, look_at_points
-from streams.doctor.security import RIGHTS
 from streams.doctor.symptom_codes import CODES
 from streams.errors import AuthorizationError, OutcomeUnknown
 from streams.symptoms.lookup import find_by_code
@@ -70,6 +70,18 @@ def test_a_missing_right_is_a_point_of_its_own_once() -> None:
     assert len(rights) == 1
     assert "DescribeConfigs topic lines" in rights[0].what
     assert [each.verdict for each in found].count(Verdict.NOT_LOOKED_AT) == 2
+
+
+def test_a_missing_right_that_a_point_names_is_not_told_again() -> None:
+    missing = fail_with(AuthorizationError("Describe", "topic", "lines"))
+    named = find_error(RIGHTS, "this user may not Describe topic lines", "leads", "do")
+    found = list(look_at_points([missing, Point(RIGHTS, lambda: [named])]))
+    assert [each.verdict for each in found if each.point == RIGHTS] == [Verdict.ERROR]
+
+
+def test_missing_rights_come_before_what_rests_on_them() -> None:
+    listed = sort_findings([ERROR, find_error(RIGHTS, "may not", "leads", "do")])
+    assert [each.point for each in listed] == [RIGHTS, "c"]
 
 
 def test_points_without_an_answer_for_one_reason_are_one_line() -> None:
