@@ -196,7 +196,8 @@ def count_calls(describe: Callable[[App], object], topics: Sequence[str]) -> flo
 def read_only(app: App, topics: Sequence[str]) -> None:
     """Add to an application sources of the topics, with nothing done with their records."""
     for topic in topics:
-        app._add_source(topic, *TOPICS[topic], None)
+        key, value = TOPICS[topic]
+        app.stream(topic, key=key, value=value)
 
 
 def main() -> None:

@@ -15,12 +15,12 @@ from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.global_table import GlobalTable, create_global_table
 from streams.dsl.kafka_streams_names import compose_missing_method_hint
 from streams.dsl.source_serdes import require_source_serdes, resolve_source_serdes
+from streams.dsl.sources import SourceOptions, add_source_node
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, create_table
 from streams.dsl.topology_builder import TopologyBuilder
 from streams.errors import ConfigError, TopologyError, UserError
 from streams.graph.materialized import Store
-from streams.graph.nodes import SourceNode
 from streams.graph.step_traits import StepTraits
 from streams.processes.error_exit import exit_with_error
 from streams.processes.foreground import run_application
@@ -37,6 +37,7 @@ from streams.settings.config import StreamsConfig, load_config
 from streams.settings.exception_handlers import check_dead_letter_topics
 from streams.settings.keywords import StreamsSettings
 from streams.settings.optimizations import parse_optimizations
+from streams.settings.timestamp_extractors import TimestampExtractor, TimestampPolicyName
 from streams.topology.build import Topology, build_topology
 from streams.topology.render import render_topology
 
@@ -74,6 +75,7 @@ class App:
             application_id, processor_wrapper=self.config.processor_wrapper
         )
         self._streams: dict[str, Stream[Any, Any]] = {}
+        self._source_options: dict[str, SourceOptions] = {}
 
     if not TYPE_CHECKING:
 
@@ -90,7 +92,13 @@ class App:
 
     @overload
     def stream(
-        self, topic: str, *, key: Serde[K], value: Serde[V], name: str | None = None
+        self,
+        topic: str,
+        *,
+        key: Serde[K],
+        value: Serde[V],
+        name: str | None = None,
+        timestamp_extractor: TimestampExtractor | TimestampPolicyName | None = None,
     ) -> Stream[K, V]: ...
 
     @overload
@@ -102,6 +110,7 @@ class App:
         value: Serde[V],
         name: str | None = None,
         co_partitioned: bool = True,
+        timestamp_extractor: TimestampExtractor | TimestampPolicyName | None = None,
     ) -> Stream[K, V]: ...
 
     # The overloads require both serdes; without a type checker the call says which step needs one.
@@ -113,22 +122,27 @@ class App:
         value: Serde[Any] | None = None,
         name: str | None = None,
         co_partitioned: bool = True,
+        timestamp_extractor: TimestampExtractor | TimestampPolicyName | None = None,
     ) -> Stream[Any, Any]:
         """Return the stream of records of one topic, or of several merged.
 
         The topics must exist when the application starts. A second call for the same topic returns
         the same stream, with the name of the first call. `co_partitioned` is as in `Stream.merge`.
+        `timestamp_extractor` says the time of each record (`default_timestamp_extractor`).
 
         >>> orders = app.stream(["orders", "returns"], key=serdes.string, value=serdes.json)
         >>> app.topology().input_topics
         ('orders', 'returns')
         """
+        options = SourceOptions(timestamp_extractor=timestamp_extractor)
         if not isinstance(topic, list | tuple):
-            return self._read_topic_as_stream(topic, key, value, name)
+            return self._read_topic_as_stream(topic, key, value, name, options)
         if not topic:
             raise TopologyError("stream() needs a topic, or a list of at least one")
         first, *others = (
-            self._read_topic_as_stream(each, key, value, None if name is None else f"{name}-{each}")
+            self._read_topic_as_stream(
+                each, key, value, None if name is None else f"{name}-{each}", options
+            )
             for each in dict.fromkeys(topic)
         )
         if not others:
@@ -136,30 +150,32 @@ class App:
         return first.merge(*others, name=name, co_partitioned=co_partitioned)
 
     def _read_topic_as_stream(
-        self, topic: Any, key: Serde[Any] | None, value: Serde[Any] | None, name: str | None
+        self,
+        topic: Any,
+        key: Serde[Any] | None,
+        value: Serde[Any] | None,
+        name: str | None,
+        options: SourceOptions,
     ) -> Stream[Any, Any]:
         """Return the stream of a topic, adding its source the first time."""
         again = self._streams.get(topic) if isinstance(topic, str) else None
         if again is None:
-            again = self._add_source(topic, key, value, name)
+            step = self._builder.graph.choose_step_name("KSTREAM-SOURCE", name)
+            node = add_source_node(self._builder.graph, step, topic, key, value, options)
+            again = Stream(self._builder, node, node.key, node.value)
             self._streams[topic] = again
+            self._source_options[topic] = options
         elif (again._key, again._value) != (key, value):
             raise TopologyError(
                 f"topic {topic!r} is read twice, and the second time with other serdes: give both "
                 "the same, or take the stream of the first and map it"
             )
+        elif self._source_options[topic] != options:
+            raise TopologyError(
+                f"topic {topic!r} is read twice, and the second time with another "
+                "timestamp_extractor: give both the same, or take the stream of the first"
+            )
         return again
-
-    def _add_source(
-        self, topic: Any, key: Serde[Any] | None, value: Serde[Any] | None, name: str | None
-    ) -> Stream[Any, Any]:
-        """Add a source that reads `topic` and return its stream."""
-        graph = self._builder.graph
-        step = graph.choose_step_name("KSTREAM-SOURCE", name)
-        key, value = require_source_serdes(step, topic, key, value)
-        node = SourceNode(name=step, topic=topic, key=key, value=value)
-        graph.add_node(node)
-        return Stream(self._builder, node, key, value)
 
     def table(
         self,
@@ -169,20 +185,25 @@ class App:
         value: Serde[V] | None = None,
         store: str | Store | None = None,
         name: str | None = None,
+        timestamp_extractor: TimestampExtractor | TimestampPolicyName | None = None,
     ) -> Table[K, V]:
         """Return a table of the latest value of each key of a topic.
 
         The topic must exist when the application starts. A record without a value deletes its key;
         one without a key is dropped. The serdes may be given on the store instead.
+        `timestamp_extractor` is as in `stream`.
 
         >>> prices = app.table("prices", key=serdes.string, value=serdes.int64, store="prices")
         """
         key, value = resolve_source_serdes(store, key, value)
         source = None if name is None else f"{check_step_name(name)}-source"
-        records = self._add_source(topic, key, value, source)
+        graph = self._builder.graph
+        step = graph.choose_step_name("KSTREAM-SOURCE", source)
+        options = SourceOptions(timestamp_extractor=timestamp_extractor)
+        node = add_source_node(graph, step, topic, key, value, options)
         traits = StepTraits(takes_latest=True, reads_table_topic=True)
         return create_table(
-            self._builder, "KTABLE-SOURCE", records._node, key, value, store, name, traits
+            self._builder, "KTABLE-SOURCE", node, node.key, node.value, store, name, traits
         )
 
     def global_table(
@@ -239,7 +260,12 @@ class App:
         ('orders',)
         """
         optimizations = parse_optimizations(self.config.topology_optimization)
-        topology = build_topology(self.application_id, self._builder.graph, optimizations)
+        topology = build_topology(
+            self.application_id,
+            self._builder.graph,
+            optimizations,
+            self.config.default_timestamp_extractor,
+        )
         check_dead_letter_topics(self.config.handlers, topology.read_topics)
         return topology
 

@@ -15,7 +15,8 @@ from streams.dsl.function_checks import check_callable
 from streams.dsl.global_store import declare_global_store
 from streams.dsl.processor_stores import connect_processor_stores
 from streams.dsl.routing import PARTITIONER_ARGUMENTS, check_topic_name
-from streams.dsl.source_serdes import require_source_serdes, resolve_source_serdes
+from streams.dsl.source_serdes import resolve_source_serdes
+from streams.dsl.sources import DEFAULT_OPTIONS, SourceOptions, add_source_node
 from streams.dsl.table import create_table
 from streams.errors import TopologyError
 from streams.graph.materialized import Store
@@ -32,6 +33,7 @@ from streams.operators.process import process_records
 from streams.operators.routing import forward_unchanged
 from streams.processor.processor import Processor
 from streams.serdes import Serde
+from streams.settings.timestamp_extractors import TimestampExtractor, TimestampPolicyName
 
 if TYPE_CHECKING:
     from streams.dsl.stream import Stream
@@ -74,8 +76,11 @@ class TopologyBuilder:
         *topics: str,
         key: Serde[Any] | None = None,
         value: Serde[Any] | None = None,
+        timestamp_extractor: TimestampExtractor | TimestampPolicyName | None = None,
     ) -> TopologyBuilder:
         """Add a step `name` that reads one topic or several, which must exist.
+
+        `timestamp_extractor` is as in `App.stream`.
 
         >>> builder.add_source("all", "returns", "gifts", key=serdes.string, value=serdes.int64)
         <TopologyBuilder of 'shop'>
@@ -83,8 +88,11 @@ class TopologyBuilder:
         if not topics:
             raise TopologyError(f"step {name!r} reads no topic: add_source(name, topic, ...)")
         several = len(topics) > 1
+        options = SourceOptions(timestamp_extractor=timestamp_extractor)
         sources = [
-            self._add_source_of_topic(f"{name}-{topic}" if several else name, topic, key, value)
+            self._add_source_of_topic(
+                f"{name}-{topic}" if several else name, topic, key, value, options
+            )
             for topic in dict.fromkeys(topics)
         ]
         if several:
@@ -286,16 +294,17 @@ class TopologyBuilder:
         return Stream(self._builder, node, key, value, not isinstance(node, SourceNode))
 
     def _add_source_of_topic(
-        self, name: str, topic: Any, key: Serde[Any] | None, value: Serde[Any] | None
+        self,
+        name: str,
+        topic: Any,
+        key: Serde[Any] | None,
+        value: Serde[Any] | None,
+        options: SourceOptions = DEFAULT_OPTIONS,
     ) -> SourceNode:
         """Add a source that reads one topic."""
         graph = self._builder.graph
         step = graph.choose_step_name("SOURCE", name)
-        check_topic_name(step, topic)
-        key, value = require_source_serdes(step, topic, key, value)
-        node = SourceNode(name=step, topic=topic, key=key, value=value)
-        graph.add_node(node)
-        return node
+        return add_source_node(graph, step, topic, key, value, options)
 
     def _find_parents(self, step: str, parents: Sequence[Parent]) -> tuple[Node, ...]:
         """Return the parents of a step, each once. Raises TopologyError if there is none."""

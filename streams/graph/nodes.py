@@ -16,6 +16,7 @@ from streams.errors import TopologyError
 from streams.graph.internal_context import InternalProcessorContext
 from streams.graph.step_traits import UNKNOWN_STEP, StepTraits
 from streams.serdes import Serde
+from streams.settings.timestamp_extractors import TimestampExtractor, TimestampPolicy
 
 ForwardRecord = Callable[[Any, Any, int], None]
 """Forwards a record: key, value, timestamp in ms."""
@@ -134,6 +135,17 @@ class SourceNode(Node):
     key: Serde[Any]
     value: Serde[Any]
     internal: bool = False
+    timestamp_extractor: TimestampExtractor | None = None
+    """None before the graph is expanded: the application's default."""
+
+    @property
+    def has_record_times(self) -> bool:
+        """Return whether its records have their own timestamps, if they are processed."""
+        return self.timestamp_extractor in (
+            None,
+            TimestampPolicy.FAIL_ON_INVALID_TIMESTAMP,
+            TimestampPolicy.LOG_AND_SKIP_ON_INVALID_TIMESTAMP,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,7 +1,8 @@
 """Turn a message of the consumer into key, value and timestamp, and advance stream time.
 
-A record with a negative timestamp fails (Kafka Streams' FailOnInvalidTimestamp), and so does one
-with several headers whose names are not UTF-8.
+A record with a negative timestamp fails (Kafka Streams' FailOnInvalidTimestamp), unless its source
+has a timestamp extractor (`timestamp_extraction`), and so does one with several headers whose names
+are not UTF-8.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from streams.common.message_headers import RepairedMessage
 from streams.errors import SerdeError, StreamsError
 from streams.graph.internal_context import InternalProcessorContext
 from streams.graph.nodes import ForwardRecord, SourceNode
+from streams.operators.timestamp_extraction import TimestampedSource
 from streams.settings.exception_handlers import Stage
+from streams.settings.timestamp_extractors import TimestampExtractor, TimestampPolicy
 
 
 def create_message_reader(
@@ -24,6 +27,9 @@ def create_message_reader(
 
     A message that fails is handled as SerdeError, which names the step and the record.
     """
+    extractor = node.timestamp_extractor
+    if extractor not in (None, TimestampPolicy.FAIL_ON_INVALID_TIMESTAMP):
+        return _create_timestamped_source(node, extractor, context, downstream)
     deserialize_key = node.key.deserialize
     deserialize_value = node.value.deserialize
 
@@ -39,13 +45,7 @@ def create_message_reader(
             if value is not None:
                 value = deserialize_value(value)
         except Exception as error:
-            refusal = SerdeError(
-                f"step {node.name!r} can't read {context.describe_record_origin()} with serdes "
-                f"key={node.key.name} value={node.value.name}: "
-                f"{hide_values(read_text(error), error, message.key(), message.value())}; "
-                f"key {quote_value(message.key())}, value {quote_value(message.value())}"
-            )
-            context.handle_failure(Stage.DESERIALIZATION, node.name, error, refusal)
+            _refuse_unreadable(message, error, node, context)
             return
         timestamp_ms = message.timestamp()[1]
         if timestamp_ms > context.stream_time_ms:
@@ -62,6 +62,51 @@ def create_message_reader(
         downstream(key, value, timestamp_ms)
 
     return receive_message
+
+
+def _create_timestamped_source(
+    node: SourceNode,
+    extractor: TimestampExtractor,
+    context: InternalProcessorContext,
+    downstream: ForwardRecord,
+) -> TimestampedSource:
+    """Return the source of a node whose timestamp extractor says the time of its records."""
+    deserialize_key = node.key.deserialize
+    deserialize_value = node.value.deserialize
+
+    def read_message(message: Any) -> tuple[Any, Any]:
+        key, value = message.key(), message.value()
+        if _has_lost_names(message):
+            raise ValueError("names of headers are lost")
+        return (
+            None if key is None else deserialize_key(key),
+            None if value is None else deserialize_value(value),
+        )
+
+    def handle_unreadable(message: Any, error: Exception) -> None:
+        if _has_lost_names(message):
+            _refuse_lost_names(message, node, context)
+        else:
+            _refuse_unreadable(message, error, node, context)
+
+    return TimestampedSource(node, extractor, context, downstream, read_message, handle_unreadable)
+
+
+def _has_lost_names(message: Any) -> bool:
+    return message.__class__ is RepairedMessage and bool(message.lost_names)
+
+
+def _refuse_unreadable(
+    message: Any, error: Exception, node: SourceNode, context: InternalProcessorContext
+) -> None:
+    """Return if the handler lets a record be skipped that the source's serdes can't read."""
+    refusal = SerdeError(
+        f"step {node.name!r} can't read {context.describe_record_origin()} with serdes "
+        f"key={node.key.name} value={node.value.name}: "
+        f"{hide_values(read_text(error), error, message.key(), message.value())}; "
+        f"key {quote_value(message.key())}, value {quote_value(message.value())}"
+    )
+    context.handle_failure(Stage.DESERIALIZATION, node.name, error, refusal)
 
 
 def _refuse_lost_names(

@@ -46,6 +46,7 @@ from streams.settings.offset_reset import STOP_WORDS, parse_reset_policy
 from streams.settings.optimizations import parse_optimizations
 from streams.settings.query_settings import check_query_settings
 from streams.settings.setting_origins import ENVIRONMENT_PREFIX, SettingOrigins
+from streams.settings.source_settings import SourceSettings
 from streams.settings.topology_settings import TopologySettings
 from streams.settings.uncaught_exceptions import (
     UncaughtExceptionHandler,
@@ -73,7 +74,7 @@ Handler = Annotated[ExceptionHandler, PlainValidator(parse_handler)]
 UncaughtHandler = Annotated[UncaughtExceptionHandler, PlainValidator(parse_uncaught_handler)]
 
 
-class StreamsConfig(TopologySettings, BaseSettings):
+class StreamsConfig(SourceSettings, TopologySettings, BaseSettings):
     """Holds the settings of one application, each checked at construction; durations in ms."""
 
     model_config = SettingsConfigDict(

@@ -14,11 +14,12 @@ from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import ConnectionSettings
 from streams.settings.config import LogFormat, LogLevel, ProcessingGuarantee, RecordingLevelName
 from streams.settings.exception_handlers import ExceptionHandler
+from streams.settings.source_settings import SourceKeywords
 from streams.settings.topology_settings import TopologyKeywords
 from streams.settings.uncaught_exceptions import UncaughtExceptionHandler, UncaughtResponseName
 
 
-class StreamsSettings(TopologyKeywords, total=False):
+class StreamsSettings(SourceKeywords, TopologyKeywords, total=False):
     """Holds settings as they are given in Python; those that are not given keep their defaults."""
 
     bootstrap_servers: str

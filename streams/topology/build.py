@@ -20,6 +20,7 @@ from streams.graph.nodes import (
     SourceNode,
     StoreSpec,
 )
+from streams.settings.timestamp_extractors import TimestampExtractor
 from streams.topology.check import check_topology
 from streams.topology.copartitioning import find_topics_by_store, find_upstream_topics
 from streams.topology.expand import changelog_topic, expand_graph
@@ -193,12 +194,15 @@ class Topology:
 
 
 def build_topology(
-    application_id: str, graph: Graph, optimizations: Collection[str] = ()
+    application_id: str,
+    graph: Graph,
+    optimizations: Collection[str] = (),
+    default_timestamp_extractor: TimestampExtractor | None = None,
 ) -> Topology:
     """Check the graph and divide it into sub-topologies. Raises TopologyError naming the step."""
     if not graph.nodes:
         raise TopologyError(f"{application_id!r} has no steps: begin with app.stream('a-topic')")
-    graph = expand_graph(application_id, graph, optimizations)
+    graph = expand_graph(application_id, graph, optimizations, default_timestamp_extractor)
     check_topology(graph, partial(changelog_topic, application_id))
     subtopologies = tuple(
         Subtopology(number, nodes, tuple(graph.stores[name] for name in _list_store_names(nodes)))

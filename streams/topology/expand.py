@@ -28,6 +28,7 @@ from streams.settings.optimizations import (
     REUSE_SOURCE_TOPICS,
     SINGLE_STORE_SELF_JOIN,
 )
+from streams.settings.timestamp_extractors import TimestampExtractor
 from streams.topology.null_keys import find_steps_needing_null_keys
 from streams.topology.optimize import merge_repartition_topics, reuse_source_topics
 from streams.topology.stream_join_node import StreamJoinNode, expand_stream_join
@@ -35,13 +36,19 @@ from streams.topology.stream_join_node import StreamJoinNode, expand_stream_join
 B = TypeVar("B", bound=SourceNode | SinkNode | StoreSpec | GlobalStoreSpec)
 
 
-def expand_graph(application_id: str, graph: Graph, optimizations: Collection[str] = ()) -> Graph:
+def expand_graph(
+    application_id: str,
+    graph: Graph,
+    optimizations: Collection[str] = (),
+    default_timestamp_extractor: TimestampExtractor | None = None,
+) -> Graph:
     """Return the graph that runs, with the chosen optimizations applied.
 
     Each RepartitionNode becomes a filter, a sink and a source, each StreamJoinNode the steps of its
     two sides, and every serde is bound to the topic that it reads or writes: a store's to its
     changelog, if it has one or not, or to the topic that takes its place.
     """
+    graph = rewrite_graph(graph, lambda node: [_set_extractor(node, default_timestamp_extractor)])
     if REUSE_SOURCE_TOPICS in optimizations:
         graph = reuse_source_topics(graph)
     if MERGE_REPARTITION_TOPICS in optimizations:
@@ -118,6 +125,13 @@ def _use_single_store_for_self_join(node: Node) -> list[Node]:
     if isinstance(node, StreamJoinNode) and node.is_self_join:
         return [replace(node, single_store=True)]
     return [node]
+
+
+def _set_extractor(node: Node, default: TimestampExtractor | None) -> Node:
+    """Return a source of an input with the default extractor where it has none of its own."""
+    if isinstance(node, SourceNode) and not node.internal and node.timestamp_extractor is None:
+        return replace(node, timestamp_extractor=default)
+    return node
 
 
 def _bind_topic_serdes(node: Node) -> Node:

@@ -10,6 +10,9 @@ might bring a lower one:
     0                  while its lag is unknown or above 0
     N                  and N ms more when its lag is 0, counted from when it was first seen so
 
+A record has its own timestamp, or the one that its source extracts (`MessageStamper`) as soon as it
+is the first of its partition.
+
 Partitions are looked at one after the other: the wait for the second begins when the one for the
 first is over. Source: Kafka Streams' RecordQueue and PartitionGroup (KIP-353, KIP-695).
 """
@@ -25,6 +28,8 @@ from streams.common.topic_partitions import NO_TIME, Partition
 from streams.runtime.clients.interfaces import FlowControl
 
 RecordReceiver = Callable[[Any], None]
+MessageStamper = Callable[[Any, int], Any]
+"""Extracts a message's time, given its partition's highest time in ms. The result has `time_ms`."""
 RecordRun = tuple[RecordReceiver, Sequence[Any]]
 """Records that follow each other in one partition, and the function that takes each of them."""
 
@@ -135,17 +140,31 @@ class _RecordQueue:
         "partition",
         "partition_time_ms",
         "receive",
+        "stamp_message",
         "wait_until_ms",
     )
 
     def __init__(self, partition: Partition, receive: RecordReceiver, time_ms: int) -> None:
         self.partition = partition
         self.receive = receive
+        self.stamp_message: MessageStamper | None = getattr(receive, "stamp_message", None)
+        """None: records have their own timestamps."""
         self.messages: deque[Any] = deque()
         self.messages_max = 0
         self.partition_time_ms = time_ms
         self.is_paused = False
         self.wait_until_ms: int | None = None
+
+    def find_head_time_ms(self) -> int:
+        """Return the time of the first record, which is replaced by the stamped one if need be."""
+        message = self.messages[0]
+        time_ms: int
+        if self.stamp_message is None:
+            time_ms = message.timestamp()[1]
+        else:
+            stamped = self.messages[0] = self.stamp_message(message, self.partition_time_ms)
+            time_ms = stamped.time_ms
+        return time_ms
 
 
 class PartitionGroup:
@@ -174,9 +193,10 @@ class PartitionGroup:
     def add_records(self, partition: Partition, messages: list[Any]) -> None:
         """Add polled records, and pause a partition that has more than the settings allow."""
         queue = self._queues[partition]
-        if not queue.messages:
-            heappush(self._heads, (_timestamp_ms(messages[0]), self._sorted_queues.index(queue)))
+        was_empty = not queue.messages
         queue.messages += messages
+        if was_empty:
+            heappush(self._heads, (queue.find_head_time_ms(), self._sorted_queues.index(queue)))
         queue.messages_max = self._limit_records(messages)
         if len(queue.messages) > queue.messages_max and not queue.is_paused:
             queue.is_paused = True
@@ -202,7 +222,7 @@ class PartitionGroup:
             if time_ms > queue.partition_time_ms:
                 queue.partition_time_ms = time_ms
             if queue.messages:
-                heapreplace(heads, (_timestamp_ms(queue.messages[0]), number))
+                heapreplace(heads, (queue.find_head_time_ms(), number))
             else:
                 heappop(heads)
                 # Only checked if another record is to be taken: the wait begins with that check.
@@ -292,8 +312,3 @@ def create_record_buffer(
     if len(receivers) == 1:
         return SinglePartitionQueue(*next(iter(receivers.items())))
     return PartitionGroup(receivers, partition_times_ms, flow_control, settings)
-
-
-def _timestamp_ms(message: Any) -> int:
-    time_ms: int = message.timestamp()[1]
-    return time_ms

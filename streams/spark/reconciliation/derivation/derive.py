@@ -73,6 +73,14 @@ def derive_accounts_at_cut(
                 )
                 refused.append(RefusedCheck(topic, sub.number, why))
                 continue
+            if topic not in internal and not sub.sources[topic].has_record_times:
+                unknown_topics.add(topic)
+                why = (
+                    "its timestamp extractor gives its records other times than their own, which "
+                    "is not computed here: give expected"
+                )
+                refused.append(RefusedCheck(topic, sub.number, why))
+                continue
             begins = records.fetch_earliest_offsets(topic)
             if not any(begins.values()):
                 continue
