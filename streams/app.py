@@ -39,6 +39,7 @@ from streams.settings.keywords import StreamsSettings
 from streams.settings.optimizations import parse_optimizations
 from streams.settings.timestamp_extractors import TimestampExtractor, TimestampPolicyName
 from streams.topology.build import Topology, build_topology
+from streams.topology.explicit_names import check_explicit_names
 from streams.topology.render import render_topology
 
 K = TypeVar("K")
@@ -260,12 +261,16 @@ class App:
         ('orders',)
         """
         optimizations = parse_optimizations(self.config.topology_optimization)
+        graph, config = self._builder.graph, self.config
         topology = build_topology(
             self.application_id,
-            self._builder.graph,
+            graph,
             optimizations,
-            self.config.default_timestamp_extractor,
+            config.default_timestamp_extractor,
+            default_store=config.default_store,
         )
+        if config.ensure_explicit_internal_resource_naming:
+            check_explicit_names(topology, graph.generated_names)
         check_dead_letter_topics(self.config.handlers, topology.read_topics)
         return topology
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streams.common.names import check_step_name
@@ -173,7 +173,7 @@ class InternalStreamsBuilder:
         It must be of one of `kinds`. With `is_windowed` the step keeps windows, and `retention=`
         has a meaning. Raises TopologyError.
         """
-        declared = Store.persistent(store) if isinstance(store, str) else store
+        declared = Store.default(store) if isinstance(store, str) else store
         if not isinstance(declared, Store):
             raise TopologyError(f"step {step!r}: store={store!r} is neither a Store nor a name")
         return declared.create_spec(key, value, kinds=kinds, step=step, is_windowed=is_windowed)
@@ -189,6 +189,8 @@ def name_default_store(store: str | Store | None, step: str) -> str | Store:
 
     A name that is empty is no missing one: it is refused where the store is declared.
     """
+    if isinstance(store, Store) and not store.name:
+        return replace(store, name=f"{step}-STATE-STORE")
     return f"{step}-STATE-STORE" if store is None else store
 
 

@@ -8,7 +8,7 @@ All groups have the same keys, and the topics that they are read from have as ma
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from state.windowed import Windowed
@@ -19,6 +19,8 @@ from streams.dsl.function_checks import check_callable
 from streams.dsl.kafka_streams_names import DslBase
 from streams.dsl.table import TABLE_STORE_KINDS, Table
 from streams.dsl.windowed import (
+    EmitWhen,
+    check_emit,
     check_merger,
     create_windowed_operator,
     declare_window_store,
@@ -140,30 +142,32 @@ class Cogrouped(DslBase, Generic[K, A]):
         name: str | None,
         *,
         grace_ms: int | None = None,
+        on_close: bool = False,
     ) -> Table[Any, Any]:
         """Add a step for each group that writes the store `spec`; return the table of the store.
 
-        `grace_ms` is the grace of the windows, None without windows.
+        `grace_ms` is the grace of the windows, None without windows. With `on_close` all steps have
+        the stream time of the first one, so that each window closes once.
         """
         builder, view = self._builder, StoredView(spec)
         parents = self._repartition_parents(spec, name)
         if len(parents) > 1:
             builder.graph.copartitioned.append(tuple(parents))
-        steps = [
-            builder.add_step(
-                _AGGREGATE_KIND,
-                parent,
-                create_operator(view, aggregator),
-                name=None if name is None else f"{name}-cogroup-agg-{number}",
-                stores=[spec.name],
-                emits_updates=True,
-                has_stream_time=grace_ms is not None,
-                grace_ms=grace_ms,
+        steps: list[Node] = []
+        for number, (parent, (_, aggregator)) in enumerate(zip(parents, self._groups, strict=True)):
+            operator = create_operator(view, aggregator)
+            steps.append(
+                builder.add_step(
+                    _AGGREGATE_KIND,
+                    parent,
+                    _share_time(operator, steps) if on_close else operator,
+                    name=None if name is None else f"{name}-cogroup-agg-{number}",
+                    stores=[spec.name],
+                    emits_updates=True,
+                    has_stream_time=grace_ms is not None and not (on_close and steps),
+                    grace_ms=grace_ms,
+                )
             )
-            for number, (parent, (_, aggregator)) in enumerate(
-                zip(parents, self._groups, strict=True)
-            )
-        ]
         merged = builder.add_merge_step(
             _MERGE_KIND,
             steps,
@@ -210,13 +214,15 @@ class WindowedCogroup(DslBase, Generic[K, A]):
         merger: Callable[[K, A, A], A] | None = None,
         value: Serde[A] | None = None,
         store: str | Store | None = None,
+        emit: EmitWhen = "on_update",
         on_late: Callable[[LateRecord[K, Any]], object] | None = None,
         name: str | None = None,
     ) -> Table[Windowed[K], A]:
         """Fold the records of all groups by key and window into a table.
 
         The arguments are those of `WindowedGroup.aggregate`. Each group has a stream time of its
-        own: what is late in one need not be late in another.
+        own: what is late in one need not be late in another. With `emit="on_close"`, which Kafka
+        Streams has not here, they have one together: a window closes once, for all groups.
 
         >>> hourly = balance.cogroup(returns, lambda name, total, sum: sum - total).windowed_by(
         ...     windows.tumbling(timedelta(hours=1))
@@ -235,16 +241,18 @@ class WindowedCogroup(DslBase, Generic[K, A]):
             check_callable(step, on_late, ("late",), needs_result=False)
         if windows.idle_close_ms is not None:
             raise TopologyError(
-                f"step {step!r}: idle_close= is for windows with emit='on_close', which cogroup "
-                "has not"
+                f"step {step!r}: idle_close= is for the windows of one group, and not for cogroup"
             )
+        on_close = check_emit(step, emit, windows)
         _require_aggregate_serde(step, value, store)
         key = cogrouped.require_key_serde(step)
-        spec = declare_window_store(builder, windows, store, step, key, value)
+        spec = declare_window_store(builder, windows, store, step, key, value, on_close=on_close)
 
         def create_operator(view: TableView, aggregator: Aggregator) -> Operator:
             folding = WindowFold(initializer, aggregator, merger)
-            return create_windowed_operator(view, windows, folding, on_late=on_late)
+            return create_windowed_operator(
+                view, windows, folding, on_close=on_close, on_late=on_late
+            )
 
         return cogrouped.add_aggregations(
             spec,
@@ -252,7 +260,17 @@ class WindowedCogroup(DslBase, Generic[K, A]):
             create_operator,
             name,
             grace_ms=windows.close_delay_past_end_ms,
+            on_close=on_close,
         )
+
+
+def _share_time(operator: Operator, steps: list[Node]) -> Operator:
+    """Return the operator bound to the stream time of the first of `steps`."""
+
+    def bind_operator(binding: Binding) -> Callable[..., None]:
+        return operator(replace(binding, shares_time_with=steps[0].name))
+
+    return bind_operator
 
 
 def check_cogroup(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from streams import serdes
@@ -193,6 +193,7 @@ class _ForeignKeyJoin:
             key=serdes.bytes,
             value=serde,
             caching=False,
+            has_default_medium=True,
         )
         self.builder.graph.declare_store(spec, owner=self)
         receiver = self.add_step(
@@ -299,7 +300,13 @@ def _create_key_partitioner(partitioner: Partitioner) -> Partitioner:
     """
 
     def partition_by_key(key: Any, value: Any, count: int) -> int | None:
-        return None if key is None else partitioner(key, None, count)
+        chosen = None if key is None else partitioner(key, None, count)
+        if isinstance(chosen, Iterable):
+            raise TypeError(
+                f"other_partitioner chose {chosen!r:.100}: in a foreign-key join it returns one "
+                "partition, or None to let the key decide"
+            )
+        return chosen
 
     return partition_by_key
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from streams.common.names import NAME_LENGTH_MAX, explain_illegal_name
@@ -84,7 +84,7 @@ class StreamRouting(Generic[K, V]):
         partitions: int | None = None,
         key: Serde[K] | None = None,
         value: Serde[V] | None = None,
-        partitioner: Callable[[K, V, int], int | None] | None = None,
+        partitioner: Callable[[K, V, int], int | Iterable[int] | None] | None = None,
         name: str | None = None,
     ) -> Stream[K, V]:
         """Send the records through a repartition topic of the application's own.
@@ -105,13 +105,14 @@ class StreamRouting(Generic[K, V]):
         *,
         key: Serde[K] | None = None,
         value: Serde[V] | None = None,
-        partitioner: Callable[[K, V, int], int | None] | None = None,
+        partitioner: Callable[[K, V, int], int | Iterable[int] | None] | None = None,
         name: str | None = None,
     ) -> None:
         """Write the records to a topic, or to the one that a function of the record names.
 
         The topic must exist. The partition is chosen by the key, as Kafka's own producers do, or by
-        `partitioner(key, value, partitions)`, where None leaves it to the key.
+        `partitioner(key, value, partitions)`, where None leaves it to the key. Each of several
+        partitions that it returns gets the record (KIP-837); with none the record is dropped.
 
         >>> orders.to(lambda record: f"orders-of-{record.key}")
         >>> with TopologyTestDriver(app) as driver:

@@ -6,7 +6,7 @@ keys meet in one task; the topics that the two are read from must have equal num
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -91,7 +91,7 @@ def join_streams(
         builder, other, options.name and f"{options.name}-right", step, key, other_value
     )
     graph.copartitioned.append((left, right))
-    named = name_join_stores(options, names)
+    named = name_join_stores(graph, options, names)
     this_store = _create_window_store_spec(options.store, named.this, window, key, value, step)
     other_store = _create_window_store_spec(
         options.other_store, named.other, window, key, other_value, step
@@ -205,7 +205,9 @@ class JoinStoreNames(NamedTuple):
     outer_shared: str
 
 
-def name_join_stores(options: StreamJoinOptions, names: JoinStepNames) -> JoinStoreNames:
+def name_join_stores(
+    graph: Graph, options: StreamJoinOptions, names: JoinStepNames
+) -> JoinStoreNames:
     """Return the names of a join's stores as Kafka Streams gives them.
 
     They are named after the join, or else after its steps; the shared one after the left side's
@@ -214,7 +216,9 @@ def name_join_stores(options: StreamJoinOptions, names: JoinStepNames) -> JoinSt
     shared = "outer-shared-join" if options.kind is JoinKind.OUTER else "left-shared-join"
     number = names.merge.rpartition("-")[2]
     waiting = f"KSTREAM-OUTERSHARED-{number}-store"
-    base = options.store.name if isinstance(options.store, Store) else options.store or options.name
+    graph.generated_names.add(waiting)
+    given = options.store.name if isinstance(options.store, Store) else options.store
+    base = given or options.name
     if base is not None:
         waiting = f"{base}-{shared}-store"
     return JoinStoreNames(f"{names.this_join}-store", f"{names.other_join}-store", waiting)
@@ -231,6 +235,7 @@ def create_outer_shared_store_spec(name: str, this: StoreSpec, other: StoreSpec)
         key=timestamped_key_serde(this.key),
         value=create_left_or_right_values_serde(this.value, other.value),
         persistent=this.persistent,
+        has_default_medium=this.has_default_medium,
         caching=False,
         logged=this.logged,
         topic_settings=settings,
@@ -294,48 +299,47 @@ def _create_window_store_spec(
     a store that doesn't keep what the join needs.
     """
     size_ms, retention_ms = window.size_ms, window.size_ms + window.grace_ms
-    spec: Mapping[str, Any] = {}
-    if isinstance(store, str):
-        store = Store.persistent(store)
-    if store is not None:
-        if not isinstance(store, Store):
-            raise TopologyError(f"step {step!r}: store={store!r} is neither a Store nor a name")
-        name, spec = store.name, store.spec_fields
-        key, value = store.key or key, store.value or value
-        if store.kind is StoreKind.WINDOW and not spec["retain_duplicates"]:
-            raise TopologyError(
-                f"store {name!r} of step {step!r} keeps one value a window, and a join needs all: "
-                "Store.window(..., retain_duplicates=True)"
-            )
-        if store.kind not in (StoreKind.WINDOW, StoreKind.KEY_VALUE):
-            raise TopologyError(
-                f"step {step!r} needs a window store, and {name!r} is a {store.kind} store"
-            )
-        if spec["window_size_ms"] not in (None, size_ms):
-            raise TopologyError(
-                f"store {name!r} of step {step!r} has size={spec['window_size_ms']} ms, and the "
-                f"window of the join is {size_ms} ms (before and after)"
-            )
-        if spec["ttl_ms"] is not None:
-            raise TopologyError(f"store {name!r} of step {step!r} is of windows: no ttl= there")
-        if spec["retention_ms"] not in (None, retention_ms):
-            raise TopologyError(
-                f"store {name!r} of step {step!r} has retention={spec['retention_ms']} ms, and the "
-                f"window of the join and its grace are {retention_ms} ms: "
-                + ("leave it out" if store.kind is StoreKind.KEY_VALUE else "give it so many")
-            )
-    settings = _NOT_COMPACTED | dict(spec.get("topic_settings", {}))
+    if store is None or isinstance(store, str):
+        store = Store.default(name if store is None else store)
+    if not isinstance(store, Store):
+        raise TopologyError(f"step {step!r}: store={store!r} is neither a Store nor a name")
+    name, spec = store.name or name, store.spec_fields
+    key, value = store.key or key, store.value or value
+    if store.kind is StoreKind.WINDOW and not spec["retain_duplicates"]:
+        raise TopologyError(
+            f"store {name!r} of step {step!r} keeps one value a window, and a join needs all: "
+            "Store.window(..., retain_duplicates=True)"
+        )
+    if store.kind not in (StoreKind.WINDOW, StoreKind.KEY_VALUE):
+        raise TopologyError(
+            f"step {step!r} needs a window store, and {name!r} is a {store.kind} store"
+        )
+    if spec["window_size_ms"] not in (None, size_ms):
+        raise TopologyError(
+            f"store {name!r} of step {step!r} has size={spec['window_size_ms']} ms, and the "
+            f"window of the join is {size_ms} ms (before and after)"
+        )
+    if spec["ttl_ms"] is not None:
+        raise TopologyError(f"store {name!r} of step {step!r} is of windows: no ttl= there")
+    if spec["retention_ms"] not in (None, retention_ms):
+        raise TopologyError(
+            f"store {name!r} of step {step!r} has retention={spec['retention_ms']} ms, and the "
+            f"window of the join and its grace are {retention_ms} ms: "
+            + ("leave it out" if store.kind is StoreKind.KEY_VALUE else "give it so many")
+        )
+    settings = _NOT_COMPACTED | dict(spec["topic_settings"])
     return StoreSpec(
         name=name,
         key=key,
         value=value,
         kind=StoreKind.WINDOW,
-        persistent=spec.get("persistent", True),
+        persistent=spec["persistent"],
         caching=False,
-        logged=spec.get("logged", True),
+        logged=spec["logged"],
         topic_settings=settings,
         retention_ms=retention_ms,
         window_size_ms=size_ms,
         retain_duplicates=True,
-        rocksdb=spec.get("rocksdb"),
+        rocksdb=spec["rocksdb"],
+        has_default_medium=spec.get("has_default_medium", False),
     )

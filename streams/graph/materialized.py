@@ -6,7 +6,7 @@ Kafka Streams' Materialized and Stores.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streams.common.durations import Duration, duration_to_ms
@@ -17,6 +17,8 @@ from streams.serdes import Serde
 
 Logged = bool | Mapping[str, Any]
 """True, False, or settings of the changelog topic."""
+_UNNAMED = "unnamed"
+"""Stands for the name of a store that is named after its step, in messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,6 +40,38 @@ class Store:
     caching: bool = True
     spec_fields: Mapping[str, Any] = field(default_factory=dict)
     """The other fields of the StoreSpec, by name."""
+
+    @classmethod
+    def default(
+        cls,
+        name: str | None = None,
+        *,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
+        retention: Duration | None = None,
+        logged: Logged = True,
+        caching: bool = True,
+    ) -> Store:
+        """Describe a store of a step of the DSL, on disk or in memory by `default_store` (KIP-591).
+
+        Without a `name` it is named after its step. The arguments are those of `persistent`. Kafka
+        Streams' Materialized without a supplier.
+
+        >>> app = App("shop", default_store="in_memory")
+        >>> orders = app.stream("orders", key=serdes.string, value=serdes.int64).group_by_key()
+        >>> table = orders.count(store=Store.default(caching=False, logged=False))
+        """
+        store = _create_store(
+            _UNNAMED if name is None else name,
+            key,
+            value,
+            logged,
+            caching=caching,
+            retention=retention,
+            persistent=True,
+        )
+        fields = {**store.spec_fields, "has_default_medium": True}
+        return replace(store, name=name or "", spec_fields=fields)
 
     @classmethod
     def persistent(
@@ -228,6 +262,8 @@ class Store:
         The store must be of one of `kinds`. A step with `is_windowed` keeps windows in what is
         declared as a store of keys and values. Raises TopologyError.
         """
+        if not self.name:
+            raise TopologyError(f"step {step!r}: this store needs a name: Store.default('name')")
         if self.kind not in kinds:
             wanted = " or ".join(kinds)
             raise TopologyError(

@@ -6,14 +6,14 @@ task: given its `Binding` there, it returns the function that a record goes thro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from streams.common.names import check_step_name
 from streams.errors import TopologyError
-from streams.graph.internal_context import InternalProcessorContext
+from streams.graph.internal_context import InternalProcessorContext, StepStreamTime
 from streams.graph.step_traits import UNKNOWN_STEP, StepTraits
 from streams.serdes import Serde
 from streams.settings.timestamp_extractors import TimestampExtractor, TimestampPolicy
@@ -50,6 +50,13 @@ class Binding:
     only_sinks_follow: bool
     """Whether the steps after it only read values and keep none."""
     handle_failure: StepFailureHandler
+    shares_time_with: str | None = None
+    """The step whose stream time it has, of several that close windows together."""
+
+    @property
+    def stream_time(self) -> StepStreamTime:
+        """Return the stream time of the step."""
+        return self.context.get_step_stream_time(self.shares_time_with or self.step)
 
 
 Operator = Callable[[Binding], Callable[..., None]]
@@ -57,8 +64,9 @@ Operator = Callable[[Binding], Callable[..., None]]
 stream, a ForwardUpdate in a table."""
 TopicNameExtractor = Callable[[Any], str]
 """Record -> the topic that it is written to."""
-Partitioner = Callable[[Any, Any, int], int | None]
-"""Key, value, number of partitions -> the partition; None: the producer chooses it by key."""
+Partitioner = Callable[[Any, Any, int], int | Iterable[int] | None]
+"""Key, value, number of partitions -> the partition, or several (KIP-837), of which none drops the
+record; None: the producer chooses it by key."""
 
 
 class StoreKind(StrEnum):
@@ -105,6 +113,8 @@ class StoreSpec:
     """Returns the time in ms that a key of a buffer has in it."""
     rocksdb: Callable[[Any], object] | None = None
     """Called with rocksdict's Options of this store, to change them in place."""
+    has_default_medium: bool = False
+    """Whether the application's `default_store` decides if it is on disk or in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +236,8 @@ class Graph:
     """The global tables by the names of their stores."""
     copartitioned: list[tuple[Node, ...]] = field(default_factory=list)
     """Groups of steps: the topics read upstream of one group must have equal partition counts."""
+    generated_names: set[str] = field(default_factory=set)
+    """The names that the application has not given: of steps, or of their stores and topics."""
     _store_owners: dict[str, object] = field(default_factory=dict)
 
     def attach_store(self, node: ProcessorNode, spec: StoreSpec) -> None:
@@ -266,5 +278,8 @@ class Graph:
 
         Raises TopologyError for an illegal name.
         """
+        if given_name is not None:
+            return check_step_name(given_name)
         generated_name = f"{kind}-{len(self.nodes) + len(self.global_tables):010}"
-        return generated_name if given_name is None else check_step_name(given_name)
+        self.generated_names.add(generated_name)
+        return generated_name

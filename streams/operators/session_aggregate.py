@@ -52,7 +52,7 @@ def aggregate_sessions(
     def bind_operator(binding: Binding) -> ForwardRecord:
         context, failed = binding.context, binding.handle_failure
         assert view.spec is not None
-        time = context.get_step_stream_time(binding.step)
+        time = binding.stream_time
         store: SessionStore[Any] = context.get_store(view.spec.name)
         find, check_value = store.find_sessions_to_merge, store.check_value
         handle_late = create_late_handler(binding, on_late)

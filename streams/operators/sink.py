@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from operator import index
 from typing import Any
@@ -43,7 +43,7 @@ def create_topic_writer(node: SinkNode, context: InternalProcessorContext) -> Fo
 
 def _create_fixed_partition_chooser(
     node: SinkNode, topic: str, context: InternalProcessorContext
-) -> Callable[[Any, Any, str], int] | None:
+) -> Callable[[Any, Any, str], int | tuple[int, ...]] | None:
     """Return a function that chooses a record's partition of one topic, None if the key does it.
 
     All windows of a key go where the key itself would (Kafka Streams' WindowedStreamPartitioner).
@@ -100,9 +100,10 @@ def _create_fixed_writer(
     choose_read_partition = _create_read_partition_chooser(node, topic, context)
     produce = context.produce
     handle_refusal = _create_refusal_handler(node, context)
+    produce_to_each = _create_multicast(context, handle_refusal)
 
     def send_record(key: Any, value: Any, timestamp_ms: int) -> None:
-        partition = _BY_KEY
+        partition: Any = _BY_KEY
         if partition_of is not None:
             try:
                 partition = partition_of(key, value, topic)
@@ -115,11 +116,14 @@ def _create_fixed_writer(
         except Exception as error:
             handle_refusal(error, key, value, topic, unreadable=True)
             return
-        if partition < 0 and choose_read_partition is not None:
+        if partition == _BY_KEY and choose_read_partition is not None:
             partition = choose_read_partition(key_bytes)
         time_ms = timestamp_ms or _FIRST_MS
         message = context.message
         headers = None if message is None else message.headers()
+        if partition.__class__ is tuple:
+            produce_to_each(topic, value_bytes, key_bytes, partition, time_ms, headers, key, value)
+            return
         try:
             produce(topic, value_bytes, key_bytes, partition, None, None, time_ms, headers)
         except BufferError:
@@ -167,6 +171,7 @@ def _create_dynamic_writer(
     serializers = _create_serializer_lookup(node)
     produce = context.produce
     handle_refusal = _create_refusal_handler(node, context)
+    produce_to_each = _create_multicast(context, handle_refusal)
     by_key = node.partitioner is None
 
     def send_record(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -188,15 +193,11 @@ def _create_dynamic_writer(
             return
         message = context.message
         headers = None if message is None else message.headers()
-        arguments = (
-            topic,
-            value_bytes,
-            key_bytes,
-            partition,
-            None,
-            None,
-            timestamp_ms or _FIRST_MS,
-        )
+        time_ms = timestamp_ms or _FIRST_MS
+        if partition.__class__ is tuple:
+            produce_to_each(topic, value_bytes, key_bytes, partition, time_ms, headers, key, value)
+            return
+        arguments = (topic, value_bytes, key_bytes, partition, None, None, time_ms)
         try:
             try:
                 produce(*arguments, headers)
@@ -236,27 +237,69 @@ def _create_topic_check(
 
 def _create_partition_chooser(
     node: SinkNode, context: InternalProcessorContext
-) -> Callable[[Any, Any, str], int]:
+) -> Callable[[Any, Any, str], int | tuple[int, ...]]:
     partitioner, count_of = node.partitioner, _create_partition_counter(node, context)
 
-    def partition_of(key: Any, value: Any, topic: str) -> int:
+    def partition_of(key: Any, value: Any, topic: str) -> int | tuple[int, ...]:
         assert partitioner is not None
         count = count_of(topic)
         partition = partitioner(key, value, count)
         if partition is None:
             return _BY_KEY
-        try:
-            partition = index(partition)
-        except TypeError:
-            raise TypeError(
-                f"the partitioner chose {partition!r:.100} of the {count} partitions of {topic!r}: "
-                "it returns a number, or None to let the key decide"
-            ) from None
-        if not 0 <= partition < count:
-            raise ValueError(f"the partitioner chose {partition} of the {count} of {topic!r}")
-        return partition
+        if isinstance(partition, Iterable) and not isinstance(partition, str | bytes):
+            return tuple(sorted({_check_partition(each, count, topic) for each in partition}))
+        return _check_partition(partition, count, topic)
 
     return partition_of
+
+
+def _check_partition(chosen: Any, count: int, topic: str) -> int:
+    """Return the partition that a partitioner chose. Raises TypeError and ValueError."""
+    try:
+        partition = index(chosen)
+    except TypeError:
+        raise TypeError(
+            f"the partitioner chose {chosen!r:.100} of the {count} partitions of {topic!r}: "
+            "it returns a number, several of them, or None to let the key decide"
+        ) from None
+    if not 0 <= partition < count:
+        raise ValueError(f"the partitioner chose {partition} of the {count} of {topic!r}")
+    return partition
+
+
+def _create_multicast(
+    context: InternalProcessorContext, handle_refusal: Callable[..., None]
+) -> Callable[..., None]:
+    """Return a function that writes a record to several partitions of a topic (KIP-837).
+
+    A record for which a partitioner has chosen none is dropped and counted.
+    """
+    produce = context.produce
+
+    def produce_to_each(
+        topic: str,
+        value_bytes: bytes | None,
+        key_bytes: bytes | None,
+        partitions: tuple[int, ...],
+        time_ms: int,
+        headers: Any,
+        key: Any,
+        value: Any,
+    ) -> None:
+        if not partitions:
+            context.dropped_count += 1
+        try:
+            for partition in partitions:
+                record = (topic, value_bytes, key_bytes, partition, None, None, time_ms, headers)
+                try:
+                    produce(*record)
+                except BufferError:
+                    context.wait_for_queue_room()
+                    produce(*record)
+        except Exception as error:
+            handle_refusal(error, key, value, topic)
+
+    return produce_to_each
 
 
 def _create_serializer_lookup(node: SinkNode) -> Callable[[str], tuple[Serialize, Serialize]]:

@@ -80,7 +80,7 @@ class _SlidingAggregator:
     ) -> None:
         assert view.spec is not None
         self._context, self._failed = binding.context, binding.handle_failure
-        self._time = binding.context.get_step_stream_time(binding.step)
+        self._time = binding.stream_time
         self._store: WindowStore[Any] = binding.context.get_store(view.spec.name)
         self._difference_ms, self._grace_ms = windows.difference_ms, windows.grace_ms
         self._initializer, self._fold = window_fold.initializer, window_fold.fold

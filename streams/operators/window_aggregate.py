@@ -39,7 +39,7 @@ def aggregate_windows(
     """Return the operator that folds each record into its windows and forwards the results."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        time = binding.context.get_step_stream_time(binding.step)
+        time = binding.stream_time
         fold_into_window = (
             _create_window_counter if window_fold.is_count else _create_window_folder
         )(binding, view, window_fold, emits=not emits_on_close)

@@ -42,6 +42,15 @@ class _WindowCloseSchedule:
     """Returns the earliest time of a window that a record of a given time may be in."""
 
 
+@dataclass(slots=True)
+class _CloseProgress:
+    """Holds how far windows have been closed, for all steps that write their store, in ms."""
+
+    closed_until_ms: int
+    due_ms: int
+    """No open window has a time before this."""
+
+
 def emit_on_close(
     binding: Binding,
     view: TableView,
@@ -51,38 +60,37 @@ def emit_on_close(
     """Return a function that emits the windows a record closes, then calls `process_record`."""
     assert view.spec is not None
     store, downstream = binding.context.get_store(view.spec.name), binding.downstream
-    time = binding.context.get_step_stream_time(binding.step)
+    time = binding.stream_time
     emitted = create_downstream_copier(binding, view.spec.value)
     schedule = _create_close_schedule(windows, store)
     behind_ms, earliest = schedule.close_delay_ms, schedule.earliest_time_for
     at_end = isinstance(windows, SessionWindows)
     takes_null_values = not isinstance(windows, SlidingWindows)
-    closed_until_ms = time.ms - behind_ms
-    due_ms = closed_until_ms + 1
-    """No open window has a time before this."""
+    progress = binding.context.shared_by_steps.setdefault(
+        view.spec.name, _CloseProgress(time.ms - behind_ms, time.ms - behind_ms + 1)
+    )
 
     def emit_closed_windows() -> None:
-        nonlocal closed_until_ms, due_ms
-        from_ms, closed_until_ms = max(closed_until_ms + 1, 0), time.ms - behind_ms
-        for window, value, timestamp_ms in schedule.windows_between(from_ms, closed_until_ms):
+        from_ms = max(progress.closed_until_ms + 1, 0)
+        progress.closed_until_ms = until_ms = time.ms - behind_ms
+        for window, value, timestamp_ms in schedule.windows_between(from_ms, until_ms):
             time_ms = window.end_ms if at_end else timestamp_ms
             downstream(window, emitted(value), None, time_ms, True)
-        due_ms = schedule.next_time_after(closed_until_ms)
+        progress.due_ms = schedule.next_time_after(until_ms)
 
     def close_and_process(key: Any, value: Any, timestamp_ms: int) -> None:
-        nonlocal due_ms
         if timestamp_ms > time.ms and key is not None and (takes_null_values or value is not None):
             time.ms = timestamp_ms
-            if timestamp_ms - behind_ms >= due_ms:
+            if timestamp_ms - behind_ms >= progress.due_ms:
                 emit_closed_windows()
         process_record(key, value, timestamp_ms)
         earliest_ms = earliest(timestamp_ms)
-        if earliest_ms < due_ms:
-            due_ms = earliest_ms
+        if earliest_ms < progress.due_ms:
+            progress.due_ms = earliest_ms
 
     def advance_time(time_ms: int) -> None:
         time.ms = time_ms
-        if time_ms - behind_ms >= due_ms:
+        if time_ms - behind_ms >= progress.due_ms:
             emit_closed_windows()
 
     if windows.idle_close_ms is None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import PlainValidator
 from pydantic_settings import BaseSettings
 
+StoreMedium = Literal["rocksdb", "in_memory"]
 ProcessorWrapper = Callable[[str, Callable[[], Any]], Callable[[], Any]]
 """Name of a step, function that makes its processor -> the function to call instead of it."""
 
@@ -24,6 +25,12 @@ def _check_wrapper(value: Any) -> ProcessorWrapper | None:
 class TopologySettings(BaseSettings):
     """Holds the settings that decide how the steps and stores of a topology are made."""
 
+    default_store: StoreMedium = "rocksdb"
+    """Where stores are that a step of the DSL keeps, and for which nothing else is said: `rocksdb`
+    or `in_memory` (Kafka Streams: dsl.store.suppliers.class)."""
+    ensure_explicit_internal_resource_naming: bool = False
+    """Whether a topology is refused in which a store or a repartition topic has a generated
+    name."""
     processor_wrapper: Annotated[ProcessorWrapper | None, PlainValidator(_check_wrapper)] = None
     """A function of a step's name and the function that makes its processor, which returns one
     that makes the processor to run (KIP-1112). It is called for processors, and not for the steps
@@ -33,4 +40,6 @@ class TopologySettings(BaseSettings):
 class TopologyKeywords(TypedDict, total=False):
     """Holds the same settings as keyword arguments of `App`."""
 
+    default_store: StoreMedium
+    ensure_explicit_internal_resource_naming: bool
     processor_wrapper: ProcessorWrapper | None

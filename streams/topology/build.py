@@ -21,8 +21,10 @@ from streams.graph.nodes import (
     StoreSpec,
 )
 from streams.settings.timestamp_extractors import TimestampExtractor
+from streams.settings.topology_settings import StoreMedium
 from streams.topology.check import check_topology
 from streams.topology.copartitioning import find_topics_by_store, find_upstream_topics
+from streams.topology.default_stores import keep_default_stores_in_memory
 from streams.topology.expand import changelog_topic, expand_graph
 from streams.topology.partitions import (
     TopicFlow,
@@ -198,10 +200,14 @@ def build_topology(
     graph: Graph,
     optimizations: Collection[str] = (),
     default_timestamp_extractor: TimestampExtractor | None = None,
+    *,
+    default_store: StoreMedium = "rocksdb",
 ) -> Topology:
     """Check the graph and divide it into sub-topologies. Raises TopologyError naming the step."""
     if not graph.nodes:
         raise TopologyError(f"{application_id!r} has no steps: begin with app.stream('a-topic')")
+    if default_store == "in_memory":
+        graph = keep_default_stores_in_memory(graph)
     graph = expand_graph(application_id, graph, optimizations, default_timestamp_extractor)
     check_topology(graph, partial(changelog_topic, application_id))
     subtopologies = tuple(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
 
 from streams import App, Store, TopologyTestDriver, Windowed, serdes, windows
 from streams.errors import TopologyError
+from streams.windows import SessionWindows
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
 
@@ -136,3 +138,47 @@ def test_what_can_not_be_is_refused_when_it_is_described(wrong: Any, message: st
     app = App("a")
     with pytest.raises(TopologyError, match=message):
         wrong(app.stream("in", **TEXT).group_by_key(), app)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "cut",
+    [
+        windows.tumbling(10, grace=3),
+        windows.hopping(10, 4, grace=3),
+        windows.sliding(5, grace=3),
+        windows.session(4, grace=3),
+    ],
+    ids=["tumbling", "hopping", "sliding", "session"],
+)
+def test_windows_of_all_groups_close_once_and_together(cut: Any, seed: int) -> None:
+    """Test against one group of the same records, merged, whose windows close once."""
+    rng, time_ms = Random(seed), 0
+    records = []
+    for number in range(60):
+        time_ms += rng.choice((0, 1, 2, 9))
+        topic, late_ms = rng.choice(("orders", "payments")), rng.choice((0, 0, 1, 6))
+        records.append((topic, str(number), max(time_ms - late_ms, 0)))
+    both, merged = App("both"), App("merged")
+    arguments: Any = {"value": serdes.string, "emit": "on_close"}
+    is_session = isinstance(cut, SessionWindows)
+    if is_session:
+        arguments["merger"] = lambda key, one, other: f"{one}{other}"
+    windowed = cogrouped(both).windowed_by(cut)
+    windowed.aggregate(str, **arguments, name="w").to_stream().to("out")
+    orders = merged.stream("orders", **TEXT).map_values(lambda value: f"+{value}")
+    payments = merged.stream("payments", **TEXT).map_values(lambda value: f"-{value}")
+    whole = orders.merge(payments).group_by_key().windowed_by(cut)
+    whole.aggregate(str, lambda k, v, a: f"{a}{v}", **arguments).to_stream().to("out")
+    found = []
+    for app in (both, merged):
+        with TopologyTestDriver(app, stores="memory") as driver:
+            half = len(records) // 2
+            rows = piped(driver, *records[:half])
+            driver.crash()
+            driver.restart()
+            rows += piped(driver, *records[half:])
+            found.append([(str(key), value) for key, value in rows])
+    assert found[0] == found[1]
+    assert len(found[0]) > 5
+    assert len({key for key, _ in found[0]}) == len(found[0])

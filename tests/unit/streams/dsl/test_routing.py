@@ -6,7 +6,16 @@ from typing import Any, Literal
 
 import pytest
 
-from streams import App, Record, StreamsError, TopologyError, Windowed, serdes
+from streams import (
+    App,
+    Processor,
+    Record,
+    StreamsError,
+    TopologyError,
+    TopologyTestDriver,
+    Windowed,
+    serdes,
+)
 from streams.common.partitioning import partition_for_key
 from streams.errors import AuthorizationError, InvalidTopic
 from streams.settings.exception_handlers import ErrorContext, dead_letter
@@ -169,6 +178,38 @@ def test_a_partitioner_chooses_the_partition_or_leaves_it_to_the_key() -> None:
     assert task.chosen == [1, 2, -1]
 
 
+@pytest.mark.parametrize("topic", ["out", lambda record: "out"], ids=["fixed", "chosen"])
+def test_each_partition_that_a_partitioner_chooses_gets_the_record(topic: Any) -> None:
+    app = App("a")
+    chosen: dict[str, Any] = {"0": (), "1": {1}, "2": [3, 1, 3], "all": range(4)}
+    app.stream("in", **TEXT).to(topic, partitioner=lambda key, value, count: chosen[value])
+    task = BoundTask(app)
+    task.partitions["out"] = 4
+    for value in chosen:
+        task.pipe("k", value)
+    assert task.chosen == [1, 1, 3, 0, 1, 2, 3]
+    assert [value for _, value in task.pairs] == [b"1", b"2", b"2", *[b"all"] * 4]
+    assert task.dropped_count == 1
+
+
+def test_a_record_is_repartitioned_to_each_partition_that_is_chosen() -> None:
+    app = App("a")
+    spread = app.stream("in", **TEXT).repartition(
+        partitions=3, partitioner=lambda key, value, count: {0, 2}, name="spread"
+    )
+    spread.process_values(StampTask).to("out")
+    with TopologyTestDriver(app) as driver:
+        driver.topic("in").pipe("k", "v")
+        assert sorted(driver.topic("out").read_values()) == ["1_0", "1_2"]
+
+
+class StampTask(Processor[str, str, str, str]):
+    """Forwards the name of its task."""
+
+    def process(self, record: Record[str, str]) -> None:
+        self.context.forward(record.with_value(self.context.task_id))
+
+
 def test_a_partition_that_there_is_not_is_refused() -> None:
     app = App("a")
     app.stream("in", **TEXT).to("out", partitioner=lambda key, value, count: count)
@@ -296,6 +337,9 @@ def test_a_chosen_topic_that_may_not_be_written_is_a_matter_of_its_record() -> N
     ("chosen", "message"),
     [
         ("1", "the partitioner chose '1' of the 4 partitions of 'out': it returns a number"),
+        ("12", "the partitioner chose '12' of the 4 partitions of 'out': it returns a number"),
+        ([0, 7], "the partitioner chose 7 of the 4 of 'out'"),
+        ([None], "the partitioner chose None of the 4 partitions of 'out': it returns a number"),
         (1.0, "the partitioner chose 1.0 of the 4 partitions of 'out': it returns a number"),
         (-1, "the partitioner chose -1 of the 4 of 'out'"),
         (4, "the partitioner chose 4 of the 4 of 'out'"),
