@@ -46,6 +46,7 @@ def test_only_paths_connections_and_names_of_responses_are_given_in_other_forms(
         "query_token",
         "schema_registry",
         "state_dir",
+        "default_timestamp_extractor",
         "uncaught_exception_handler",
         "deserialization_handler",
         "processing_handler",
