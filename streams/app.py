@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
@@ -100,6 +101,7 @@ class App:
         value: Serde[V],
         name: str | None = None,
         timestamp_extractor: TimestampExtractor | TimestampPolicyName | None = None,
+        offset_reset: str | timedelta | None = None,
     ) -> Stream[K, V]: ...
 
     @overload
@@ -112,6 +114,7 @@ class App:
         name: str | None = None,
         co_partitioned: bool = True,
         timestamp_extractor: TimestampExtractor | TimestampPolicyName | None = None,
+        offset_reset: str | timedelta | None = None,
     ) -> Stream[K, V]: ...
 
     # The overloads require both serdes; without a type checker the call says which step needs one.
@@ -124,18 +127,21 @@ class App:
         name: str | None = None,
         co_partitioned: bool = True,
         timestamp_extractor: TimestampExtractor | TimestampPolicyName | None = None,
+        offset_reset: str | timedelta | None = None,
     ) -> Stream[Any, Any]:
         """Return the stream of records of one topic, or of several merged.
 
         The topics must exist when the application starts. A second call for the same topic returns
         the same stream, with the name of the first call. `co_partitioned` is as in `Stream.merge`.
-        `timestamp_extractor` says the time of each record (`default_timestamp_extractor`).
+        `timestamp_extractor` says the time of each record (`default_timestamp_extractor`), and
+        `offset_reset` where to begin without a committed offset (`auto_offset_reset`): text as
+        there, or a duration.
 
         >>> orders = app.stream(["orders", "returns"], key=serdes.string, value=serdes.json)
         >>> app.topology().input_topics
         ('orders', 'returns')
         """
-        options = SourceOptions(timestamp_extractor=timestamp_extractor)
+        options = SourceOptions(timestamp_extractor=timestamp_extractor, offset_reset=offset_reset)
         if not isinstance(topic, list | tuple):
             return self._read_topic_as_stream(topic, key, value, name, options)
         if not topic:
@@ -174,7 +180,7 @@ class App:
         elif self._source_options[topic] != options:
             raise TopologyError(
                 f"topic {topic!r} is read twice, and the second time with another "
-                "timestamp_extractor: give both the same, or take the stream of the first"
+                "timestamp_extractor or offset_reset: give both the same, or use the first stream"
             )
         return again
 
@@ -187,12 +193,13 @@ class App:
         store: str | Store | None = None,
         name: str | None = None,
         timestamp_extractor: TimestampExtractor | TimestampPolicyName | None = None,
+        offset_reset: str | timedelta | None = None,
     ) -> Table[K, V]:
         """Return a table of the latest value of each key of a topic.
 
         The topic must exist when the application starts. A record without a value deletes its key;
         one without a key is dropped. The serdes may be given on the store instead.
-        `timestamp_extractor` is as in `stream`.
+        `timestamp_extractor` and `offset_reset` are as in `stream`.
 
         >>> prices = app.table("prices", key=serdes.string, value=serdes.int64, store="prices")
         """
@@ -200,7 +207,7 @@ class App:
         source = None if name is None else f"{check_step_name(name)}-source"
         graph = self._builder.graph
         step = graph.choose_step_name("KSTREAM-SOURCE", source)
-        options = SourceOptions(timestamp_extractor=timestamp_extractor)
+        options = SourceOptions(timestamp_extractor=timestamp_extractor, offset_reset=offset_reset)
         node = add_source_node(graph, step, topic, key, value, options)
         traits = StepTraits(takes_latest=True, reads_table_topic=True)
         return create_table(

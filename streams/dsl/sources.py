@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from datetime import timedelta
+from typing import Any, TypeVar
 
 from streams.dsl.source_serdes import require_source_serdes
 from streams.errors import TopologyError
 from streams.graph.nodes import Graph, SourceNode
 from streams.serdes import Serde
+from streams.settings.offset_reset import parse_source_policy
 from streams.settings.timestamp_extractors import (
     TimestampExtractor,
     TimestampPolicyName,
     parse_timestamp_extractor,
 )
+
+_Parsed = TypeVar("_Parsed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +26,7 @@ class SourceOptions:
     """Holds what one source has of its own; None: as the application's settings say."""
 
     timestamp_extractor: TimestampExtractor | TimestampPolicyName | None = None
+    offset_reset: str | timedelta | None = None
 
 
 DEFAULT_OPTIONS = SourceOptions()
@@ -44,17 +50,22 @@ def add_source_node(
         topic=topic,
         key=key,
         value=value,
-        timestamp_extractor=_parse_extractor(step, options.timestamp_extractor),
+        timestamp_extractor=_parse_option(
+            step, "timestamp_extractor", options.timestamp_extractor, parse_timestamp_extractor
+        ),
+        offset_reset=_parse_option(step, "offset_reset", options.offset_reset, parse_source_policy),
     )
     graph.add_node(node)
     return node
 
 
-def _parse_extractor(step: str, given: Any) -> TimestampExtractor | None:
-    """Return a source's own extractor, or None. Raises TopologyError."""
+def _parse_option(
+    step: str, name: str, given: Any, parse_value: Callable[[Any], _Parsed]
+) -> _Parsed | None:
+    """Return a source's own option as it was parsed, or None. Raises TopologyError."""
     if given is None:
         return None
     try:
-        return parse_timestamp_extractor(given)
+        return parse_value(given)
     except ValueError as error:
-        raise TopologyError(f"step {step!r}: timestamp_extractor: {error}") from None
+        raise TopologyError(f"step {step!r}: {name}: {error}") from None

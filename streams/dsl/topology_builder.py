@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
@@ -77,10 +78,11 @@ class TopologyBuilder:
         key: Serde[Any] | None = None,
         value: Serde[Any] | None = None,
         timestamp_extractor: TimestampExtractor | TimestampPolicyName | None = None,
+        offset_reset: str | timedelta | None = None,
     ) -> TopologyBuilder:
         """Add a step `name` that reads one topic or several, which must exist.
 
-        `timestamp_extractor` is as in `App.stream`.
+        `timestamp_extractor` and `offset_reset` are as in `App.stream`.
 
         >>> builder.add_source("all", "returns", "gifts", key=serdes.string, value=serdes.int64)
         <TopologyBuilder of 'shop'>
@@ -88,7 +90,7 @@ class TopologyBuilder:
         if not topics:
             raise TopologyError(f"step {name!r} reads no topic: add_source(name, topic, ...)")
         several = len(topics) > 1
-        options = SourceOptions(timestamp_extractor=timestamp_extractor)
+        options = SourceOptions(timestamp_extractor=timestamp_extractor, offset_reset=offset_reset)
         sources = [
             self._add_source_of_topic(
                 f"{name}-{topic}" if several else name, topic, key, value, options

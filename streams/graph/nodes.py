@@ -16,6 +16,7 @@ from streams.errors import TopologyError
 from streams.graph.internal_context import InternalProcessorContext, StepStreamTime
 from streams.graph.step_traits import UNKNOWN_STEP, StepTraits
 from streams.serdes import Serde
+from streams.settings.offset_reset import OffsetResetPolicy
 from streams.settings.timestamp_extractors import TimestampExtractor, TimestampPolicy
 
 ForwardRecord = Callable[[Any, Any, int], None]
@@ -147,6 +148,8 @@ class SourceNode(Node):
     internal: bool = False
     timestamp_extractor: TimestampExtractor | None = None
     """None before the graph is expanded: the application's default."""
+    offset_reset: OffsetResetPolicy | None = None
+    """Where it begins that nothing is committed for; None: as the application's settings say."""
 
     @property
     def has_record_times(self) -> bool:

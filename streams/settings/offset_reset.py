@@ -1,4 +1,4 @@
-"""Parse the offset reset policies of `auto_offset_reset` and `offset_out_of_range`.
+"""Parse the offset reset policies of `auto_offset_reset`, `offset_out_of_range` and of sources.
 
     value                      where reading goes on
     none, fail                 nowhere: the thread stops, and says what is missing
@@ -7,6 +7,9 @@
     by_duration:<duration>     at the first record that is not older than that, by its timestamp;
                                after the last one where all are older
 
+A source may have a timedelta for a duration. `start_at` is the policy of a new application that
+reads its inputs from a time on: at the first record that is not older.
+
 A duration is ISO-8601's as in Kafka's own setting (`PT24H`, `P7D`, `P1DT12H30M`, `PT0.5S`), or a
 number of milliseconds (`by_duration:86400000`). Source: KIP-1106.
 """
@@ -14,8 +17,12 @@ number of milliseconds (`by_duration:86400000`). Source: KIP-1106.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
 from enum import Enum
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 _DURATION = re.compile(
     r"P(?=.)(?:(?P<days>\d+)D)?"
@@ -38,13 +45,36 @@ class ResetStrategy(Enum):
     EARLIEST = "earliest"
     LATEST = "latest"
     BY_DURATION = "by_duration"
+    AT_TIME = "start_at"
+    """Only of the setting `start_at`, which Kafka does not have."""
 
 
 class OffsetResetPolicy(NamedTuple):
-    """Represents an offset reset policy; `duration_ms` is for BY_DURATION."""
+    """Represents an offset reset policy; `duration_ms` is for BY_DURATION, `at_ms` for AT_TIME."""
 
     strategy: ResetStrategy
     duration_ms: int = 0
+    at_ms: int = 0
+
+    @property
+    def may_choose_otherwise(self) -> bool:
+        """Return whether it may select another offset another time: the end, or since a time."""
+        return self.strategy not in (ResetStrategy.EARLIEST, ResetStrategy.NONE)
+
+    def find_since_ms(self, now_ms: int) -> int:
+        """Return the time of the oldest record that BY_DURATION or AT_TIME selects `now_ms`."""
+        return self.at_ms if self.strategy is ResetStrategy.AT_TIME else now_ms - self.duration_ms
+
+
+class InitialPolicies(NamedTuple):
+    """Holds where each input begins that nothing is committed for: `by_topic`, else `default`."""
+
+    default: OffsetResetPolicy
+    by_topic: Mapping[str, OffsetResetPolicy] = MappingProxyType({})
+
+    def find_policy(self, topic: str) -> OffsetResetPolicy:
+        """Return the policy of an input."""
+        return self.by_topic.get(topic, self.default)
 
 
 def parse_reset_policy(text: str, *, stop_word: str) -> OffsetResetPolicy:
@@ -65,6 +95,40 @@ def parse_reset_policy(text: str, *, stop_word: str) -> OffsetResetPolicy:
     raise ValueError(
         f"{text!r} is not one of {stop_word!r}, 'earliest', 'latest', 'by_duration:<duration>' "
         "(as in 'by_duration:PT24H')"
+    )
+
+
+def parse_source_policy(given: str | timedelta) -> OffsetResetPolicy:
+    """Parse the `offset_reset` of a source. Raises ValueError that lists the allowed values."""
+    if isinstance(given, timedelta):
+        duration_ms = given // timedelta(milliseconds=1)
+        if duration_ms < 0:
+            raise ValueError(f"{given!r} is a negative duration")
+        return OffsetResetPolicy(ResetStrategy.BY_DURATION, duration_ms)
+    if not isinstance(given, str):
+        raise ValueError(f"{given!r} is neither text nor a timedelta")
+    return parse_reset_policy(given, stop_word=STOP_WORDS["auto_offset_reset"])
+
+
+def parse_start_time(given: Any) -> int | None:
+    """Parse `start_at`, a datetime, ISO-8601 text or ms since 1970, to ms. Raises ValueError.
+
+    None, or empty text, is no time.
+    """
+    if given is None or given == "":
+        return None
+    if isinstance(given, str):
+        if given.isdecimal():
+            return int(given)
+        with suppress(ValueError):
+            given = datetime.fromisoformat(given)
+    if isinstance(given, datetime):
+        return max(int(given.timestamp() * 1_000), 0)
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        return given
+    raise ValueError(
+        f"{given!r} is no time: give a datetime, text as in 2026-01-31T12:00:00+00:00, or ms since "
+        "1970"
     )
 
 

@@ -30,6 +30,7 @@ from streams.runtime.global_tables.tables import GlobalTables
 from streams.runtime.offsets.committed_record_search import CommittedRecordSearch
 from streams.runtime.offsets.offset_reset import OffsetResetter
 from streams.runtime.offsets.repeated_writes import RepeatedWriteCheck
+from streams.runtime.offsets.resetter_creation import create_offset_resetter
 from streams.runtime.restoring.changelog_follower import ChangelogFollower
 from streams.runtime.restoring.changelog_reader import StoreChangelogReader
 from streams.runtime.restoring.restorer import Restorer
@@ -104,12 +105,8 @@ class SimulatedProcess:
         self._commits_each_record = commit_every_ms == 0
         self._thread_state = create_thread_state("driver")
         admin = InMemoryAdmin(environment.cluster)
-        resetting = OffsetResetter(
-            admin,
-            environment.host,
-            auto_offset_reset=environment.config.auto_offset_reset,
-            offset_out_of_range=environment.config.offset_out_of_range,
-            internal_topics=environment.topology.repartition_topics,
+        resetting = create_offset_resetter(
+            environment.topology, environment.config, admin, environment.host
         )
         assignor = StreamsPartitionAssignor(environment.topology, environment.config, admin)
         self._member = OnlyMember(

@@ -29,6 +29,7 @@ from streams.runtime.offsets.offset_refusals import (
 from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
 from streams.settings.offset_reset import (
     STOP_WORDS,
+    InitialPolicies,
     OffsetResetPolicy,
     ResetStrategy,
     parse_reset_policy,
@@ -51,15 +52,13 @@ class OffsetResetter:
         admin: AdminClient,
         host: Host,
         *,
-        auto_offset_reset: str,
+        initial_policies: InitialPolicies,
         offset_out_of_range: str,
         internal_topics: Collection[str],
     ) -> None:
         self._admin = admin
         self._host = host
-        self._uncommitted_policy = parse_reset_policy(
-            auto_offset_reset, stop_word=STOP_WORDS["auto_offset_reset"]
-        )
+        self._initial_policies = initial_policies
         self._out_of_range_policy = parse_reset_policy(
             offset_out_of_range, stop_word=STOP_WORDS["offset_out_of_range"]
         )
@@ -81,17 +80,17 @@ class OffsetResetter:
         self._partition_counts: dict[str, int] = {}
         """The number of partitions of topics, when they were first looked at."""
 
-    @property
-    def may_choose_otherwise(self) -> bool:
-        """Return whether a partition without a committed offset may begin elsewhere another time.
+    def list_unsettled(self, partitions: Iterable[Partition]) -> list[Partition]:
+        """Return the partitions that may begin elsewhere another time, by their policies.
 
-        So does the end of a partition, or the first record since a time: what was chosen has to be
-        committed before anything is read.
+        The end of a partition may, or the first record since a time. `partitions` have no committed
+        offset: what was chosen has to be committed before anything is read.
         """
-        return self._uncommitted_policy.strategy not in (
-            ResetStrategy.EARLIEST,
-            ResetStrategy.NONE,
-        )
+        return [
+            p
+            for p in self._list_inputs(partitions)
+            if self._initial_policies.find_policy(p.topic).may_choose_otherwise
+        ]
 
     def list_siblings(self, partitions: Iterable[Partition]) -> list[Partition]:
         """Return all partitions of the input topics that the given partitions are of.
@@ -100,8 +99,8 @@ class OffsetResetter:
         records: what the group has committed for others does not matter then. Raises what the
         look-up of topics raises.
         """
-        inputs = self._list_inputs(partitions)
-        if not inputs or not self.may_choose_otherwise:
+        inputs = self.list_unsettled(partitions)
+        if not inputs:
             return []
         counts = self._count_partitions(inputs)
         return [Partition(topic, n) for topic in sorted(counts) for n in range(counts[topic])]
@@ -189,16 +188,15 @@ class OffsetResetter:
 
         Where a topic was made again while it was read, `offset_out_of_range` decides.
 
-        Raises: PositionRefused where `auto_offset_reset` is `none`, for partitions whose committed
+        Raises: PositionRefused where the policy is `none`, for partitions whose committed
         offset is gone, and as `find_offsets_in_new_topics` does.
         """
-        # A repartition topic is internal: its records are never skipped.
-        internal = [p for p in partitions if p.topic in self._internal_topics]
-        inputs = self._list_inputs(partitions)
         self._check_that_none_is_gone(partitions, group_offsets, topic_ids)
-        if inputs and self._uncommitted_policy.strategy is ResetStrategy.NONE:
+        inputs = self._list_inputs(partitions)
+        find_policy = self._initial_policies.find_policy
+        if stopped := [p for p in inputs if find_policy(p.topic).strategy is ResetStrategy.NONE]:
             raise PositionRefused(
-                f"nothing is committed for {_format_partitions(inputs)}, and "
+                f"nothing is committed for {_format_partitions(stopped)}, and "
                 "auto_offset_reset=none: commit "
                 "an offset for the group, or let auto_offset_reset say where to begin"
             )
@@ -211,17 +209,12 @@ class OffsetResetter:
         self._initial_offsets |= self.find_offsets_in_new_topics(
             {p: None for p in unchosen if p.topic in made_again or p in self._deleted}
         )
-        if self._uncommitted_policy.strategy is ResetStrategy.EARLIEST:
-            fresh = [p for p in partitions if p not in self._initial_offsets]
-            return self._admin.fetch_earliest_offsets(fresh) | {
-                p: self._initial_offsets[p] for p in inputs if p in self._initial_offsets
-            }
         self._initial_offsets |= self._choose_initial_offsets(
-            [p for p in inputs if p not in self._initial_offsets], siblings
+            [p for p in self.list_unsettled(partitions) if p not in self._initial_offsets], siblings
         )
-        return self._admin.fetch_earliest_offsets(internal) | {
-            p: self._initial_offsets[p] for p in inputs
-        }
+        # The records of a repartition topic, which is internal, are never skipped.
+        begun = {p: self._initial_offsets[p] for p in inputs if p in self._initial_offsets}
+        return self._admin.fetch_earliest_offsets([p for p in partitions if p not in begun]) | begun
 
     def _check_that_none_is_gone(
         self,
@@ -240,7 +233,8 @@ class OffsetResetter:
         if former := {p.topic for p in find_offsets_of_former_topics(gone, topic_ids)}:
             self.note_topics_made_again(former)
         if lost := {p: held.offset for p, held in gone.items() if p.topic not in former}:
-            raise PositionRefused(explain_gone(lost, self._uncommitted_policy.strategy.value))
+            policy = self._initial_policies.find_policy(next(iter(lost)).topic)
+            raise PositionRefused(explain_gone(lost, policy.strategy.value))
 
     def _choose_initial_offsets(
         self, partitions: Collection[Partition], siblings: Mapping[Partition, OffsetAndMetadata]
@@ -261,21 +255,21 @@ class OffsetResetter:
         by_beginning: dict[Beginning, list[Partition]] = {each: [] for each in Beginning}
         for partition in partitions:
             by_beginning[self._first_starts.classify_beginning(partition, now_ms)].append(partition)
-        policy = self._uncommitted_policy
-        offsets = self._fetch_policy_offsets(policy, by_beginning[Beginning.NOW])
-        earlier = by_beginning[Beginning.EARLIER]
-        for topic in sorted({p.topic for p in earlier}):
-            since_ms = self._first_starts.topics[topic].at_ms - policy.duration_ms
-            offsets |= self._admin.fetch_offsets_for_time(
-                [p for p in earlier if p.topic == topic], since_ms
-            )
+        find_policy = self._initial_policies.find_policy
+        offsets: dict[Partition, int] = {}
+        for topic, mine in _group_by_topic(by_beginning[Beginning.NOW]).items():
+            offsets |= self._fetch_policy_offsets(find_policy(topic), mine)
+        for topic, mine in _group_by_topic(by_beginning[Beginning.EARLIER]).items():
+            since_ms = find_policy(topic).find_since_ms(self._first_starts.topics[topic].at_ms)
+            offsets |= self._admin.fetch_offsets_for_time(mine, since_ms)
         # If its first records have expired they were not read: the position is out of range.
         offsets |= dict.fromkeys(by_beginning[Beginning.ADDED], 0)
         offsets |= self._admin.fetch_earliest_offsets(by_beginning[Beginning.UNKNOWN])
         starts = self._admin.fetch_earliest_offsets(by_beginning[Beginning.NOW])
         for beginning, found in by_beginning.items():
             for p in sorted(found):
-                log_beginning(beginning, p, offsets[p], policy.strategy.value, starts.get(p, 0))
+                strategy = find_policy(p.topic).strategy.value
+                log_beginning(beginning, p, offsets[p], strategy, starts.get(p, 0))
         return offsets
 
     def find_reset_offsets(self, out_of_range: Mapping[Partition, int]) -> dict[Partition, int]:
@@ -385,8 +379,15 @@ class OffsetResetter:
             case ResetStrategy.LATEST:
                 return self._admin.fetch_latest_offsets(partitions)
             case _:
-                since_ms = self._host.now_ms() - policy.duration_ms
+                since_ms = policy.find_since_ms(self._host.now_ms())
                 return self._admin.fetch_offsets_for_time(partitions, since_ms)
+
+
+def _group_by_topic(partitions: Iterable[Partition]) -> dict[str, list[Partition]]:
+    grouped: dict[str, list[Partition]] = {}
+    for partition in sorted(partitions):
+        grouped.setdefault(partition.topic, []).append(partition)
+    return grouped
 
 
 def _format_partitions(partitions: Collection[Partition]) -> str:

@@ -234,7 +234,7 @@ class TaskCreator:
         positions |= self._offset_resetter.find_initial_offsets(fresh, siblings.offsets, topic_ids)
         positions |= self._offset_resetter.find_offsets_in_new_topics(former)
         # A policy might choose others another time, and what is known of a topic is not kept.
-        chosen = {*former, *deleted, *(fresh if self._offset_resetter.may_choose_otherwise else ())}
+        chosen = {*former, *deleted, *self._offset_resetter.list_unsettled(fresh)}
         # At least once what is written before a commit stays; what a tool has set is taken once.
         chosen |= {p for p in untrusted.inputs if p in known or not self._is_transactional}
         for task in stable:

@@ -32,6 +32,7 @@ from streams.runtime.offsets.committed_record_search import CommittedRecordSearc
 from streams.runtime.offsets.missed_deletions import MissedDeletionCheck
 from streams.runtime.offsets.offset_reset import OffsetResetter
 from streams.runtime.offsets.repeated_writes import RepeatedWriteCheck
+from streams.runtime.offsets.resetter_creation import create_offset_resetter
 from streams.runtime.restoring.changelog_follower import ChangelogFollower
 from streams.runtime.restoring.changelog_reader import StoreChangelogReader
 from streams.runtime.restoring.restorer import Restorer
@@ -284,13 +285,7 @@ def create_stream_loop(
         own.renew_clients(clients.security.value.librdkafka_settings())
         member.renew_connection()
 
-    resetting = OffsetResetter(
-        own.admin,
-        worker.host,
-        auto_offset_reset=config.auto_offset_reset,
-        offset_out_of_range=config.offset_out_of_range,
-        internal_topics=topology.repartition_topics,
-    )
+    resetting = create_offset_resetter(topology, config, own.admin, worker.host)
     creator = _create_task_creator(worker, member, own.admin, resetting, counters, on_commit_step)
     return StreamLoop(
         ThreadDependencies(

@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 
 from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction
+from streams.settings.offset_reset import ResetStrategy
 from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
 from streams.spark.reconciliation.derivation.computable_steps import SourceRecords
 from streams.spark.reconciliation.derivation.global_topics import plan_topic_read
@@ -25,6 +26,7 @@ from streams.spark.reconciliation.derivation.ledger_candidates import (
 )
 from streams.spark.reconciliation.derivation.plan import plan_accounts
 from streams.topology.build import Subtopology, Topology
+from streams.topology.initial_policies import find_initial_policies
 
 if TYPE_CHECKING:
     from streams.app import App
@@ -56,6 +58,7 @@ def derive_accounts_at_cut(
     """
     topology = app.topology()
     internal = topology.repartition_topics
+    policies = find_initial_policies(topology, app.config)
     counts: dict[str, int] = {}
     refused: list[RefusedCheck] = []
     unknown_topics: set[str] = set()
@@ -64,10 +67,11 @@ def derive_accounts_at_cut(
         for topic in sub.sources:
             if topic not in internal and records.is_compacted(topic):
                 compacted_topics.add(topic)
-            if topic not in internal and app.config.auto_offset_reset != "earliest":
+            strategy = policies.find_policy(topic).strategy
+            if topic not in internal and strategy is not ResetStrategy.EARLIEST:
                 unknown_topics.add(topic)
                 why = (
-                    f"with auto_offset_reset={app.config.auto_offset_reset!r} it is not known "
+                    f"with auto_offset_reset={strategy.value!r} it is not known "
                     "where the application began to read it: give expected, which leaves out what "
                     "came before"
                 )

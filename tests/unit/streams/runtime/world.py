@@ -32,6 +32,7 @@ from streams.runtime.threads.producers import TaskProducers
 from streams.runtime.threads.thread_dependencies import ThreadDependencies
 from streams.runtime.threads.thread_state import ThreadState, create_thread_state
 from streams.settings.exception_handlers import ExceptionHandlers
+from streams.settings.offset_reset import InitialPolicies, parse_reset_policy
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (
     Clock,
@@ -160,7 +161,9 @@ class World:
         resetting = OffsetResetter(
             admin,
             self.clock,
-            auto_offset_reset=auto_offset_reset,
+            initial_policies=InitialPolicies(
+                parse_reset_policy(auto_offset_reset, stop_word="none")
+            ),
             offset_out_of_range=offset_out_of_range,
             internal_topics=topology.repartition_topics,
         )

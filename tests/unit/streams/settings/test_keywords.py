@@ -47,6 +47,7 @@ def test_only_paths_connections_and_names_of_responses_are_given_in_other_forms(
         "schema_registry",
         "state_dir",
         "default_timestamp_extractor",
+        "start_at",
         "uncaught_exception_handler",
         "deserialization_handler",
         "processing_handler",

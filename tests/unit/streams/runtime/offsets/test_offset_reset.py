@@ -15,6 +15,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.runtime.offsets.offset_metadata import OffsetMetadata, decode_metadata, encode_metadata
 from streams.runtime.offsets.offset_reset import OffsetResetter
+from streams.settings.offset_reset import InitialPolicies, parse_reset_policy
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import World, build_mapping_topology
@@ -36,7 +37,7 @@ def resetting(policy: str) -> OffsetResetter:
     return OffsetResetter(
         FakeAdmin(kafka, Script()),
         Clock(),
-        auto_offset_reset="earliest",
+        initial_policies=InitialPolicies(parse_reset_policy("earliest", stop_word="none")),
         offset_out_of_range=policy,
         internal_topics={INTERNAL.topic},
     )

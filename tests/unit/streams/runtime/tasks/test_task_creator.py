@@ -21,6 +21,7 @@ from streams.runtime.restoring.changelog_reader import StoreChangelogReader
 from streams.runtime.restoring.restorer import Restorer
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_creator import TaskCreator
+from streams.settings.offset_reset import InitialPolicies, parse_reset_policy
 from streams.testing.cluster import InMemoryTransaction
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (
@@ -64,7 +65,7 @@ class Opening:
             OffsetResetter(
                 admin,
                 self.clock,
-                auto_offset_reset=reset,
+                initial_policies=InitialPolicies(parse_reset_policy(reset, stop_word="none")),
                 offset_out_of_range="fail",
                 internal_topics=topology.repartition_topics,
             ),

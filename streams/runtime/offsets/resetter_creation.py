@@ -1,0 +1,23 @@
+"""Create the resetter of a thread, with the policies of its topology's sources and settings."""
+
+from __future__ import annotations
+
+from streams.common.host import Host
+from streams.runtime.clients.interfaces import AdminClient
+from streams.runtime.offsets.offset_reset import OffsetResetter
+from streams.settings.config import StreamsConfig
+from streams.topology.build import Topology
+from streams.topology.initial_policies import find_initial_policies
+
+
+def create_offset_resetter(
+    topology: Topology, config: StreamsConfig, admin: AdminClient, host: Host
+) -> OffsetResetter:
+    """Return a resetter of the topology's inputs, by each source's policy or the settings'."""
+    return OffsetResetter(
+        admin,
+        host,
+        initial_policies=find_initial_policies(topology, config),
+        offset_out_of_range=config.offset_out_of_range,
+        internal_topics=topology.repartition_topics,
+    )
