@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
 from coordinator.api.describe_groups import GROUP_OPERATIONS
-from coordinator.api.streams_group_heartbeat import describe_tasks
+from coordinator.api.streams_heartbeat_answer import describe_tasks
 from coordinator.errors import Code, Refused
 from coordinator.groups.streams.configure import ConfiguredSubtopology
 from coordinator.groups.streams.describe import DescribedStreamsGroup, DescribedStreamsMember

@@ -13,19 +13,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
 from coordinator.api.internal_topics import create_internal_topics
+from coordinator.api.streams_heartbeat_answer import (
+    build_streams_response,
+    encode_streams_answer,
+)
 from coordinator.api.streams_topology import check_changelogs, to_topology
 from coordinator.errors import Code, Refused
 from coordinator.groups.streams.command import StreamsHeartbeat, StreamsHeartbeatAnswer
 from coordinator.groups.streams.configure import StreamsStatus, StreamsStatusCode
-from coordinator.groups.streams.endpoints import EndpointPartitions, TopicIndexes
 from coordinator.groups.streams.state import AWAY_EPOCH, JOINING_EPOCH
-from coordinator.groups.streams.tasks import TaskId, TaskRoles, TaskSet, group_by_subtopology
-from coordinator.wire.codec import to_ms
+from coordinator.groups.streams.tasks import TaskId, TaskRoles, TaskSet
+from coordinator.wire.codec import EncodedResponse, to_ms
 
 if TYPE_CHECKING:
     from kio.schema.streams_group_heartbeat.v0.request import (
@@ -39,6 +42,7 @@ logger = logging.getLogger(__name__)
 
 API_KEY = 88
 VERSIONS = range(1)
+CACHES_REQUESTS = True
 
 TIMEOUT_NOT_GIVEN = -1
 # Codes for the state of the coordinator, which come without a message.
@@ -54,7 +58,7 @@ _WITHOUT_MESSAGE = frozenset(
 
 def handle_request(
     request: StreamsGroupHeartbeatRequest, context: RequestContext[StreamsGroupHeartbeatResponse]
-) -> StreamsGroupHeartbeatResponse:
+) -> StreamsGroupHeartbeatResponse | EncodedResponse:
     try:
         if not context.services.features.has_streams_protocol():
             raise Refused(Code.UNSUPPORTED_VERSION)
@@ -63,7 +67,7 @@ def handle_request(
     except Refused as refused:
         return _refuse_with_message(context, refused)
     problems = create_internal_topics(context.services.topics, answer.topics_to_create)
-    return _build_success(context, _add_creation_problems(answer, problems))
+    return encode_streams_answer(context.response_type, _add_creation_problems(answer, problems))
 
 
 def build_error_response(
@@ -79,7 +83,10 @@ def _refuse_with_message(
 ) -> StreamsGroupHeartbeatResponse:
     code = translate_coordinator_code(refusal.code)
     message = None if code in _WITHOUT_MESSAGE else refusal.message or None
-    return _build_response(context, error_code=code, error_message=message)
+    refused: StreamsGroupHeartbeatResponse = build_streams_response(
+        context.response_type, error_code=code, error_message=message
+    )
+    return refused
 
 
 # Requests
@@ -210,72 +217,3 @@ def _add_creation_problems(
         for status in answer.statuses
     )
     return answer._replace(statuses=statuses)
-
-
-def _build_success(
-    context: RequestContext[StreamsGroupHeartbeatResponse], answer: StreamsHeartbeatAnswer
-) -> StreamsGroupHeartbeatResponse:
-    assigned, endpoints = answer.assigned, answer.endpoints
-    return _build_response(
-        context,
-        member_id=answer.member_id,
-        member_epoch=answer.epoch,
-        heartbeat_interval=answer.heartbeat_interval_ms,
-        task_offset_interval=answer.task_offset_interval_ms,
-        status=[
-            {"status_code": int(status.code), "status_detail": status.detail}
-            for status in answer.statuses
-        ],
-        active_tasks=None if assigned is None else describe_tasks(assigned.active),
-        standby_tasks=None if assigned is None else describe_tasks(assigned.standby),
-        warmup_tasks=None if assigned is None else describe_tasks(assigned.warmup),
-        endpoint_information_epoch=answer.endpoint_epoch,
-        partitions_by_user_endpoint=None
-        if endpoints is None
-        else [_describe_endpoint(each) for each in endpoints],
-    )
-
-
-def describe_tasks(tasks: Iterable[TaskId]) -> list[dict[str, Any]]:
-    """Return tasks as the fields of `TaskIds`, in order."""
-    return [
-        {"subtopology_id": subtopology_id, "partitions": indexes}
-        for subtopology_id, indexes in group_by_subtopology(tasks).items()
-    ]
-
-
-def _describe_endpoint(found: EndpointPartitions) -> dict[str, Any]:
-    host, port = found.endpoint
-    return {
-        "user_endpoint": {"host": host, "port": port},
-        "active_partitions": _describe_partitions(found.active),
-        "standby_partitions": _describe_partitions(found.standby),
-    }
-
-
-def _describe_partitions(partitions: TopicIndexes) -> list[dict[str, Any]]:
-    return [{"topic": topic, "partitions": indexes} for topic, indexes in partitions]
-
-
-def _build_response(
-    context: RequestContext[StreamsGroupHeartbeatResponse], **fields: Any
-) -> StreamsGroupHeartbeatResponse:
-    """Build a response; fields that aren't given have the values of a refusal."""
-    return context.build_response(
-        **{
-            "error_code": Code.NONE,
-            "error_message": None,
-            "member_id": "",
-            "member_epoch": 0,
-            "heartbeat_interval": 0,
-            "acceptable_recovery_lag": 0,
-            "task_offset_interval": 0,
-            "status": None,
-            "active_tasks": None,
-            "standby_tasks": None,
-            "warmup_tasks": None,
-            "endpoint_information_epoch": 0,
-            "partitions_by_user_endpoint": None,
-            **fields,
-        }
-    )

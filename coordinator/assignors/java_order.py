@@ -68,11 +68,17 @@ def _grow_table(table_size: int, key_count: int) -> int:
 
 
 def _sort_by_bucket(keys: list[str], table_size: int) -> list[str]:
-    return sorted(keys, key=lambda key: _bucket_of(java_hash(key), table_size))
+    mask = table_size - 1
+    bucket_of = {key: _spread_hash(java_hash(key)) & mask for key in keys}
+    return sorted(keys, key=bucket_of.__getitem__)
 
 
 def _bucket_of(hash_code: int, table_size: int) -> int:
-    return (hash_code ^ hash_code >> 16) & (table_size - 1)
+    return _spread_hash(hash_code) & (table_size - 1)
+
+
+def _spread_hash(hash_code: int) -> int:
+    return hash_code ^ hash_code >> 16
 
 
 def _hash_partition(partition: tuple[str, int]) -> int:

@@ -10,6 +10,7 @@ import struct
 from functools import lru_cache
 
 
+@lru_cache(maxsize=16_384)  # An assignor sorts all members of a group by it, again and again.
 def java_hash(text: str) -> int:
     """Return Java's `String.hashCode` of a text as an unsigned 32-bit integer."""
     code = 0

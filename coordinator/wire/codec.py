@@ -182,6 +182,13 @@ def encode_for_reuse(response: Any) -> EncodedResponse:
     return EncodedResponse(frame[_FRAME_HEAD.size :], find_error_codes(response))
 
 
+def encode_entity(entity: Any) -> bytes:
+    """Encode an entity that is a part of responses, without anything around it."""
+    pieces: Any = _PieceList()
+    create_writer(entity.__class__)(pieces, entity)
+    return b"".join(pieces)
+
+
 def encode_response(correlation_id: int, response: Any) -> bytes | AnswerPieces:
     """Encode a response as a frame, with its length and header.
 

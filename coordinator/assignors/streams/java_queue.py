@@ -12,49 +12,49 @@ E = TypeVar("E")
 
 
 class JavaPriorityQueue(Generic[E]):
-    """Holds elements in a binary heap; `get_priority` may change while an element is outside."""
+    """Holds elements in a binary heap, each with the priority that it had when it was added."""
 
     def __init__(self, elements: Iterable[E], get_priority: Callable[[E], float]) -> None:
         self._get_priority = get_priority
-        self._heap: list[E] = []
+        self._elements: list[E] = []
+        self._priorities: list[float] = []  # of the elements in the same places
         for element in elements:
             self.add_element(element)
 
     def __bool__(self) -> bool:
-        return bool(self._heap)
+        return bool(self._elements)
 
     def add_element(self, element: E) -> None:
         """Add an element below all parents that are not larger."""
-        heap, position = self._heap, len(self._heap)
-        heap.append(element)
-        priority = self._get_priority(element)
+        elements, priorities = self._elements, self._priorities
+        position, priority = len(elements), self._get_priority(element)
+        elements.append(element)
+        priorities.append(priority)
         while position:
             parent = (position - 1) // 2
-            if priority >= self._get_priority(heap[parent]):
+            if priority >= priorities[parent]:
                 break
-            heap[position] = heap[parent]
+            elements[position], priorities[position] = elements[parent], priorities[parent]
             position = parent
-        heap[position] = element
+        elements[position], priorities[position] = element, priority
 
     def take_least(self) -> E:
         """Remove and return the element of least priority."""
-        heap = self._heap
-        least, last = heap[0], heap.pop()
-        if heap:
-            self._sift_down(last)
+        least, last, priority = self._elements[0], self._elements.pop(), self._priorities.pop()
+        if self._elements:
+            self._sift_down(last, priority)
         return least
 
-    def _sift_down(self, element: E) -> None:
+    def _sift_down(self, element: E, priority: float) -> None:
         """Put an element at the root, and move it below all children that are smaller."""
-        heap, position, priority = self._heap, 0, self._get_priority(element)
-        while (child := 2 * position + 1) < len(heap):
+        elements, priorities = self._elements, self._priorities
+        count, position, child = len(elements), 0, 1
+        while child < count:
             right = child + 1
-            if right < len(heap) and self._get_priority(heap[child]) > self._get_priority(
-                heap[right]
-            ):
+            if right < count and priorities[child] > priorities[right]:
                 child = right
-            if priority <= self._get_priority(heap[child]):
+            if priority <= priorities[child]:
                 break
-            heap[position] = heap[child]
-            position = child
-        heap[position] = element
+            elements[position], priorities[position] = elements[child], priorities[child]
+            position, child = child, 2 * child + 1
+        elements[position], priorities[position] = element, priority

@@ -14,9 +14,11 @@ Source: StickyTaskAssignor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from operator import attrgetter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter, itemgetter
+from types import MappingProxyType
+from typing import NamedTuple
 
 from coordinator.assignors.java_order import sort_like_computed_hash_map
 from coordinator.assignors.streams.java_queue import JavaPriorityQueue
@@ -25,17 +27,16 @@ from coordinator.assignors.streams.process_load import ProcessLoad, TaskId
 NAME = "sticky"
 
 
-@dataclass(frozen=True, slots=True)
-class TaskHolder:
+class TaskHolder(NamedTuple):
     """Represents a member with the tasks that it has at present.
 
     `offsets`: how far its state of tasks is, which it may have of tasks that it doesn't run.
     """
 
     process_id: str
-    active: frozenset[TaskId] = frozenset()
+    active: Collection[TaskId] = ()
     standby: frozenset[TaskId] = frozenset()
-    offsets: Mapping[TaskId, int] = field(default_factory=dict)
+    offsets: Mapping[TaskId, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,11 @@ class TaskGroup:
     is_stateful: bool
 
 
-@dataclass(slots=True)
-class MemberTaskTarget:
+class MemberTaskTarget(NamedTuple):
     """Holds the tasks that a member is to have."""
 
-    active: set[TaskId]
-    standby: set[TaskId]
+    active: frozenset[TaskId]
+    standby: frozenset[TaskId]
 
 
 class _Share:
@@ -92,9 +92,8 @@ def assign_tasks(
     if standby_count:
         assignment.assign_standby()
     return {
-        member_id: MemberTaskTarget(process.active[member_id], process.standby[member_id])
-        for member_id, holder in members.items()
-        for process in (assignment.processes[holder.process_id],)
+        member_id: MemberTaskTarget(frozenset(active), frozenset(standby))
+        for member_id, (active, standby) in assignment.tasks.items()
     }
 
 
@@ -114,23 +113,35 @@ class _StickyAssignment:
         all_count = task_count + len(self._stateful_tasks) * standby_count
         self._active_share = _Share(task_count, len(members))
         self._share = _Share(all_count, len(members))
-        self.processes: dict[str, ProcessLoad] = {}
+        # By member id: active tasks, and standby tasks.
+        self.tasks: dict[str, tuple[list[TaskId], list[TaskId]]] = {}
+        self._processes: dict[str, ProcessLoad] = {}
+        self._process_of: dict[str, ProcessLoad] = {}  # by member id
         self._active_holders: dict[TaskId, str] = {}
         for member_id, holder in members.items():
-            self.processes.setdefault(holder.process_id, ProcessLoad()).add_member(member_id)
-            self._active_holders.update(dict.fromkeys(holder.active, member_id))
+            process = self._processes.get(holder.process_id)
+            if process is None:
+                process = self._processes[holder.process_id] = ProcessLoad()
+            process.add_member(member_id)
+            self._process_of[member_id] = process
+            self.tasks[member_id] = [], []
+            for task in holder.active:
+                self._active_holders[task] = member_id
         self._standby_holders = _rank_standby_holders(members)
 
     def assign_active(self) -> None:
         """Give each active task to one member."""
-        left = sorted(self._active_tasks, key=lambda task: (task[1], task[0]))
+        left = sorted(self._active_tasks)
+        left.sort(key=itemgetter(1))
         left = [task for task in left if not self._keep_active(task)]
-        left = [task for task in left if not self._promote_standby(task)]
+        if self._standby_holders:
+            left = [task for task in left if not self._promote_standby(task)]
         queue = self._queue_processes()
         for task in sorted(left):
             process = queue.take_least()
-            task_count = process.add_to_least_loaded(task, is_active=True)
-            self._count_active(task_count)
+            member_id = process.add_to_least_loaded(task)
+            self.tasks[member_id][0].append(task)
+            self._count_active(process.task_counts[member_id])
             queue.add_element(process)
 
     def _keep_active(self, task: TaskId) -> bool:
@@ -144,10 +155,11 @@ class _StickyAssignment:
     def _give_active(self, task: TaskId, member_id: str | None) -> bool:
         if member_id is None:
             return False
-        process = self._process_of(member_id)
+        process = self._process_of[member_id]
         if process.task_counts[member_id] >= self._active_share.tasks_per_member:
             return False
-        self._count_active(process.add_task(member_id, task, is_active=True))
+        self.tasks[member_id][0].append(task)
+        self._count_active(process.add_task(member_id, task))
         return True
 
     def _count_active(self, member_task_count: int) -> None:
@@ -173,21 +185,22 @@ class _StickyAssignment:
         active_holder = self._active_holders.get(task)
         if (
             active_holder is not None
-            and not self._process_of(active_holder).has_task(task)
+            and not self._process_of[active_holder].has_task(task)
             and self._try_give_standby(task, active_holder)
         ):
             return True
         holders = self._standby_holders.get(task, ())
         holder = self._find_least_loaded(
-            [each for each in holders if not self._process_of(each).has_task(task)]
+            [each for each in holders if not self._process_of[each].has_task(task)]
         )
         return holder is not None and self._try_give_standby(task, holder)
 
     def _try_give_standby(self, task: TaskId, member_id: str) -> bool:
-        process = self._process_of(member_id)
+        process = self._process_of[member_id]
         if process.task_counts[member_id] >= self._share.tasks_per_member:
             return False
-        self._share.count_task(process.add_task(member_id, task, is_active=False))
+        self.tasks[member_id][1].append(task)
+        self._share.count_task(process.add_task(member_id, task))
         return True
 
     def _give_standby(self, task: TaskId, queue: JavaPriorityQueue[ProcessLoad]) -> bool:
@@ -198,7 +211,9 @@ class _StickyAssignment:
             process = queue.take_least()
             passed_over.append(process)
             if not process.has_task(task):
-                self._share.count_task(process.add_to_least_loaded(task, is_active=False))
+                member_id = process.add_to_least_loaded(task)
+                self.tasks[member_id][1].append(task)
+                self._share.count_task(process.task_counts[member_id])
                 was_given = True
                 break
         for process in reversed(passed_over):
@@ -210,20 +225,17 @@ class _StickyAssignment:
         found: str | None = None
         least_process = least_member = float("inf")
         for member_id in member_ids:
-            process = self._process_of(member_id)
+            process = self._process_of[member_id]
             load, task_count = process.load, process.task_counts[member_id]
             if found is None or (load < least_process and task_count < least_member):
                 found, least_process, least_member = member_id, load, task_count
         return found
 
-    def _process_of(self, member_id: str) -> ProcessLoad:
-        return self.processes[self._members[member_id].process_id]
-
     def _queue_processes(self) -> JavaPriorityQueue[ProcessLoad]:
         order = sort_like_computed_hash_map(
             (holder.process_id for holder in self._members.values()), len(self._members)
         )
-        return JavaPriorityQueue(map(self.processes.__getitem__, order), attrgetter("load"))
+        return JavaPriorityQueue(map(self._processes.__getitem__, order), attrgetter("load"))
 
 
 def _rank_standby_holders(members: Mapping[str, TaskHolder]) -> dict[TaskId, list[str]]:

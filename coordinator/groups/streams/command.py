@@ -9,7 +9,7 @@ from typing import NamedTuple
 from coordinator.groups.consumer.topics import TopicList
 from coordinator.groups.streams.config import StreamsGroupConfig, StreamsGroupSettings
 from coordinator.groups.streams.configure import ConfiguredTopology, StreamsStatus
-from coordinator.groups.streams.endpoints import EndpointPartitions
+from coordinator.groups.streams.endpoints import EndpointCache, EndpointPartitions
 from coordinator.groups.streams.record_types import Endpoint, Tags
 from coordinator.groups.streams.state import JOINING_EPOCH
 from coordinator.groups.streams.tasks import AssignedTasks, TaskId, TaskRoles
@@ -42,6 +42,15 @@ class StreamsHeartbeat(NamedTuple):
         """Return whether the member joins, or joins again."""
         return self.epoch == JOINING_EPOCH
 
+    @property
+    def reports_nothing(self) -> bool:
+        """Return whether all fields that may report a change are left out."""
+        return self[_FIRST_REPORTED:] == _NOTHING_REPORTED
+
+
+_FIRST_REPORTED = StreamsHeartbeat._fields.index("instance_id")
+_NOTHING_REPORTED = StreamsHeartbeat("", "", 0, "", "")[_FIRST_REPORTED:]
+
 
 class StreamsHeartbeatAnswer(NamedTuple):
     """Represents the answer to a heartbeat.
@@ -69,6 +78,7 @@ class TransientStreamsState:
     topics_version: int = -1  # of the topics that the topology was compared with
     shutdown_requester: str | None = None  # the member that wants the application to shut down
     endpoint_epoch: int = 0
+    endpoint_cache: EndpointCache = field(default_factory=EndpointCache)
     task_offsets: dict[str, Mapping[TaskId, int]] = field(default_factory=dict)
     task_end_offsets: dict[str, Mapping[TaskId, int]] = field(default_factory=dict)
     unstable_since_ms: int | None = None

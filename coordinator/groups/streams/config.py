@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 from coordinator.groups.streams.record_types import Tags
@@ -23,10 +24,15 @@ class StreamsGroupSettings:
     @property
     def assignment_configs(self) -> Tags:
         """Return what a target assignment depends on, as the group's record has it."""
-        configs = [("num.standby.replicas", str(self.num_standby_replicas))]
-        if self.rack_aware_assignment_tags:
-            configs.append(("rack.aware.assignment.tags", self.rack_aware_assignment_tags))
-        return tuple(configs)
+        return _list_assignment_configs(self.num_standby_replicas, self.rack_aware_assignment_tags)
+
+
+@lru_cache(256)  # each heartbeat compares them with the group's
+def _list_assignment_configs(num_standby_replicas: int, rack_aware_assignment_tags: str) -> Tags:
+    configs = [("num.standby.replicas", str(num_standby_replicas))]
+    if rack_aware_assignment_tags:
+        configs.append(("rack.aware.assignment.tags", rack_aware_assignment_tags))
+    return tuple(configs)
 
 
 # Returns the settings of a group id. It is called at each heartbeat, so that an altered setting

@@ -49,7 +49,7 @@ from coordinator.groups.streams.effects import (
     StreamsTimer,
     select_revocation_timer,
 )
-from coordinator.groups.streams.endpoints import EndpointPartitions, list_endpoints
+from coordinator.groups.streams.endpoints import EndpointPartitions
 from coordinator.groups.streams.epoch_cause import StreamsEpochCause
 from coordinator.groups.streams.member_check import (
     check_member_epoch,
@@ -301,20 +301,21 @@ class _HeartbeatStep:
             self._add_delay("Assignment delayed due to the configured initial rebalance delay.")
             return group.target_epoch, NO_ROLES
         replaced_id = updated.member_id if self._replaced is None else self._replaced.member_id
-        targets = dict(group.target_assignment)
-        members = dict(group.members)
-        if replaced_id != updated.member_id:
-            members.pop(replaced_id, None)
-            if replaced_id in targets:
-                targets[updated.member_id] = targets.pop(replaced_id)
-        members[updated.member_id] = updated
-        current = targets.get(updated.member_id, NO_ROLES)
+        has_replaced = replaced_id in group.target_assignment
+        current = group.target_of(replaced_id if has_replaced else updated.member_id)
         if group.target_epoch >= epoch:
             return group.target_epoch, current
         interval_ms = context.settings.assignment_interval_ms
         if not has_assignment_interval_passed(group, interval_ms, context.now_ms):
             self._add_delay("Assignment delayed due to the configured assignment interval.")
             return group.target_epoch, current
+        targets = dict(group.target_assignment)
+        members = dict(group.members)
+        if replaced_id != updated.member_id:
+            members.pop(replaced_id, None)
+            if has_replaced:
+                targets[updated.member_id] = targets.pop(replaced_id)
+        members[updated.member_id] = updated
         new_targets = compute_task_targets(
             group,
             members,
@@ -391,5 +392,6 @@ class _HeartbeatStep:
         if epoch == self._command.endpoint_epoch:
             return epoch, None
         replaced_id = None if self._replaced is None else self._replaced.member_id
-        topics = self._context.topics
-        return epoch, tuple(list_endpoints(self._group, moved, replaced_id, configured, topics))
+        return epoch, self._transient.endpoint_cache.list_endpoints(
+            self._group, moved, replaced_id, configured, self._context.topics
+        )

@@ -49,6 +49,7 @@ from coordinator.groups.streams.target import (
     compute_task_targets,
     has_assignment_interval_passed,
 )
+from coordinator.groups.streams.unchanged import has_no_streams_news, keep_streams_member
 from coordinator.shard.decision import Decision
 
 logger = logging.getLogger(__name__)
@@ -123,8 +124,19 @@ class StreamsMembership:
         shard.streams_counters.heartbeats += 1
         group = shard.state.streams.get(group_id)
         if group is not None:
-            context = self._create_context(shard, group_id)
-            decision = process_streams_heartbeat(group, command, context, is_new=False)
+            context = self.create_context(shard, group_id)
+            decision = (
+                keep_streams_member(
+                    command.member_id,
+                    command.epoch,
+                    command.endpoint_epoch,
+                    context.settings.session_timeout_ms,
+                    context.settings.heartbeat_interval_ms,
+                    context.config.task_offset_interval_ms,
+                )
+                if has_no_streams_news(group, command, context)
+                else process_streams_heartbeat(group, command, context, is_new=False)
+            )
             return self.executor.execute_decision(shard, group_id, decision)
         if not command.is_joining and not shard.is_name_taken(group_id):
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
@@ -145,7 +157,7 @@ class StreamsMembership:
             or shard.log.unknown_records.is_of_unknown_kind(group_id)
         ):
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
-        context = self._create_context(shard, group_id)
+        context = self.create_context(shard, group_id)
         step = process_streams_heartbeat(StreamsGroup(group_id), command, context, is_new=True)
         records: list[Record] = [] if classic is None else [GroupForgotten(group_id)]
         decision = Decision([*records, *step.records], step.response, step.effects)
@@ -191,7 +203,7 @@ class StreamsMembership:
     def _transient_state_of(self, shard: GroupShard, group_id: str) -> TransientStreamsState:
         return shard.transient_streams_states.get(group_id) or TransientStreamsState()
 
-    def _create_context(self, shard: GroupShard, group_id: str) -> StreamsGroupContext:
+    def create_context(self, shard: GroupShard, group_id: str) -> StreamsGroupContext:
         """Return the context for a decision about a group."""
         return StreamsGroupContext(
             self._topics,

@@ -7,6 +7,8 @@ tagged fields.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any
 
 from coordinator.groups.streams.record_types import (
     NO_EPOCH,
@@ -50,51 +52,18 @@ ASSIGNED_MS_TAG = ASSIGNMENT_EPOCHS_TAG = 0
 
 def encode_streams_record(record: Record) -> tuple[bytes, bytes | None]:
     """Return the key and value of a record of a streams group; None for a tombstone's value."""
-    return _encode_key(record), _encode_value(record)
-
-
-def _encode_key(record: Record) -> bytes:
-    match record:
-        case StreamsGroupSaved() | StreamsGroupForgotten():
-            return _encode_typed_key(GROUP_KEY, record.group_id)
-        case StreamsTopologySaved() | StreamsTopologyForgotten():
-            return _encode_typed_key(TOPOLOGY_KEY, record.group_id)
-        case StreamsMemberSaved() | StreamsMemberForgotten():
-            return _encode_typed_key(MEMBER_KEY, record.group_id, record.member_id)
-        case StreamsTargetEpochSaved() | StreamsTargetEpochForgotten():
-            return _encode_typed_key(TARGET_EPOCH_KEY, record.group_id)
-        case StreamsTargetAssignmentSaved() | StreamsTargetAssignmentForgotten():
-            return _encode_typed_key(TARGET_ASSIGNMENT_KEY, record.group_id, record.member_id)
-        case StreamsCurrentAssignmentSaved() | StreamsCurrentAssignmentForgotten():
-            return _encode_typed_key(CURRENT_ASSIGNMENT_KEY, record.group_id, record.member_id)
-
-
-def _encode_value(record: Record) -> bytes | None:
+    kind = record.__class__
+    member_key = _MEMBER_KEYS.get(kind)
+    if member_key is None:
+        key = _encode_typed_key(_GROUP_KEYS[kind], record.group_id)
+    else:
+        key = _encode_typed_key(member_key, record.group_id, record.member_id)  # type: ignore[union-attr]
+    write = _VALUE_WRITERS.get(kind)
+    if write is None:
+        return key, None
     value = FieldWriter(VALUE_VERSION, flexible=True)
-    match record:
-        case StreamsGroupSaved():
-            _write_group(value, record)
-        case StreamsTopologySaved():
-            write_topology(value, record.topology)
-        case StreamsMemberSaved():
-            _write_member(value, record)
-        case StreamsTargetEpochSaved():
-            value.write_int32(record.epoch)
-            value.write_tagged_fields(_encode_tag(ASSIGNED_MS_TAG, record.assigned_at_ms, 0, 8))
-        case StreamsTargetAssignmentSaved():
-            for tasks in (record.tasks.active, record.tasks.standby, record.tasks.warmup):
-                _write_tasks(value, tasks)
-            value.write_tagged_fields()
-        case StreamsCurrentAssignmentSaved():
-            value.write_packed(">iib", record.epoch, record.previous_epoch, record.state)
-            for assigned in (record.assigned, record.revoking):
-                _write_task_epochs(value, assigned.active)
-                _write_tasks(value, assigned.standby)
-                _write_tasks(value, assigned.warmup)
-            value.write_tagged_fields()
-        case _:
-            return None
-    return value.to_bytes()
+    write(value, record)
+    return key, value.to_bytes()
 
 
 def decode_streams_record(record_type: int, key_reader: FieldReader, value: bytes | None) -> Record:
@@ -108,6 +77,7 @@ def decode_streams_record(record_type: int, key_reader: FieldReader, value: byte
     return DECODERS[record_type](key_reader, reader)
 
 
+@lru_cache(16_384)  # the records of a group's members are written again and again
 def _encode_typed_key(record_type: int, *names: str) -> bytes:
     key = FieldWriter(record_type)
     for name in names:
@@ -148,6 +118,10 @@ def _decode_group(key: FieldReader, value: FieldReader | None) -> Record:
         _decode_tag(tags, STORED_EPOCH_TAG, NO_EPOCH),
         _decode_tag(tags, FAILED_EPOCH_TAG, NO_EPOCH),
     )
+
+
+def _write_topology(value: FieldWriter, record: StreamsTopologySaved) -> None:
+    write_topology(value, record.topology)
 
 
 def _decode_topology(key: FieldReader, value: FieldReader | None) -> Record:
@@ -209,6 +183,11 @@ def _decode_member(key: FieldReader, value: FieldReader | None) -> Record:
 # Assignments
 
 
+def _write_target_epoch(value: FieldWriter, record: StreamsTargetEpochSaved) -> None:
+    value.write_int32(record.epoch)
+    value.write_tagged_fields(_encode_tag(ASSIGNED_MS_TAG, record.assigned_at_ms, 0, 8))
+
+
 def _decode_target_epoch(key: FieldReader, value: FieldReader | None) -> Record:
     group_id = key.read_string()
     if value is None:
@@ -219,6 +198,12 @@ def _decode_target_epoch(key: FieldReader, value: FieldReader | None) -> Record:
     )
 
 
+def _write_target_assignment(value: FieldWriter, record: StreamsTargetAssignmentSaved) -> None:
+    for tasks in (record.tasks.active, record.tasks.standby, record.tasks.warmup):
+        _write_tasks(value, tasks)
+    value.write_tagged_fields()
+
+
 def _decode_target_assignment(key: FieldReader, value: FieldReader | None) -> Record:
     group_id, member_id = key.read_string(), key.read_string()
     if value is None:
@@ -226,6 +211,15 @@ def _decode_target_assignment(key: FieldReader, value: FieldReader | None) -> Re
     roles = TaskRoles(*(_read_tasks(value) for _ in range(3)))
     value.read_tagged_fields()
     return StreamsTargetAssignmentSaved(group_id, member_id, roles)
+
+
+def _write_current_assignment(value: FieldWriter, record: StreamsCurrentAssignmentSaved) -> None:
+    value.write_packed(">iib", record.epoch, record.previous_epoch, record.state)
+    for assigned in (record.assigned, record.revoking):
+        _write_task_epochs(value, assigned.active)
+        _write_tasks(value, assigned.standby)
+        _write_tasks(value, assigned.warmup)
+    value.write_tagged_fields()
 
 
 def _decode_current_assignment(key: FieldReader, value: FieldReader | None) -> Record:
@@ -250,6 +244,9 @@ def _decode_current_assignment(key: FieldReader, value: FieldReader | None) -> R
 
 
 def _write_tasks(value: FieldWriter, tasks: TaskSet) -> None:
+    if not tasks:  # as most roles of most members
+        value.write_array_length(0)
+        return
     partitions = group_by_subtopology(tasks)
     value.write_array_length(len(partitions))
     for subtopology_id, indexes in partitions.items():
@@ -268,6 +265,9 @@ def _read_tasks(value: FieldReader) -> TaskSet:
 
 
 def _write_task_epochs(value: FieldWriter, tasks: TaskEpochs) -> None:
+    if not tasks:
+        value.write_array_length(0)
+        return
     partitions = group_by_subtopology(tasks)
     value.write_array_length(len(partitions))
     for subtopology_id, indexes in partitions.items():
@@ -296,6 +296,30 @@ def _read_task_epochs(value: FieldReader, member_epoch: int) -> TaskEpochs:
     return tasks
 
 
+_GROUP_KEYS: Mapping[type, int] = {
+    StreamsGroupSaved: GROUP_KEY,
+    StreamsGroupForgotten: GROUP_KEY,
+    StreamsTopologySaved: TOPOLOGY_KEY,
+    StreamsTopologyForgotten: TOPOLOGY_KEY,
+    StreamsTargetEpochSaved: TARGET_EPOCH_KEY,
+    StreamsTargetEpochForgotten: TARGET_EPOCH_KEY,
+}
+_MEMBER_KEYS: Mapping[type, int] = {
+    StreamsMemberSaved: MEMBER_KEY,
+    StreamsMemberForgotten: MEMBER_KEY,
+    StreamsTargetAssignmentSaved: TARGET_ASSIGNMENT_KEY,
+    StreamsTargetAssignmentForgotten: TARGET_ASSIGNMENT_KEY,
+    StreamsCurrentAssignmentSaved: CURRENT_ASSIGNMENT_KEY,
+    StreamsCurrentAssignmentForgotten: CURRENT_ASSIGNMENT_KEY,
+}
+_VALUE_WRITERS: Mapping[type, Callable[[FieldWriter, Any], None]] = {  # tombstones have none
+    StreamsGroupSaved: _write_group,
+    StreamsTopologySaved: _write_topology,
+    StreamsMemberSaved: _write_member,
+    StreamsTargetEpochSaved: _write_target_epoch,
+    StreamsTargetAssignmentSaved: _write_target_assignment,
+    StreamsCurrentAssignmentSaved: _write_current_assignment,
+}
 DECODERS: Mapping[int, Callable[[FieldReader, FieldReader | None], Record]] = {
     GROUP_KEY: _decode_group,
     MEMBER_KEY: _decode_member,

@@ -53,7 +53,7 @@ def compute_task_targets(
     holders = {
         member_id: TaskHolder(
             member.process_id,
-            frozenset(member.assigned.active),
+            member.assigned.active,
             member.assigned.standby,
             offsets.get(member_id, {}),
         )
@@ -66,8 +66,7 @@ def compute_task_targets(
     ]
     targets = assign_tasks(holders, groups, standby_count)
     return {
-        member_id: TaskRoles(frozenset(target.active), frozenset(target.standby))
-        for member_id, target in targets.items()
+        member_id: TaskRoles(target.active, target.standby) for member_id, target in targets.items()
     }
 
 

@@ -10,7 +10,9 @@ The laws, which `check` looks at after each step, each with the words that name 
 - two committers: of two members that run an active task, one at most can commit its offsets;
 - two roles: no two members of a process have a task, in whatever roles;
 - epochs: they don't decrease, and are in order: member, target, group;
-- moved: a new target leaves each member the active tasks that it has, up to a fair share.
+- moved: a new target leaves each member the active tasks that it has, up to a fair share;
+- unchanged: a heartbeat with nothing new is decided at a glance as by the whole decision;
+- endpoints: what members are told of endpoints is what these serve now.
 
 `check_reload` compares the state with one that is loaded from the log, compacted or not. `settle`
 stops the faults: then every task runs again, with its standby tasks.
@@ -24,7 +26,10 @@ from random import Random
 from coordinator.errors import Code, Refused
 from coordinator.groups.shard import GroupShard
 from coordinator.groups.state import GroupCodec, GroupShardState
+from coordinator.groups.streams.command import StreamsHeartbeat
 from coordinator.groups.streams.config import StreamsGroupSettings
+from coordinator.groups.streams.endpoints import EndpointCache, EndpointPartitions
+from coordinator.groups.streams.heartbeat import process_streams_heartbeat
 from coordinator.groups.streams.state import AWAY_EPOCH, LEFT_EPOCH, StreamsGroup
 from coordinator.groups.streams.tasks import NO_ROLES, TaskId, TaskRoles
 from coordinator.groups.streams.topology import (
@@ -32,6 +37,7 @@ from coordinator.groups.streams.topology import (
     StreamsSubtopology,
     StreamsTopology,
 )
+from coordinator.groups.streams.unchanged import has_no_streams_news, keep_streams_member
 from coordinator.groups.streams.validate import validate_streams_offset_commit
 from coordinator.offsets.commit import CommittingMember, OffsetToCommit
 from coordinator.shard.decision import LogRecordOrigin
@@ -86,6 +92,8 @@ class StreamsGroupHistory:
         self._told: dict[str, TaskRoles] = {}  # by member id, where it may run more
         self._epochs: dict[str, int] = {}
         self._before: tuple[int, dict[str, frozenset[TaskId]]] = (0, {})
+        self.unchanged_count = 0
+        self.endpoint_count = 0
 
     def _set_standby_count(self, standby_count: int) -> None:
         self.standby_count = standby_count
@@ -170,8 +178,10 @@ class StreamsGroupHistory:
         member.topology = self.topology
         member.tasks, member.epoch = NO_ROLES, 0
         self._told.pop(member.member_id, None)
+        port = 7_000 + self._made
+        endpoint = {"endpoint": ("h", port)} if self.random.random() < 0.5 else {}
         try:
-            member.join()
+            member.join(**endpoint)
         except Refused as refused:
             if refused.code not in (Code.KAFKA_STORAGE_ERROR, Code.UNRELEASED_INSTANCE_ID):
                 raise
@@ -288,9 +298,12 @@ class StreamsGroupHistory:
     # Laws
 
     @property
+    def _shard(self) -> GroupShard:
+        return self.world.groups.shards[self.world.groups.partition_of(GROUP)]
+
+    @property
     def group(self) -> StreamsGroup | None:
-        shard = self.world.groups.shards[self.world.groups.partition_of(GROUP)]
-        return shard.state.streams.get(GROUP)
+        return self._shard.state.streams.get(GROUP)
 
     def check(self) -> None:
         group = self.group
@@ -300,6 +313,7 @@ class StreamsGroupHistory:
         self._check_roles(group)
         self._check_epochs(group)
         self._check_movement(group)
+        self._check_heartbeats_at_a_glance(group)
 
     def _check_committers(self, group: StreamsGroup) -> None:
         committers: dict[TaskId, str] = {}
@@ -349,6 +363,46 @@ class StreamsGroupHistory:
                 for member_id, member in group.members.items()
             },
         )
+
+    def _check_heartbeats_at_a_glance(self, group: StreamsGroup) -> None:
+        """Decide a heartbeat without news of each member in both ways; it isn't executed."""
+        context = self.world.groups.streams.create_context(self._shard, GROUP)
+        configured = context.transient_state.configured
+        for member in group.members.values():
+            if configured is not None:
+                cache = context.transient_state.endpoint_cache
+                arguments = group, member, None, configured, context.topics
+                cached, found = (
+                    list(map(_tell_endpoint, each.list_endpoints(*arguments)))
+                    for each in (cache, EndpointCache())
+                )
+                if cached != found:
+                    raise BrokenLaw(f"endpoints: {cached}, and not {found}")
+                self.endpoint_count += len(found)
+            command = StreamsHeartbeat(
+                GROUP,
+                member.member_id,
+                member.epoch,
+                member.client_id,
+                member.client_host,
+                context.transient_state.endpoint_epoch,
+            )
+            if not has_no_streams_news(group, command, context):
+                continue
+            self.unchanged_count += 1
+            quick = keep_streams_member(
+                member.member_id,
+                member.epoch,
+                command.endpoint_epoch,
+                context.settings.session_timeout_ms,
+                context.settings.heartbeat_interval_ms,
+                context.config.task_offset_interval_ms,
+            )
+            whole = process_streams_heartbeat(group, command, context, is_new=False)
+            if (quick.response, list(quick.effects)) != (whole.response, list(whole.effects)) or (
+                whole.records
+            ):
+                raise BrokenLaw(f"unchanged: {quick} and {whole}")
 
     def check_reload(self) -> None:
         for shard, log in zip(self.world.groups.shards, self.world.group_logs, strict=True):
@@ -421,6 +475,10 @@ class StreamsGroupHistory:
                 raise BrokenLaw(
                     f"standbys: {task} has {standbys.count(task)}, and wants {expected}"
                 )
+
+
+def _tell_endpoint(listed: EndpointPartitions) -> tuple[object, ...]:
+    return listed.endpoint, listed.active, listed.standby
 
 
 def _may_commit(group: StreamsGroup, member: FakeStreamsMember, task: TaskId) -> bool:

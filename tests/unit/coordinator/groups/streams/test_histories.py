@@ -10,7 +10,15 @@ import pytest
 
 from coordinator.assignors.streams import sticky
 from coordinator.assignors.streams.process_load import ProcessLoad
-from coordinator.groups.streams import heartbeat, leave, membership, reconcile, target
+from coordinator.groups.streams import (
+    endpoints,
+    heartbeat,
+    leave,
+    membership,
+    reconcile,
+    target,
+    unchanged,
+)
 from coordinator.groups.streams import records as streams_records
 from coordinator.groups.streams.record_types import (
     Record,
@@ -20,7 +28,7 @@ from coordinator.groups.streams.record_types import (
 from coordinator.groups.streams.tasks import NO_TASKS
 from coordinator.shard.decision import Decision
 from tests.unit.coordinator.groups.streams import histories
-from tests.unit.coordinator.groups.streams.histories import run_history
+from tests.unit.coordinator.groups.streams.histories import StreamsGroupHistory, run_history
 
 STEPS = 200
 SEEDS = 12
@@ -35,6 +43,15 @@ def test_every_law_holds_in_the_history_of_a_seed(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_law_holds_in_the_history_of_a_small_group(seed: int) -> None:
     assert run_history(1_000 + seed, STEPS, members_max=4) is None
+
+
+def test_a_history_decides_heartbeats_at_a_glance_and_tells_endpoints() -> None:
+    history = StreamsGroupHistory(1, members_max=4)
+    for _ in range(STEPS):
+        history.step()
+        history.check()
+    assert history.unchanged_count > 10
+    assert history.endpoint_count > STEPS
 
 
 # Bugs: each takes what it plants itself with.
@@ -96,6 +113,21 @@ def go_back_to_the_first_epoch(plant: Plant) -> None:
     plant(heartbeat, "StreamsGroupSaved", lambda group_id, epoch, *rest: right(group_id, 2, *rest))
 
 
+def keep_members_of_another_epoch(plant: Plant) -> None:
+    right = unchanged.has_no_streams_news
+
+    def has_no_news(group: Any, command: Any, context: Any) -> bool:
+        epoch = group.members[command.member_id].epoch
+        same = replace(group, epoch=group.target_epoch)
+        return epoch == group.target_epoch and right(same, command, context)
+
+    plant(histories, "has_no_streams_news", has_no_news)
+
+
+def follow_no_member(plant: Plant) -> None:
+    plant(endpoints, "is_not", lambda one, other: other is None)
+
+
 @pytest.mark.parametrize(
     ("bug", "words"),
     [
@@ -107,6 +139,8 @@ def go_back_to_the_first_epoch(plant: Plant) -> None:
         (accept_every_commit, "two committers"),
         (give_every_member_its_target_at_once, "is given to"),
         (go_back_to_the_first_epoch, "epochs"),
+        (keep_members_of_another_epoch, "unchanged"),
+        (follow_no_member, "endpoints"),
     ],
 )
 def test_a_planted_bug_is_seen(
