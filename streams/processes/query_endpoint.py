@@ -51,7 +51,8 @@ class QueryEndpoint:
             from streams.queries.http_server import QueryServer
 
             server = QueryServer(create_http_api(reads, self._token), self._bound, host)
-            exits.callback(server.close)
+            exits.callback(server.stop_serving)
+            exits.callback(reads.stop_waiting)
             running.ports["query_port"] = self._bound.getsockname()[1]
 
     def _create_client(self) -> EndpointClient:

@@ -1,30 +1,34 @@
 """Answer GET requests for stores: which there are, one key, and ranges of keys, as lines of JSON.
 
     GET /stores                 the stores, with the workers that have each partition
-    GET /stores/NAME            a range: from, to, after, reverse, from-ms, to-ms, limit
-    GET /stores/NAME/KEY        one key: from-ms and to-ms of windows, as-of-ms of versions
+    GET /stores/NAME            a range of keys
+    GET /stores/NAME/KEY        one key
+    GET /openapi.json           all of this, for programs
 
-Everywhere: `format` (json, or bytes: base64 of what the serdes make), `scope` (cluster, or local
-for the partitions of this worker alone), `at-least` (a position to wait for) and `wait-ms`.
-Position, partitions and age of an answer are in its headers; errors are problem documents
-(RFC 9457).
+`http_parameters` has the parameters, `http_problems` the errors. Position, partitions and age of an
+answer are in its headers. A request takes a thread while it reads: those that other workers send
+(`scope=local`) have threads of their own, or workers that ask each other could all wait for each
+other's threads.
 """
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from http import HTTPStatus
+from typing import Any, NamedTuple, TypeVar
 
+import anyio
 import orjson
+from anyio.to_thread import run_sync
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
-from streams.errors import ConfigError, SerdeError, StoreUnavailable
+from streams.errors import ConfigError, StoreUnavailable
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.queries.committed_reads import Position
 from streams.queries.endpoint_client import (
@@ -32,30 +36,59 @@ from streams.queries.endpoint_client import (
     MORE_HEADER,
     PARTITIONS_HEADER,
     POSITION_HEADER,
-    WAIT_MS_MAX,
 )
-from streams.queries.http_texts import (
-    RowFormat,
-    encode_row,
-    format_position,
-    parse_key,
-    parse_position,
+from streams.queries.http_parameters import (
+    KEY_PARAMETERS,
+    RANGE_PARAMETERS,
+    WAIT_MS,
+    read_parameters,
+    split_store_path,
 )
-from streams.queries.local_stores import StoreAnswer
+from streams.queries.http_problems import EXCEPTION_HANDLERS, NotFound
+from streams.queries.http_texts import RowTexts, format_position, parse_position
+from streams.queries.local_stores import PositionNotReached, StoreAnswer
+from streams.queries.openapi import JSON_TYPE, ROWS_TYPE, EndpointDescription, describe_api
+from streams.queries.request_gate import RequestGate
 from streams.queries.routed_reads import RoutedReads
+from streams.queries.row_stream import RowStream
 from streams.queries.store_reads import ROWS_MAX, StoreRead
 
-_WAIT_MS = 2_000
-_RANGE_PARAMETERS = ("limit", "reverse", "from", "to", "after", "from-ms", "to-ms", "as-of-ms")
-_PARAMETERS = frozenset(("format", "scope", "at-least", "wait-ms", *_RANGE_PARAMETERS))
+R = TypeVar("R")
 
+_THREADS_OF_EACH_SCOPE = 16
+_PAGE_ROWS = 1_000
+"""The rows that a streamed range reads at a time, of one commit of each partition."""
+_POSITION_POLL_S = 0.01
 
-class _Problem(NamedTuple):
-    """Represents an error that a client is told: an HTTP status, a type and what to do."""
-
-    status: int
-    title: str
-    detail: str
+_ROW = {"$ref": "#/components/schemas/Row"}
+_LIST = EndpointDescription(
+    "/stores",
+    "The stores, with the workers that have each partition.",
+    JSON_TYPE,
+    {"$ref": "#/components/schemas/Stores"},
+)
+_RANGE = EndpointDescription(
+    "/stores/{name}",
+    "A range of keys, in the order of the keys' bytes; windows and sessions by key and start.",
+    ROWS_TYPE,
+    _ROW,
+    RANGE_PARAMETERS,
+    (HTTPStatus.NOT_FOUND,),
+    has_rows=True,
+)
+_KEY = EndpointDescription(
+    "/stores/{name}/{key}",
+    "The value of one key, its windows or its sessions.",
+    ROWS_TYPE,
+    _ROW,
+    KEY_PARAMETERS,
+    (HTTPStatus.NOT_FOUND,),
+    has_rows=True,
+)
+_DOCUMENT = EndpointDescription(
+    "/openapi.json", "This document.", JSON_TYPE, {"type": "object", "required": ["openapi"]}
+)
+ENDPOINTS = (_LIST, _RANGE, _KEY, _DOCUMENT)
 
 
 class _StoreRequest(NamedTuple):
@@ -63,147 +96,164 @@ class _StoreRequest(NamedTuple):
 
     spec: StoreSpec
     read: StoreRead
-    row_format: RowFormat
+    texts: RowTexts
     is_local: bool
+    is_streamed: bool
     at_least: Position
     wait_s: float
 
 
-def create_http_api(reads: RoutedReads, token: str) -> Starlette:
+def create_http_api(reads: RoutedReads, token: str) -> ASGIApp:
     """Create the ASGI application; with a `token` each request has to carry it as bearer."""
-    answer = partial(_answer_request, token.encode())
-    list_stores = partial(answer, lambda request: _list_stores(reads))
-    read_store = partial(answer, lambda request: _read_store(reads, request))
-    return Starlette(
-        routes=[
-            Route("/stores", list_stores, methods=["GET"]),
-            Route("/stores/{name}", read_store, methods=["GET"]),
-            Route("/stores/{name}/{key:path}", read_store, methods=["GET"]),
-        ]
+    api = _StoreEndpoints(reads, describe_api(ENDPOINTS, has_token=bool(token)))
+    routes = [
+        (_LIST.path, api.list_stores),
+        (_RANGE.path, api.read_store),
+        ("/stores/{name}/{key:path}", api.read_store),
+        (_DOCUMENT.path, api.send_document),
+    ]
+    served = Starlette(
+        routes=[Route(path, endpoint, methods=["GET"]) for path, endpoint in routes],
+        exception_handlers=EXCEPTION_HANDLERS,
     )
+    # A key may be empty, and a store's name may not: /stores/ is neither a store nor the list.
+    served.router.redirect_slashes = False
+    return RequestGate(served, token)
 
 
-async def _answer_request(
-    token: bytes, respond: Callable[[Request], Response | _Problem], request: Request
-) -> Response:
-    """Return the response to a request, or the problem that keeps it from one."""
-    given = request.headers.get("authorization", "").encode()
-    if token and not hmac.compare_digest(given, b"Bearer " + token):
-        problem = _Problem(401, "Not authorized", "give the query_token: Authorization: Bearer ...")
-        return _to_response(problem, {"WWW-Authenticate": "Bearer"})
-    try:
-        response = await run_in_threadpool(respond, request)
-    except StoreUnavailable as error:
-        return _to_response(_Problem(503, "Not available now", str(error)), {"Retry-After": "1"})
-    except (ConfigError, SerdeError, ValueError) as error:
-        response = _Problem(400, "Bad request", str(error))
-    return _to_response(response) if isinstance(response, _Problem) else response
+class _StoreEndpoints:
+    """Answers the requests of each path."""
+
+    def __init__(self, reads: RoutedReads, document: dict[str, Any]) -> None:
+        self._reads = reads
+        self._document = orjson.dumps(document)
+        self._threads = {
+            is_local: anyio.CapacityLimiter(_THREADS_OF_EACH_SCOPE) for is_local in (False, True)
+        }
+
+    async def send_document(self, request: Request) -> Response:
+        """Answer with the OpenAPI document."""
+        read_parameters(request.scope["query_string"], ())
+        return Response(self._document, media_type=JSON_TYPE)
+
+    async def list_stores(self, request: Request) -> Response:
+        """Return the stores of the application, and where each partition is."""
+        read_parameters(request.scope["query_string"], ())
+        stores = []
+        for name in self._reads.local.store_names:
+            spec, _ = self._reads.local.find_store(name)
+            if spec.kind is StoreKind.BUFFER:
+                continue
+            hosts = [
+                {"address": each.address, "partition": each.partition, "role": each.role}
+                for each in self._reads.local.list_hosts(name)
+            ]
+            serdes = {"key_serde": spec.key.name, "value_serde": spec.value.name}
+            stores.append({"name": name, "kind": spec.kind.name.lower(), **serdes, "hosts": hosts})
+        return Response(orjson.dumps({"stores": stores}), media_type=JSON_TYPE)
+
+    async def read_store(self, request: Request) -> Response:
+        """Return the rows that a request asks for."""
+        name, key_text = split_store_path(request.scope["raw_path"])
+        try:
+            spec, _ = self._reads.local.find_store(name)
+        except ConfigError as error:
+            raise NotFound(str(error)) from error
+        wanted = _parse_request(spec, key_text, request.scope["query_string"])
+        answer, body = await self._read_page(wanted, wanted.read)
+        if wanted.read.is_lookup and not answer.rows and not wanted.is_local:
+            raise NotFound(f"store {spec.name!r} has no value of this key")
+        headers = {
+            POSITION_HEADER: format_position(answer.position),
+            PARTITIONS_HEADER: ",".join(map(str, sorted(answer.partitions))),
+            AGE_HEADER: str(round(answer.age_s * 1000) + 1),
+        }
+        if not wanted.is_streamed:
+            headers[MORE_HEADER] = "1" if answer.has_more else "0"
+            return Response(body, headers=headers, media_type=ROWS_TYPE)
+        pages = partial(self._read_next_page, wanted)
+        return RowStream(body, answer, pages, headers=headers, media_type=ROWS_TYPE)
+
+    async def _read_next_page(
+        self, wanted: _StoreRequest, before: StoreAnswer
+    ) -> tuple[StoreAnswer, bytes]:
+        """Return the page of a range behind another one."""
+        return await self._read_page(wanted, replace(wanted.read, after=before.rows[-1].key))
+
+    async def _read_page(self, wanted: _StoreRequest, read: StoreRead) -> tuple[StoreAnswer, bytes]:
+        """Return rows, and their lines. Raises StoreUnavailable, ConfigError, ValueError."""
+        name, at_least = wanted.spec.name, wanted.at_least
+
+        def read_rows(wait_s: float) -> tuple[StoreAnswer, bytes]:
+            if wanted.is_local:
+                answer = self._reads.local.read(name, read, at_least=at_least)
+            else:
+                answer = self._reads.read(name, read, at_least=at_least, timeout_s=wait_s)
+            return answer, b"".join(map(wanted.texts.encode_row, answer.rows))
+
+        give_up_at_s = anyio.current_time() + wanted.wait_s
+        while True:
+            left_s = max(give_up_at_s - anyio.current_time(), 0.0)
+            try:
+                return await self._run_in_thread(
+                    partial(read_rows, left_s), wanted.is_local, left_s
+                )
+            except PositionNotReached:
+                # Without a thread: many may wait.
+                is_over = left_s <= _POSITION_POLL_S or self._reads.is_stopping
+                if is_over or not wanted.is_local:
+                    raise
+            await anyio.sleep(_POSITION_POLL_S)
+
+    async def _run_in_thread(self, read: Callable[[], R], is_local: bool, wait_s: float) -> R:
+        """Return the result of `read`, on one of the threads for its scope.
+
+        Raises StoreUnavailable if all of them are at work for as long as `wait_s`.
+        """
+        threads = self._threads[is_local]
+        with anyio.move_on_after(max(wait_s, _POSITION_POLL_S)) as waiting:
+            await threads.acquire()
+        if waiting.cancelled_caught:
+            raise StoreUnavailable(
+                f"this worker is busy with {_THREADS_OF_EACH_SCOPE} other reads: try again later"
+            )
+        try:
+            return await run_sync(read)
+        finally:
+            threads.release()
 
 
-def _to_response(problem: _Problem, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a problem document."""
-    body = orjson.dumps({"type": "about:blank", **problem._asdict()})
-    return Response(body, problem.status, headers, "application/problem+json")
-
-
-def _list_stores(reads: RoutedReads) -> Response:
-    """Return the stores of the application, and where each partition is."""
-    stores = []
-    for name in reads.local.store_names:
-        spec, _ = reads.local.find_store(name)
-        if spec.kind is StoreKind.BUFFER:
-            continue
-        hosts = [
-            {"address": each.address, "partition": each.partition, "role": each.role}
-            for each in reads.local.list_hosts(name)
-        ]
-        serdes = {"key_serde": spec.key.name, "value_serde": spec.value.name}
-        stores.append({"name": name, "kind": spec.kind.name.lower(), **serdes, "hosts": hosts})
-    return Response(orjson.dumps({"stores": stores}), media_type="application/json")
-
-
-def _read_store(reads: RoutedReads, request: Request) -> Response | _Problem:
-    """Return the rows that a request asks for."""
-    try:
-        spec, _ = reads.local.find_store(request.path_params["name"])
-    except ConfigError as error:
-        return _Problem(404, "No such store", str(error))
-    wanted = _parse_request(spec, request)
-    name, read, at_least = spec.name, wanted.read, wanted.at_least
-    if wanted.is_local:
-        answer = reads.local.read(name, read, at_least=at_least, wait_s=wanted.wait_s)
-    else:
-        answer = reads.read(name, read, at_least=at_least, timeout_s=wanted.wait_s)
-    if read.is_lookup and not answer.rows and not wanted.is_local:
-        return _Problem(404, "No such key", f"store {name!r} has no value of this key")
-    return _encode_answer(spec, answer, wanted.row_format)
-
-
-def _encode_answer(spec: StoreSpec, answer: StoreAnswer, row_format: RowFormat) -> Response:
-    """Return the response with the rows, and what is known of them in its headers."""
-    body = b"".join(encode_row(spec.key, spec.value, row, row_format) for row in answer.rows)
-    headers = {
-        POSITION_HEADER: format_position(answer.position),
-        PARTITIONS_HEADER: ",".join(map(str, sorted(answer.partitions))),
-        AGE_HEADER: str(round(answer.age_s * 1000) + 1),
-        MORE_HEADER: "1" if answer.has_more else "0",
-    }
-    return Response(body, headers=headers, media_type="application/x-ndjson")
-
-
-def _parse_request(spec: StoreSpec, request: Request) -> _StoreRequest:
+def _parse_request(spec: StoreSpec, key_text: str | None, query: bytes) -> _StoreRequest:
     """Return what a request asks for. Raises ValueError naming the parameter that is wrong."""
-    given = dict(request.query_params)
-    if unknown := sorted(given.keys() - _PARAMETERS):
-        raise ValueError(
-            f"unknown parameters {', '.join(unknown)}; there are {sorted(_PARAMETERS)}"
-        )
-    row_format = _parse_choice(given, "format", ("json", "bytes"))
-    key: Any = None
-    if is_lookup := "key" in request.path_params:
-        text = request.path_params["key"]
-        key = parse_key(
-            spec.key, text.removeprefix("=") if row_format == "bytes" else text, row_format
-        )
-    first, last, after = (
-        parse_key(spec.key, given[name], row_format) if name in given else None
-        for name in ("from", "to", "after")
-    )
+    is_lookup = key_text is not None
+    given = read_parameters(query, KEY_PARAMETERS if is_lookup else RANGE_PARAMETERS)
+    row_format = given.get("format", "json")
+    texts = RowTexts.of_store(spec, row_format, given.get("key-serde"))
+    key = None
+    if key_text is not None:
+        # A client that can't write an empty part of a path puts this before the bytes.
+        key = texts.parse_key(key_text if row_format == "json" else key_text.removeprefix("="))
+    is_streamed = not is_lookup and "limit" not in given and spec.kind is StoreKind.KEY_VALUE
     read = StoreRead(
         is_lookup=is_lookup,
         key=key,
-        key_from=first,
-        key_to=last,
-        after=after,
-        from_ms=_parse_number(given, "from-ms"),
-        to_ms=_parse_number(given, "to-ms"),
-        as_of_ms=_parse_number(given, "as-of-ms"),
-        is_reverse=_parse_choice(given, "reverse", ("0", "1")) == "1",
-        limit=_parse_number({"limit": str(ROWS_MAX), **given}, "limit") or 0,
+        from_ms=given.get("from-ms"),
+        to_ms=given.get("to-ms"),
+        as_of_ms=given.get("as-of-ms"),
+        is_reverse=given.get("reverse") == "1",
+        limit=_PAGE_ROWS if is_streamed else given.get("limit", ROWS_MAX),
+        **{
+            field: texts.parse_key(given[name])
+            for name, field in (("from", "key_from"), ("to", "key_to"), ("after", "after"))
+            if name in given
+        },
     )
-    wait_ms = _parse_number(given, "wait-ms", most=WAIT_MS_MAX)
     return _StoreRequest(
         spec,
         read,
-        row_format,
-        _parse_choice(given, "scope", ("cluster", "local")) == "local",
+        texts,
+        given.get("scope") == "local",
+        is_streamed,
         parse_position(given.get("at-least", "")),
-        (_WAIT_MS if wait_ms is None else wait_ms) / 1000,
+        given.get("wait-ms", WAIT_MS) / 1000,
     )
-
-
-def _parse_choice(given: Mapping[str, str], name: str, choices: tuple[str, ...]) -> Any:
-    """Return one of the choices, the first if none is given. Raises ValueError."""
-    value = given.get(name, choices[0])
-    if value not in choices:
-        raise ValueError(f"{name}={value!r} is none of {', '.join(choices)}")
-    return value
-
-
-def _parse_number(given: Mapping[str, str], name: str, *, most: int = 2**62) -> int | None:
-    """Return a number from 0 to `most`, None if it is not given. Raises ValueError."""
-    if (text := given.get(name)) is None:
-        return None
-    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= most):
-        raise ValueError(f"{name}={text!r} is no number from 0 to {most}")
-    return int(text)

@@ -6,19 +6,21 @@ import asyncio
 import socket
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from streams.common.host import Host
+from streams.queries.http_connection import HttpConnection
 
-_CONCURRENT_REQUESTS_MAX = 256
 _KEEP_ALIVE_S = 30
-_SHUTDOWN_S = 2
+_SHUTDOWN_S = 10
+"""The seconds after which reads that still run are given up; `RoutedReads.stop_waiting` ends them
+before."""
 
 
 class QueryServer:
-    """Serves `api` on a bound socket until `close`, which ends requests that still run."""
+    """Serves `api` on a bound socket until `stop_serving`, which ends requests that still run."""
 
-    def __init__(self, api: Starlette, bound: socket.socket, host: Host) -> None:
+    def __init__(self, api: ASGIApp, bound: socket.socket, host: Host) -> None:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 api,
@@ -26,9 +28,9 @@ class QueryServer:
                 access_log=False,
                 lifespan="off",
                 loop="asyncio",
-                http="h11",
+                http=HttpConnection,
+                ws="none",
                 server_header=False,
-                limit_concurrency=_CONCURRENT_REQUESTS_MAX,
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=_SHUTDOWN_S,
             )
@@ -37,10 +39,10 @@ class QueryServer:
         self._thread = host.spawn_thread("queries", self._serve_requests)
 
     def _serve_requests(self) -> None:
-        """Serve until `close`."""
+        """Serve until `stop_serving`."""
         asyncio.run(self._server.serve(sockets=[self._bound]))
 
-    def close(self) -> None:
+    def stop_serving(self) -> None:
         """Stop serving and free the port."""
         self._server.should_exit = True
         self._thread.join()

@@ -1,23 +1,32 @@
 """Write keys, values and positions of stores into URLs, headers and lines of JSON, and read them.
 
 In JSON a key and a value are what a person writes; as bytes they are base64 of what their serdes
-make, which every serde has.
+make, which every serde has, and in hex the same.
 """
 
 from __future__ import annotations
 
 import base64
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, get_args
 
 import orjson
 
+from streams import serdes
 from streams.common.topic_partitions import Partition
+from streams.graph.nodes import StoreSpec
 from streams.queries.committed_reads import Position
 from streams.queries.store_reads import StoreRow
 from streams.serdes import Serde
 
-RowFormat = Literal["json", "bytes"]
+RowFormat = Literal["json", "bytes", "hex"]
+ROW_FORMATS: tuple[RowFormat, ...] = get_args(RowFormat)
+KEY_SERDES: dict[str, Serde[Any]] = {
+    each.name: each
+    for each in (serdes.string, serdes.int32, serdes.int64, serdes.float64, serdes.json)
+}
+"""The serdes by which keys may be written instead of the store's own, by name."""
 _TEXT_SERDES = frozenset(("string",))
+_TO_URLSAFE = str.maketrans("+/", "-_")
 
 
 def format_position(position: Position) -> str:
@@ -37,42 +46,78 @@ def parse_position(text: str) -> dict[Partition, int]:
     return position
 
 
-def parse_key(serde: Serde[Any], text: str, row_format: RowFormat) -> Any:
-    """Return the key that a text stands for: base64 of its bytes, or as a person writes it.
+class RowTexts(NamedTuple):
+    """Converts keys and rows of one store to text and back, in one format.
 
-    A string is the text itself, anything else is JSON. Raises ValueError.
+    `written_key` is the serde by which keys are written and shown, where it isn't the store's own.
     """
-    try:
-        if row_format == "bytes":
-            return serde.deserialize(base64.b64decode(text, altchars=b"-_", validate=True))
-        key = text if serde.name in _TEXT_SERDES else orjson.loads(text)
-        return serde.deserialize(serde.serialize(key))
-    except Exception as error:
-        raise ValueError(f"{text!r} is no key for the serde {serde.name!r}: {error}") from error
+
+    key: Serde[Any]
+    value: Serde[Any]
+    row_format: RowFormat = "json"
+    written_key: Serde[Any] | None = None
+
+    @classmethod
+    def of_store(cls, spec: StoreSpec, row_format: RowFormat, key_serde: str | None) -> RowTexts:
+        """Return what converts the keys and rows of a store; `key_serde` is one of KEY_SERDES."""
+        written_key = None if key_serde is None else KEY_SERDES[key_serde]
+        return cls(spec.key, spec.value, row_format, written_key)
+
+    def parse_key(self, text: str) -> Any:
+        """Return the key that a text stands for: its bytes, or as a person writes it.
+
+        A string is the text itself, anything else is JSON. Raises ValueError.
+        """
+        serde = self.written_key or self.key
+        try:
+            return self.key.deserialize(self._parse_bytes(serde, text))
+        except Exception as error:
+            raise ValueError(
+                f"{text!r:.200} is no key for the serde {serde.name!r} with format="
+                f"{self.row_format}: {error}"
+            ) from error
+
+    def _parse_bytes(self, serde: Serde[Any], text: str) -> bytes:
+        """Return the bytes of a key."""
+        if self.row_format == "bytes":
+            return base64.b64decode(text.translate(_TO_URLSAFE), altchars=b"-_", validate=True)
+        if self.row_format == "hex":
+            return bytes.fromhex(text)
+        return serde.serialize(text if serde.name in _TEXT_SERDES else orjson.loads(text))
+
+    def encode_row(self, row: StoreRow) -> bytes:
+        """Return a row as one line of JSON. Raises ValueError for what JSON does not have."""
+        fields: dict[str, Any] = {"key": row.key, "value": row.value}
+        if self.row_format != "json":
+            serialized = (self.key.serialize(row.key), self.value.serialize(row.value))
+            texts = (
+                each.hex() if self.row_format == "hex" else base64.b64encode(each).decode()
+                for each in serialized
+            )
+            fields = dict(zip(fields, texts, strict=True))
+        elif self.written_key is not None:
+            fields["key"] = self._rewrite_key(self.written_key, row.key)
+        for name in ("timestamp_ms", "start_ms", "end_ms"):
+            if (time_ms := getattr(row, name)) is not None:
+                fields[name] = time_ms
+        try:
+            return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+        except (TypeError, orjson.JSONEncodeError) as error:
+            raise ValueError(f"{error}: ask for format=bytes") from error
+
+    def _rewrite_key(self, written_key: Serde[Any], key: Any) -> Any:
+        """Return a key as another serde reads its bytes. Raises ValueError."""
+        try:
+            return written_key.deserialize(self.key.serialize(key))
+        except Exception as error:
+            raise ValueError(
+                f"key-serde={written_key.name}: the key {key!r:.100} is none of its: {error}"
+            ) from error
 
 
 def format_key(serde: Serde[Any], key: Any) -> str:
     """Return a key as base64 of its bytes, for a URL."""
     return base64.urlsafe_b64encode(serde.serialize(key)).decode()
-
-
-def encode_row(
-    key_serde: Serde[Any], value_serde: Serde[Any], row: StoreRow, row_format: RowFormat
-) -> bytes:
-    """Return a row as one line of JSON. Raises ValueError for what JSON does not have."""
-    fields: dict[str, Any] = {"key": row.key, "value": row.value}
-    if row_format == "bytes":
-        fields = {
-            "key": base64.b64encode(key_serde.serialize(row.key)).decode(),
-            "value": base64.b64encode(value_serde.serialize(row.value)).decode(),
-        }
-    for name in ("timestamp_ms", "start_ms", "end_ms"):
-        if (time_ms := getattr(row, name)) is not None:
-            fields[name] = time_ms
-    try:
-        return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
-    except (TypeError, orjson.JSONEncodeError) as error:
-        raise ValueError(f"{error}: ask for format=bytes") from error
 
 
 def decode_row(key_serde: Serde[Any], value_serde: Serde[Any], line: bytes) -> StoreRow:

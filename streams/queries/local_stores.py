@@ -55,6 +55,10 @@ class StoreAnswer(NamedTuple):
     age_s: float
 
 
+class PositionNotReached(StoreUnavailable):
+    """Signals that a store has not taken in yet the inputs that a read asks for."""
+
+
 class LocalStores:
     """Reads the stores of `topology` in the tasks of this worker.
 
@@ -160,7 +164,7 @@ class LocalStores:
             if not behind:
                 return answer
             if self._monotonic_s() > give_up_at_s:
-                raise StoreUnavailable(f"store {name!r} has not taken in {behind} yet")
+                raise PositionNotReached(f"store {name!r} has not taken in {behind} yet")
             time.sleep(_POSITION_POLL_S)
 
     def _read_once(

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from streams.queries.endpoint_client import EndpointClient
 
 _RETRY_PAUSE_S = 0.05
+_ATTEMPT_S = 5.0
+"""The seconds that one attempt may take: then it is looked anew who has what, and for a stop."""
+_OWN_WAIT_S = 0.5
 
 
 class RoutedReads:
@@ -38,6 +41,11 @@ class RoutedReads:
         self._create_client = create_client
         self._client: EndpointClient | None = None
         self._creating = Lock()
+        self.is_stopping = False
+
+    def stop_waiting(self) -> None:
+        """Let reads that wait or begin end with StoreUnavailable: this worker is going."""
+        self.is_stopping = True
 
     def close(self) -> None:
         """Close the connections to other workers."""
@@ -62,7 +70,9 @@ class RoutedReads:
         """
         give_up_at_s = time.monotonic() + timeout_s
         while True:
-            left_s = give_up_at_s - time.monotonic()
+            if self.is_stopping:
+                raise StoreUnavailable("this worker is being stopped: ask another one")
+            left_s = min(give_up_at_s - time.monotonic(), _ATTEMPT_S)
             try:
                 return self._read_once(name, read, at_least, max(left_s, 0.001))
             except StoreUnavailable:
@@ -80,7 +90,8 @@ class RoutedReads:
         read_partitions: frozenset[int] = frozenset()
         for endpoint in self._list_endpoints(name, partition):
             if endpoint == self._own_endpoint:
-                answer = self.local.read(name, read, at_least=at_least, wait_s=timeout_s)
+                wait_s = min(timeout_s, _OWN_WAIT_S)
+                answer = self.local.read(name, read, at_least=at_least, wait_s=wait_s)
             else:
                 answer = self._get_client().read(
                     endpoint, spec, read, at_least=at_least, timeout_s=timeout_s

@@ -102,8 +102,8 @@ def test_requests_that_are_wrong_are_told_why(topics: Topics, tmp_path: Path) ->
         problems = {
             "/stores/cuonts": (404, "there is no store 'cuonts'; there are ['counts']"),
             "/stores/counts/no-such-key": (404, "store 'counts' has no value of this key"),
-            "/stores/counts?form=json": (400, "unknown parameters form"),
-            "/stores/counts?limit=0": (400, "from 1 to 10000 rows"),
+            "/stores/counts?form=json": (400, "unknown parameter 'form'"),
+            "/stores/counts?limit=0": (400, "no number from 1 to 10000"),
             "/stores/counts?limit=-1": (400, "limit='-1' is no number"),
             "/stores/counts?from-ms=5": (400, "is no window store"),
             "/stores/counts/k?as-of-ms=x": (400, "as-of-ms='x' is no number"),

@@ -1,0 +1,142 @@
+"""Define the parameters of queries over HTTP: they are read, and described, by one table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import unquote_plus, unquote_to_bytes
+
+from streams.queries.endpoint_client import WAIT_MS_MAX
+from streams.queries.http_texts import KEY_SERDES, ROW_FORMATS
+from streams.queries.store_reads import ROWS_MAX
+
+_TIME_MS_MAX = 2**62
+_DIGITS_MAX = 19
+WAIT_MS = 2_000
+"""The ms that a request waits for an answer unless it says otherwise."""
+_POSITION = r"^([^,:\s]+-\d{1,10}:\d{1,19}(,|$))*$"
+
+
+@dataclass(frozen=True)
+class QueryParameter:
+    """Represents a parameter of a URL by its name, its JSON schema and what it does."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self.schema.get("pattern", ""))
+
+    def read_value(self, text: str) -> Any:
+        """Return the value of a text. Raises ValueError if the schema does not have it."""
+        schema = self.schema
+        if schema["type"] == "integer":
+            first, last = schema["minimum"], schema["maximum"]
+            is_number = text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX
+            if not is_number or not first <= int(text) <= last:
+                raise ValueError(f"{self.name}={text!r:.100} is no number from {first} to {last}")
+            return int(text)
+        if "enum" in schema and text not in schema["enum"]:
+            raise ValueError(f"{self.name}={text!r:.100} is none of {', '.join(schema['enum'])}")
+        if not self._pattern.search(text):
+            raise ValueError(
+                f"{self.name}={text!r:.100} is not TOPIC-PARTITION:OFFSET, as in orders-0:42"
+            )
+        return text
+
+
+def _describe_choice(*choices: str) -> dict[str, Any]:
+    """Return the schema of a choice; the first one is the default."""
+    return {"type": "string", "enum": list(choices), "default": choices[0]}
+
+
+def _describe_number(first: int, last: int, **more: Any) -> dict[str, Any]:
+    """Return the schema of a whole number."""
+    return {"type": "integer", "minimum": first, "maximum": last, **more}
+
+
+_TEXT = {"type": "string"}
+_TIME_MS = _describe_number(0, _TIME_MS_MAX)
+
+_COMMON = (
+    QueryParameter(
+        "format",
+        "How keys and values are written: as JSON, or the bytes that their serdes make, in base64 "
+        "(`bytes`) or in hex.",
+        _describe_choice(*ROW_FORMATS),
+    ),
+    QueryParameter(
+        "key-serde",
+        "The serde that makes bytes of the keys of this request, and keys of the bytes of rows, if "
+        "not the store's own.",
+        {"type": "string", "enum": list(KEY_SERDES)},
+    ),
+    QueryParameter(
+        "scope",
+        "Which partitions are read: all of the store, or those of this worker alone.",
+        _describe_choice("cluster", "local"),
+    ),
+    QueryParameter(
+        "at-least",
+        "Which inputs the store has to have taken in: the Millrace-Position of an earlier answer, "
+        "or offsets after records that were written, as TOPIC-PARTITION:OFFSET,...",
+        {"type": "string", "pattern": _POSITION},
+    ),
+    QueryParameter(
+        "wait-ms",
+        "How many ms the answer may take.",
+        _describe_number(0, WAIT_MS_MAX, default=WAIT_MS),
+    ),
+    QueryParameter(
+        "limit",
+        "How many rows are returned at most, as of one commit of each partition. A range of a "
+        "key-value store has no limit without it, and is streamed.",
+        _describe_number(1, ROWS_MAX),
+    ),
+    QueryParameter("from-ms", "The first time at which windows start, in ms.", _TIME_MS),
+    QueryParameter("to-ms", "The last time at which windows start, in ms.", _TIME_MS),
+)
+KEY_PARAMETERS = (
+    *_COMMON,
+    QueryParameter("as-of-ms", "The time in ms of which a version is read.", _TIME_MS),
+)
+RANGE_PARAMETERS = (
+    *_COMMON,
+    QueryParameter("from", "The first key.", _TEXT),
+    QueryParameter("to", "The last key, which is included.", _TEXT),
+    QueryParameter("after", "The last key of an earlier answer, to go on behind it.", _TEXT),
+    QueryParameter("reverse", "1: from the last key to the first.", _describe_choice("0", "1")),
+)
+
+
+def read_parameters(query: bytes, parameters: Sequence[QueryParameter]) -> dict[str, Any]:
+    """Return the values of the parameters that a URL's query gives. Raises ValueError.
+
+    An unknown one, one that is there twice and one that is not UTF-8 are refused: whoever wrote
+    them meant something by them.
+    """
+    known = {each.name: each for each in parameters}
+    values: dict[str, Any] = {}
+    for pair in filter(None, query.decode("ascii").split("&")):
+        name, _, text = (unquote_plus(each, errors="strict") for each in pair.partition("="))
+        if name not in known:
+            raise ValueError(f"unknown parameter {name!r:.100}; there are {sorted(known)}")
+        if name in values:
+            raise ValueError(f"the parameter {name!r} is there twice")
+        values[name] = known[name].read_value(text)
+    return values
+
+
+def split_store_path(raw_path: bytes) -> tuple[str, str | None]:
+    """Return the store and the key that a path /stores/NAME/KEY names; None if it has no key.
+
+    The key is all that comes after the store's name, which may have slashes and be empty. Raises
+    ValueError for what is not UTF-8: replacing it would read another key.
+    """
+    _, _, name, *key = (unquote_to_bytes(each).decode() for each in raw_path.split(b"/", 3))
+    return name, key[0] if key else None

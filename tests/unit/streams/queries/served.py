@@ -1,0 +1,184 @@
+"""Serve stores in memory over HTTP on a free port, for tests of the API and of its connections."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from streams import serdes
+from streams.common.host import SystemHost
+from streams.common.topic_partitions import Partition
+from streams.errors import ConfigError, StoreUnavailable
+from streams.graph.nodes import StoreKind, StoreSpec
+from streams.queries.committed_reads import Position
+from streams.queries.http_api import create_http_api
+from streams.queries.http_server import QueryServer
+from streams.queries.local_stores import PositionNotReached, StoreAnswer
+from streams.queries.store_hosts import StoreHost
+from streams.queries.store_reads import StoreRead, StoreRow, check_read
+from streams.serdes import Serde
+
+TOKEN = "a-token-of-the-application"
+INPUT = Partition("in", 0)
+
+
+def declare_store(name: str, key: Serde[Any], value: Serde[Any], kind: StoreKind) -> StoreSpec:
+    return StoreSpec(name=name, key=key, value=value, kind=kind)
+
+
+@dataclass
+class FakeReads:
+    """Stands in for the stores of all workers: rows by store, in the order of the keys' bytes."""
+
+    specs: Mapping[str, StoreSpec]
+    rows: Mapping[str, Sequence[StoreRow]]
+    offset: int = 7
+    """How far the stores have taken in their input."""
+    before_read: Callable[[StoreRead], None] = lambda read: None
+    reads: list[StoreRead] = field(default_factory=list)
+    is_stopping: bool = False
+
+    @property
+    def local(self) -> Any:
+        return self
+
+    @property
+    def store_names(self) -> list[str]:
+        return sorted(self.specs)
+
+    def find_store(self, name: str) -> tuple[StoreSpec, None]:
+        if name not in self.specs:
+            raise ConfigError(f"there is no store {name!r}; there are {self.store_names}")
+        return self.specs[name], None
+
+    def list_hosts(self, name: str) -> list[StoreHost]:
+        return [StoreHost("127.0.0.1", 8100, 0, "active", 0.5)]
+
+    def read(
+        self, name: str, read: StoreRead, *, at_least: Position, timeout_s: float = 0.0
+    ) -> StoreAnswer:
+        spec = self.specs[name]
+        check_read(spec, read)
+        self.reads.append(read)
+        self.before_read(read)
+        if at_least.get(INPUT, 0) > self.offset:
+            raise PositionNotReached(f"store {name!r} has not taken in {INPUT} yet")
+        order = spec.key.serialize
+
+        def is_wanted(row: StoreRow) -> bool:
+            key = order(row.key)
+            if read.is_lookup:
+                return key == order(read.key)
+            if read.after is not None:
+                after = order(read.after)
+                if not (key < after if read.is_reverse else key > after):
+                    return False
+            return (read.key_from is None or key >= order(read.key_from)) and (
+                read.key_to is None or key <= order(read.key_to)
+            )
+
+        found = sorted(
+            filter(is_wanted, self.rows[name]),
+            key=lambda row: (order(row.key), row.start_ms or 0),
+            reverse=read.is_reverse,
+        )
+        has_more = len(found) > read.limit
+        return StoreAnswer(
+            found[: read.limit], has_more, {INPUT: self.offset}, frozenset((0,)), 0.25
+        )
+
+
+def create_reads() -> FakeReads:
+    """Create stores of several kinds and serdes."""
+    declared = [
+        declare_store("counts", serdes.string, serdes.int64, StoreKind.KEY_VALUE),
+        declare_store("by-number", serdes.int64, serdes.json, StoreKind.KEY_VALUE),
+        declare_store("raw", serdes.bytes, serdes.bytes, StoreKind.KEY_VALUE),
+        declare_store("opaque", serdes.bytes, serdes.int64, StoreKind.KEY_VALUE),
+        declare_store("windows", serdes.string, serdes.int64, StoreKind.WINDOW),
+        declare_store("held", serdes.string, serdes.int64, StoreKind.BUFFER),
+    ]
+    keys = ["", "a", "a/b", "ä ö", "100%", "..", "?x=1&y#z", "\x00"]
+    return FakeReads(
+        {each.name: each for each in declared},
+        {
+            "counts": [StoreRow(key, n, 1_000 + n) for n, key in enumerate(keys)],
+            "by-number": [StoreRow(n, {"n": n}) for n in (-1, 0, 2**40)],
+            "raw": [StoreRow(b"", b"\x00"), StoreRow(b"\xff\xfb\xef", b"\xfe")],
+            "opaque": [StoreRow((7).to_bytes(8), 6), StoreRow(b"text", 5)],
+            "windows": [StoreRow("a", 3, None, s, s + 10) for s in (0, 10, 20)],
+            "held": [],
+        },
+    )
+
+
+class LargeReads(FakeReads):
+    """Has one store whose rows are counted up, each found by its number."""
+
+    def read(
+        self, name: str, read: StoreRead, *, at_least: Position, timeout_s: float = 0.0
+    ) -> StoreAnswer:
+        check_read(self.specs[name], read)
+        self.reads.append(read)
+        self.before_read(read)
+        rows = self.rows[name]
+        if read.is_reverse:
+            end = len(rows) if read.after is None else int(read.after)
+            begin = max(end - read.limit, 0)
+            return StoreAnswer(rows[begin:end][::-1], begin > 0, {}, frozenset((0,)), 0.0)
+        begin = 0 if read.after is None else int(read.after) + 1
+        end = begin + read.limit
+        return StoreAnswer(rows[begin:end], end < len(rows), {}, frozenset((0,)), 0.0)
+
+
+def create_large_reads(row_count: int, value_size: int) -> FakeReads:
+    """Create one store with so many rows, in the order of their keys."""
+    spec = declare_store("large", serdes.string, serdes.string, StoreKind.KEY_VALUE)
+    rows = [StoreRow(f"{n:09}", "x" * value_size) for n in range(row_count)]
+    return LargeReads({"large": spec}, {"large": rows})
+
+
+@contextmanager
+def serve(reads: Any, token: str = TOKEN) -> Iterator[tuple[str, int]]:
+    """Serve `reads` on a free port of 127.0.0.1, and yield its address."""
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    bound.bind(("127.0.0.1", 0))
+    bound.listen()  # for clients that come before the server's thread
+    server = QueryServer(create_http_api(reads, token), bound, SystemHost())
+    address = bound.getsockname()
+    try:
+        yield address
+    finally:
+        reads.is_stopping = True
+        server.stop_serving()
+
+
+@contextmanager
+def serve_client(reads: Any, token: str = TOKEN) -> Iterator[httpx.Client]:
+    """Serve `reads`, and yield a client that carries the token."""
+    with (
+        serve(reads, token) as (host, port),
+        httpx.Client(
+            base_url=f"http://{host}:{port}",
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+        ) as client,
+    ):
+        yield client
+
+
+def refuse_after(count: int) -> Callable[[StoreRead], None]:
+    """Return what lets so many reads pass, and lets those behind them fail."""
+    passed = 0
+
+    def check(read: StoreRead) -> None:
+        nonlocal passed
+        passed += 1
+        if passed > count:
+            raise StoreUnavailable("tasks are moving")
+
+    return check

@@ -1,0 +1,213 @@
+"""Test that clients which are slow, greedy or gone take nothing from others, and leave no trace."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from streams.queries.http_connection import HttpConnection
+from tests.processes import HANG_LIMIT_S, wait_until
+from tests.unit.streams.queries.served import TOKEN, create_large_reads, create_reads, serve
+
+REQUEST = f"GET /stores/counts/a HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+PAGES = 100
+"""The pages of a range that no two buffers of sockets hold: 43 MB."""
+RANGE = REQUEST.replace("/counts/a", "/large")
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten the times after which a client is disconnected."""
+    monkeypatch.setattr(HttpConnection, "arrival_s", 0.3)
+    monkeypatch.setattr(HttpConnection, "stall_s", 0.3)
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """See that no client makes the log longer."""
+    yield
+    assert [each.getMessage() for each in caplog.records if each.levelname != "DEBUG"] == []
+
+
+def connect(address: tuple[str, int]) -> socket.socket:
+    connection = socket.create_connection(address, timeout=HANG_LIMIT_S)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def read_answer(connection: socket.socket) -> bytes:
+    """Return one response with a key's row, which comes in one or two parts."""
+    found = b""
+    while not found.endswith(b"\n") and (data := connection.recv(65_536)):
+        found += data
+    return found
+
+
+def send_slowly(connection: socket.socket, text: str) -> None:
+    for byte in text.encode():
+        connection.sendall(bytes((byte,)))
+        time.sleep(0.01)
+
+
+def read_to_end(connection: socket.socket) -> bytes:
+    found = []
+    with suppress(ConnectionError):
+        while data := connection.recv(65_536):
+            found.append(data)
+    return b"".join(found)
+
+
+@pytest.mark.parametrize("sent", ["", "GET /sto", REQUEST])
+@pytest.mark.usefixtures("impatient")
+def test_a_request_that_never_arrives_is_not_waited_for(sent: str) -> None:
+    with serve(create_reads()) as address, connect(address) as connection:
+        connection.sendall(sent.encode())
+        assert read_to_end(connection) == b""
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_request_that_arrives_byte_by_byte_is_not_waited_for() -> None:
+    with (
+        serve(create_reads()) as address,
+        connect(address) as connection,
+        pytest.raises(ConnectionError),
+    ):
+        send_slowly(connection, REQUEST + "X-Slow: " + "x" * 10_000)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_body_that_nobody_has_asked_for_is_not_waited_for() -> None:
+    with serve(create_reads()) as address, connect(address) as connection:
+        connection.sendall(f"{REQUEST}Content-Length: 1000\r\n\r\n".encode())
+        assert read_answer(connection).startswith(b"HTTP/1.1 200")
+        with pytest.raises(ConnectionError):
+            send_slowly(connection, "x" * 999)
+
+
+def test_headers_without_end_are_refused() -> None:
+    with serve(create_reads()) as address, connect(address) as connection:
+        try:
+            for number in range(10_000):
+                connection.sendall(
+                    f"{REQUEST if not number else ''}X-{number}: {number}\r\n".encode()
+                )
+        except ConnectionError:
+            pass
+        assert read_to_end(connection)[:12] in (b"HTTP/1.1 400", b"")
+
+
+def test_what_is_no_http_is_refused() -> None:
+    with serve(create_reads()) as address, connect(address) as connection:
+        connection.sendall(b"\x16\x03\x01\x02\x00 hello\r\n\r\n")
+        assert read_to_end(connection).startswith(b"HTTP/1.1 400")
+
+
+def test_connections_beyond_the_limit_are_closed_and_those_before_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(HttpConnection, "connections_max", 5)
+    with serve(create_reads()) as address, ExitStack() as exits:
+        first = [exits.enter_context(connect(address)) for _ in range(5)]
+        for each in first:
+            each.sendall(f"{REQUEST}\r\n".encode())
+            assert read_answer(each).startswith(b"HTTP/1.1 200")
+        for _ in range(3):
+            with connect(address) as beyond:
+                assert read_to_end(beyond) == b""
+        first.pop().close()
+
+        def is_room() -> bool:
+            with connect(address) as again:
+                try:
+                    again.sendall(f"{REQUEST}\r\n".encode())
+                    return read_answer(again).startswith(b"HTTP/1.1 200")
+                except ConnectionError:
+                    return False
+
+        wait_until(is_room, what="room for one more")
+        first[0].sendall(f"{REQUEST}\r\n".encode())
+        assert read_answer(first[0]).startswith(b"HTTP/1.1 200")
+
+
+def test_requests_that_come_at_once_are_answered_in_order() -> None:
+    with serve(create_reads()) as address, connect(address) as connection:
+        second = REQUEST.replace("/counts/a", "/counts/nobody")
+        last = f"{REQUEST}Connection: close\r\n\r\n"
+        connection.sendall(f"{REQUEST}\r\n{second}\r\n{last}".encode())
+        answers = read_to_end(connection)
+    statuses = [each[:3] for each in answers.split(b"HTTP/1.1 ")[1:]]
+    assert statuses == [b"200", b"404", b"200"]
+
+
+def test_a_range_is_read_no_faster_than_its_client_takes_it() -> None:
+    reads = create_large_reads(PAGES * 1_000, value_size=400)
+    with serve(reads) as address, connect(address) as connection:
+        connection.sendall(f"{RANGE}Connection: close\r\n\r\n".encode())
+        taken = connection.recv(1_000)
+        pages = -1
+        while pages < len(reads.reads):
+            pages = len(reads.reads)
+            time.sleep(0.3)
+        assert pages < PAGES  # what lies in the buffers of the two sockets
+        taken += read_to_end(connection)
+        assert len(reads.reads) == PAGES
+    assert taken.endswith(b"0\r\n\r\n")
+    assert taken.count(b'"key"') == PAGES * 1_000
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_client_that_takes_nothing_is_disconnected() -> None:
+    reads = create_large_reads(PAGES * 1_000, value_size=400)
+    with serve(reads) as address, connect(address) as connection:
+        connection.sendall(f"{RANGE}\r\n".encode())
+        pages = -1
+        while pages < len(reads.reads):
+            pages = len(reads.reads)
+            time.sleep(0.6)
+        assert not read_to_end(connection).endswith(b"0\r\n\r\n")
+        assert len(reads.reads) < PAGES
+
+
+def test_a_client_that_goes_ends_the_reading_of_its_range() -> None:
+    reads = create_large_reads(PAGES * 1_000, value_size=400)
+    with serve(reads) as address:
+        with connect(address) as connection:
+            connection.sendall(f"{RANGE}\r\n".encode())
+            connection.recv(1_000)
+        pages = -1
+        while pages < len(reads.reads):
+            pages = len(reads.reads)
+            time.sleep(0.3)
+        assert pages < PAGES
+
+
+def test_a_server_that_is_closed_ends_ranges_and_waits_for_no_client() -> None:
+    reads = create_large_reads(PAGES * 1_000, value_size=400)
+    with ExitStack() as exits:
+        with serve(reads) as address:
+            connection = exits.enter_context(connect(address))
+            connection.sendall(f"{RANGE}\r\n".encode())
+            assert connection.recv(1_000).startswith(b"HTTP/1.1 200")
+            began_s = time.monotonic()
+        assert time.monotonic() - began_s < HANG_LIMIT_S / 2
+        assert not read_to_end(connection).endswith(b"0\r\n\r\n")
+        with pytest.raises(ConnectionError):
+            connect(address)
+    assert not [each for each in threading.enumerate() if each.name == "queries"]
+
+
+def test_a_server_that_is_closed_waits_for_no_position() -> None:
+    with ExitStack() as exits:
+        with serve(create_reads()) as address:
+            connection = exits.enter_context(connect(address))
+            path = "/counts/a?scope=local&wait-ms=60000&at-least=in-0:8"
+            connection.sendall(f"{REQUEST.replace('/counts/a', path)}\r\n".encode())
+            time.sleep(0.1)
+            began_s = time.monotonic()
+        assert time.monotonic() - began_s < 30
+        assert read_to_end(connection)[:12] in (b"HTTP/1.1 503", b"")
