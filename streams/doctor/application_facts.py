@@ -7,7 +7,8 @@ committed offsets, with the internal ones that its id and these offsets prove.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,11 +16,18 @@ from streams.commands.internal_topics import find_internal_topics, name_after_id
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.doctor.cluster_facts import ClusterFacts
 from streams.doctor.fetched_once import fetched_once
+from streams.doctor.former_counts import (
+    derive_former_counts,
+    list_companions,
+    list_partitions_on_disk,
+)
 from streams.doctor.input_facts import fetch_progress
 from streams.doctor.inputs import InputProgress
 from streams.doctor.worker_facts import fetch_worker_facts
 from streams.doctor.workers import WorkerFacts
+from streams.errors import OutcomeUnknown, UserError
 from streams.ledger import ledger_topic
+from streams.membership.connection import ConnectionLost
 from streams.membership.group_description import GroupDescription, fetch_group_description
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.monitoring.group_report import (
@@ -155,6 +163,20 @@ class ApplicationFacts:
                     _list_declared_topics(self.application_id, subscribed.topology)
                 )
         return self._add_ledger(self._derive_from_offsets())
+
+    def derive_former_counts(self, missing: Collection[str]) -> Mapping[str, int]:
+        """Return how many partitions topics had that are gone, as far as something shows that."""
+        witnesses: list[Partition] = list(list_partitions_on_disk(self.state_path))
+        with suppress(ConnectionLost, OutcomeUnknown, UserError):  # points of their own tell it
+            witnesses += self.committed()
+            for assigned in self.members().assignments.values():
+                witnesses += (Partition(*each) for each in assigned.partitions)
+        return derive_former_counts(
+            missing,
+            witnesses,
+            {} if self.topology is None else list_companions(self.topology),
+            self.cluster.clients().partition_counts,
+        )
 
     def _add_ledger(self, found: KnownTopics) -> KnownTopics:
         """Add the ledger, if the cluster has it, to topics that are known without the settings."""

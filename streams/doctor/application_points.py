@@ -170,7 +170,9 @@ def _check_broker_limits(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
 
 def _check_topics(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     found = facts.topics()
-    return topics.check_topics_exist(facts.cluster.description(), found.all, found.internal)
+    return topics.check_topics_exist(
+        *(facts.cluster.description(), found.all, found.internal), facts.derive_former_counts
+    )
 
 
 def _check_leaders(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

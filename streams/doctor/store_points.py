@@ -40,7 +40,7 @@ def check_counts(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     counts = facts.cluster.clients().partition_counts
     with suppress(TopologyError):  # told by the point on partitions of joins
         needed = derive_needed_counts(facts.topology, counts)
-        yield from stores.check_counts(needed, counts)
+        yield from stores.check_counts(needed, counts, facts.topology.input_topics)
 
 
 def derive_needed_counts(topology: Topology, counts: dict[str, int]) -> dict[str, int]:

@@ -50,7 +50,9 @@ def check_internal_topics(
         yield find_fine(INTERNAL, f"all {len(needed)} exist")
 
 
-def check_counts(needed: Mapping[str, int], counts: Mapping[str, int]) -> Iterator[DoctorFinding]:
+def check_counts(
+    needed: Mapping[str, int], counts: Mapping[str, int], inputs: Collection[str] = ()
+) -> Iterator[DoctorFinding]:
     """Find internal topics with another number of partitions than the topology needs."""
     wrong = {
         topic: count
@@ -58,15 +60,42 @@ def check_counts(needed: Mapping[str, int], counts: Mapping[str, int]) -> Iterat
         if topic in counts and counts[topic] != count
     }
     for topic, count in sorted(wrong.items()):
+        found = counts[topic]
+        grown = [each for each in sorted(inputs) if counts.get(each) == count > found]
         yield find_error(
             COUNTS,
-            f"{topic} has {format_count(counts[topic], 'partition')}, and it has to have {count}",
-            "keys would be looked for in other partitions than they were written to: a start is "
-            "refused",
-            f"start over with {format_command('group reset')}, after a look with --dry-run",
+            f"{topic} has {format_count(found, 'partition')}, and it has to have {count}"
+            + (f", as {name_partitions(grown)} has now: partitions were added" if grown else ""),
+            _ADDED_PARTITIONS
+            if grown
+            else "keys would be looked for in other partitions than they were written to: a start "
+            "is refused",
+            _advise_on_added_partitions(grown[0], found)
+            if grown
+            else f"start over with {format_command('group reset')}, after a look with --dry-run",
         )
     if needed and not wrong:
         yield find_fine(COUNTS, f"as the topology needs, in {format_count(len(needed), 'topic')}")
+
+
+_ADDED_PARTITIONS = (
+    "workers that run end when the group's leader notices it (metadata_max_age_ms), and a start is "
+    "refused: keys would be looked for in other partitions than their state is in. Nothing is lost "
+    "so far, and partitions can't be taken away again"
+)
+
+
+def _advise_on_added_partitions(topic: str, former: int) -> str:
+    """Return the ways out where an input before a store has more partitions, the gentlest first."""
+    made = format_command("create-topics", f"{topic}-2", "--partitions", str(former))
+    return (
+        f"put .repartition(partitions={former}) before the steps with stores: their state stays, "
+        "and all partitions are read. Or let producers write to a new topic with as many "
+        f"({made}) that the application reads instead. Or run it by another id, with other "
+        "outputs, until that has computed all from the inputs. Only where the state may go: "
+        f"{format_command('group reset')}, after a look with --dry-run. "
+        f"{format_command('plan')} shows what each does to the state"
+    )
 
 
 def check_settings(

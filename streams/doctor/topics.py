@@ -6,7 +6,7 @@ checks for internal topics; here they hold for inputs, outputs and the coordinat
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from streams.command_lines import format_command, format_kafka_command
 from streams.common.counted import format_count
@@ -150,12 +150,16 @@ def _list_durability_faults(
 
 
 def check_topics_exist(
-    cluster: ClusterDescription, needed: Collection[str], internal: Collection[str]
+    cluster: ClusterDescription,
+    needed: Collection[str],
+    internal: Collection[str],
+    derive_counts: Callable[[Collection[str]], Mapping[str, int]],
 ) -> Iterator[DoctorFinding]:
     """Find topics that an application reads or writes and that are not there.
 
     `internal` are those that it makes itself; that they are missing is a fault only where it has
-    run, and is told with the stores.
+    run, and is told with the stores. `derive_counts` tells of missing topics how many partitions
+    they had, as far as that is known.
     """
     missing = sorted(set(needed) - set(internal) - cluster.topics.keys())
     point = "topics"
@@ -164,12 +168,30 @@ def check_topics_exist(
             point,
             f"there is no topic {name_partitions(missing)}",
             "a start is refused, and a worker that runs waits or ends",
-            format_command("create-topics", *missing),
+            _advise_creation(missing, derive_counts(missing)),
         )
     else:
         yield find_fine(
             point, f"all {len(set(needed) - set(internal))} that it does not make exist"
         )
+
+
+def _advise_creation(missing: Sequence[str], former_counts: Mapping[str, int]) -> str:
+    """Return the commands that create topics with as many partitions as they had."""
+    by_count: dict[int, list[str]] = {}
+    for topic in missing:
+        by_count.setdefault(former_counts.get(topic, 0), []).append(topic)
+    advice = []
+    for count, names in sorted(by_count.items(), reverse=True):
+        if count:
+            command = format_command("create-topics", *names, "--partitions", str(count))
+            advice.append(f"{command}, as {name_partitions(names)} had {count} by what is left")
+        else:
+            advice.append(
+                format_command("create-topics", *names) + ", with --partitions if they had others "
+                "than 4: how many is not known here"
+            )
+    return "; ".join(advice)
 
 
 def _list_partitions(

@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 from typer.testing import CliRunner
 
 from coordinator.embedded import EmbeddedBroker
@@ -53,6 +54,7 @@ def count_slowly(key, value, count):
     return count + 1
 
 lines = app.stream("{name}-in", key=serdes.string, value=serdes.string)
+{between}
 counts = lines.group_by_key().aggregate(lambda: 0, count_slowly, value=serdes.int64, store="counts")
 counts.to_stream().to("{name}-out")
 """
@@ -68,8 +70,8 @@ class Patient:
         self._directory = directory
         self._module = self.name.replace("-", "_")
 
-    def build(self, *, slow_s: float = 0.0, interval_ms: int = 50) -> App:
-        """Write the program of the application, and import it."""
+    def build(self, *, slow_s: float = 0.0, interval_ms: int = 50, between: str = "") -> App:
+        """Write the program of the application, and import it; `between`: before its store."""
         (self._directory / f"{self._module}.py").write_text(
             PROGRAM.format(
                 name=self.name,
@@ -77,9 +79,11 @@ class Patient:
                 state=self.state,
                 slow_s=slow_s,
                 interval_ms=interval_ms,
+                between=between,
             )
         )
         importlib.invalidate_caches()
+        sys.modules.pop(self._module, None)
         found: App = importlib.import_module(self._module).app
         return found
 
@@ -252,6 +256,55 @@ def test_a_changelog_that_was_deleted_is_named(patient: Patient) -> None:
     found = patient.complaints()["internal topics"]
     assert (found["verdict"], changelog in found["what"]) == ("error", True)
     assert f"group reset {patient.name.replace('-', '_')}:app" in found["remedy"]
+
+
+def test_an_input_that_was_deleted_is_named_with_the_partitions_that_it_had(
+    patient: Patient,
+) -> None:
+    patient.process_all()
+    patient.topics.delete(patient.topics.source)
+    wait_until(lambda: patient.topics.source not in patient.topics.list_names(), what="it to go")
+    found = patient.complaints()["topics"]
+    command = f"create-topics {patient.topics.source} --partitions {PARTITIONS}"
+    assert (found["verdict"], command in found["remedy"]) == ("error", True)
+
+
+def test_partitions_that_were_added_are_named_with_a_way_that_keeps_the_state(
+    patient: Patient,
+) -> None:
+    load_as_java_does(patient.topics)
+    with patient.runs() as running:
+        wait_until(
+            lambda: sum(count for _, count in running.store("counts").all()) == 60,
+            what="all records to be counted",
+        )
+    source = patient.topics.source
+    admin = AdminClient({"bootstrap.servers": patient.topics.servers})
+    admin.create_partitions([NewPartitions(source, PARTITIONS + 3)])[source].result(HANG_LIMIT_S)
+    wait_until(
+        lambda: "partitions of internal topics" in patient.complaints(), what="them to be seen"
+    )
+    found = patient.complaints()["partitions of internal topics"]
+    advised = f".repartition(partitions={PARTITIONS})"
+    assert advised in found["remedy"]
+    load_as_java_does(patient.topics)
+    between = f'lines = lines{advised.removesuffix(")")}, name="as-before")'
+    with patient.runs(between=between) as running:
+        wait_until(
+            lambda: sum(count for _, count in running.store("counts").all()) == 120,
+            what="all records to be counted, those of the state included",
+        )
+        counts = dict(running.store("counts").all())
+    assert counts == {f"key-{number}": 20 for number in range(6)}
+
+
+def load_as_java_does(topics: Topics) -> None:
+    """Write 60 records of six keys, placed by their keys as Millrace and Java's clients do."""
+    options = {"bootstrap.servers": topics.servers, "partitioner": "murmur2_random"}
+    producer = Producer(options)
+    for number in range(60):
+        producer.produce(topics.source, "value", f"key-{number % 6}")
+    assert producer.flush(HANG_LIMIT_S) == 0
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

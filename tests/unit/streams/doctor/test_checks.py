@@ -91,9 +91,14 @@ def test_durability(
 
 def test_topics_that_are_missing() -> None:
     described = cluster(lines=partition())
-    assert verdicts(topics.check_topics_exist(described, ["lines", "own"], ["own"])) == [FINE]
-    (found,) = topics.check_topics_exist(described, ["lines", "out"], [])
-    assert (found.verdict, "create-topics out" in found.remedy) == (ERROR, True)
+    (fine,) = topics.check_topics_exist(described, ["lines", "own"], ["own"], lambda _: {})
+    assert fine.verdict is FINE
+    (found,) = topics.check_topics_exist(
+        described, ["lines", "in", "out"], [], lambda missing: {min(missing): 6}
+    )
+    assert found.verdict is ERROR
+    assert "create-topics in --partitions 6" in found.remedy
+    assert "create-topics out`, with --partitions if" in found.remedy
 
 
 def probe(**fields: Any) -> BrokerProbe:

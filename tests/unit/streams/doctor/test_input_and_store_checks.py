@@ -117,6 +117,14 @@ def test_partitions_of_internal_topics() -> None:
     assert verdicts(stores.check_counts({}, {})) == []
 
 
+def test_partitions_that_were_added_to_an_input_lead_to_gentle_ways_first() -> None:
+    (found,) = stores.check_counts(
+        {"a-c-changelog": 6}, {"a-c-changelog": 4, "lines": 6}, ["lines"]
+    )
+    assert (found.verdict, "as lines has now: partitions were added" in found.what) == (ERROR, True)
+    assert found.remedy.index(".repartition(partitions=4)") < found.remedy.index("group reset")
+
+
 def test_the_partitions_that_a_topology_needs() -> None:
     app = App("a")
     lines = app.stream("lines", key=serdes.string, value=serdes.string)
