@@ -12,6 +12,7 @@ and change it whenever it likes.
 from __future__ import annotations
 
 import sys
+from collections import deque
 from typing import Any
 
 from state.entry import StoreEntry, is_immutable
@@ -23,6 +24,8 @@ _WRITES_JUDGED = 1_000
 """The number of writes after which a store's cache is judged by how many of them it had."""
 _USEFUL_SHARE = 16
 """One write in so many has to be found in a full cache: else it costs more than it saves."""
+_RATIOS_KEPT = 300
+"""The number of commits of which the shares of keys that the cache had are kept."""
 _COMMITS_SKIPPED = 15
 """The number of commits that a cache of little use skips, until one fills it again."""
 
@@ -39,7 +42,10 @@ class StoreCache:
     that come again later are noticed.
     """
 
-    __slots__ = ("_found", "_skipped", "_written", "admits_new", "bytes", "entries")
+    __slots__ = (
+        *("_found", "_hit_ratios", "_skipped", "_written"),
+        *("admits_new", "bytes", "entries"),
+    )
 
     def __init__(self) -> None:
         self.entries: dict[bytes, StoreEntry[Any, Any]] = {}
@@ -47,6 +53,16 @@ class StoreCache:
         self.admits_new = True
         """The next commit caches entries that were not cached before."""
         self._written = self._found = self._skipped = 0
+        self._hit_ratios: deque[float] = deque(maxlen=_RATIOS_KEPT)
+
+    @property
+    def hit_ratio(self) -> tuple[float, float, float] | None:
+        """Return average, minimum and maximum of the shares of keys that the cache had.
+
+        They are of the last commits that wrote to the store; None before the first.
+        """
+        ratios = list(self._hit_ratios)
+        return (sum(ratios) / len(ratios), min(ratios), max(ratios)) if ratios else None
 
     def judge_use(self, written: int, found: int, *, is_full: bool) -> None:
         """Choose whether the next commit caches new entries.
@@ -56,6 +72,8 @@ class StoreCache:
         """
         self._written += written
         self._found += found
+        if written:
+            self._hit_ratios.append(found / written)
         if self._written < _WRITES_JUDGED:
             return
         is_useful = self._found * _USEFUL_SHARE >= self._written

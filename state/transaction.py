@@ -93,7 +93,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         self._serialize_key = self._serdes.serialize_key
         self._read_back_sample = ReadBackSample(name, self._decode_value)
         self._cache = ObjectCache(0) if cache is None else cache
-        self._cached = self._cache.add_store_cache()
+        self.store_cache = self._cached = self._cache.add_store_cache()
         self._on_refused: Callable[[], object] | None = None
         self._change_limit: ChangeLimit | None = None
         self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms

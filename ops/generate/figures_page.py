@@ -38,6 +38,10 @@ Averages, maxima, rates and ratios are of the last 30 to 60 seconds, and latenci
 as Kafka Streams has them. The latency of `process` is that of a slice of records. `punctuate`
 counts the calls of all timers that were due after a slice as one; a timer by stream time that a
 record makes due is part of `process`. A store's label tells its kind, as `rocksdb_window_state_id`.
+Each has the level that Kafka Streams gives it. What would cost too much for each record is sampled:
+end-to-end latencies are those of the first and last record of a slice at its source, and of the
+first one that reaches a sink, or a step that nothing follows; lateness and consumed bytes are those
+of 16 records of a slice, and exact for a smaller one.
 `kafka_streams_stream_metrics` has texts as labels, as the JMX exporter writes them.
 """
 _CLIENTS_TEXT = """\

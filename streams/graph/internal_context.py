@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from streams.errors import StreamsError
+from streams.graph.step_measurements import StepMeasurements
 from streams.settings.exception_handlers import Stage
 
 
@@ -114,6 +115,10 @@ class InternalProcessorContext(Protocol):
 
     def get_step_stream_time(self, step: str) -> StepStreamTime:
         """Return the stream time of a step that has one: the same object for each caller."""
+        ...
+
+    def measure_step(self, step: str) -> StepMeasurements:
+        """Return the measurements of a step: the same object for each caller."""
         ...
 
     def schedule_punctuation(

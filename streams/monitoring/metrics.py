@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from streams.monitoring.client_figures import describe_clients
 from streams.monitoring.database_figures import DatabaseFigures
+from streams.monitoring.definitions.catalog import find_family_level
 from streams.monitoring.families import build_family, build_histogram
 from streams.monitoring.health import Health
 from streams.monitoring.kafka_streams_figures import (
@@ -20,9 +21,11 @@ from streams.monitoring.kafka_streams_figures import (
     describe_client,
     describe_kafka_streams_figures,
     describe_restores,
+    describe_thread_states,
 )
 from streams.monitoring.store_sizes import StoreSize
 from streams.runtime.clients.client_statistics import ClientStatistics
+from streams.runtime.tasks.task import Task
 from streams.runtime.threads.measurements import ThreadMeasurements
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ class WorkerCollector:
 
     `get_counters` and `get_measurements` return values by thread; `measure_stores` the sizes of
     stores, `read_database_figures` those of RocksDB; `source_steps` is the step that reads a topic.
+    `get_tasks` returns the active tasks by thread. Figures whose level `records_level` does not
+    accept are left out.
     Without `client`, before the worker has joined, there is nothing under Kafka Streams' names.
     """
 
@@ -48,6 +53,8 @@ class WorkerCollector:
         read_database_figures: Callable[[], Iterable[DatabaseFigures]] = tuple,
         source_steps: Mapping[str, str] | None = None,
         client: StreamsClient | None = None,
+        get_tasks: Callable[[], Mapping[str, list[Task]]] = dict,
+        records_level: Callable[[str], bool] = lambda level: True,
         read_client_statistics: Callable[[], Iterable[ClientStatistics]] = tuple,
     ) -> None:
         self._health = get_health
@@ -58,10 +65,18 @@ class WorkerCollector:
         self._read_database_figures = read_database_figures
         self._source_steps = source_steps or {}
         self._client = client
+        self._get_tasks = get_tasks
+        self._records_level = records_level
         self._read_client_statistics = read_client_statistics
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families of this moment, for prometheus_client's registry."""
+        for family in self._describe_all():
+            if self._records_level(find_family_level(family.name)):
+                yield family
+
+    def _describe_all(self) -> Iterator[Metric]:
+        """Yield the metric families of all levels."""
         health = self._health()
         yield from self._describe_worker(health)
         yield from self._describe_counters()
@@ -80,8 +95,13 @@ class WorkerCollector:
         failed = replaced + (len(health.threads) - alive if health.state == "ERROR" else 0)
         yield from describe_client(client, health.state, alive=alive, failed=failed)
         yield from describe_kafka_streams_figures(
-            client, self._measurements(), self._read_database_figures(), self._source_steps
+            client,
+            self._measurements(),
+            self._read_database_figures(),
+            self._source_steps,
+            self._get_tasks(),
         )
+        yield from describe_thread_states(client, health.threads)
         yield from describe_restores(client, health.threads)
 
     def _describe_worker(self, health: Health) -> Iterator[Metric]:

@@ -14,6 +14,7 @@ from streams.common.partitioning import partition_for_key
 from streams.errors import AuthorizationError, InvalidTopic, SerdeError, StreamsError, UnknownTopic
 from streams.graph.internal_context import InternalProcessorContext
 from streams.graph.nodes import ForwardRecord, Partitioner, SinkNode, TopicNameExtractor
+from streams.graph.step_measurements import measure_headers_bytes
 from streams.processor.record import Record
 from streams.settings.exception_handlers import Stage
 
@@ -100,7 +101,9 @@ def _create_fixed_writer(
     choose_read_partition = _create_read_partition_chooser(node, topic, context)
     produce = context.produce
     handle_refusal = _create_refusal_handler(node, context)
-    produce_to_each = _create_multicast(context, handle_refusal)
+    produce_to_each = _create_multicast(node, context, handle_refusal)
+    measured = context.measure_step(node.name)
+    written = measured.count_topic(topic)
 
     def send_record(key: Any, value: Any, timestamp_ms: int) -> None:
         partition: Any = _BY_KEY
@@ -132,8 +135,16 @@ def _create_fixed_writer(
                 produce(topic, value_bytes, key_bytes, partition, None, None, time_ms, headers)
             except Exception as error:
                 handle_refusal(error, key, value, topic)
+                return
         except Exception as error:
             handle_refusal(error, key, value, topic)
+            return
+        written.records += 1
+        written.bytes += len(key_bytes or b"") + len(value_bytes or b"")
+        if headers:
+            written.bytes += measure_headers_bytes(headers)
+        if measured.is_due:
+            measured.observe_latency(timestamp_ms)
 
     return send_record
 
@@ -171,8 +182,9 @@ def _create_dynamic_writer(
     serializers = _create_serializer_lookup(node)
     produce = context.produce
     handle_refusal = _create_refusal_handler(node, context)
-    produce_to_each = _create_multicast(context, handle_refusal)
+    produce_to_each = _create_multicast(node, context, handle_refusal)
     by_key = node.partitioner is None
+    measured = context.measure_step(node.name)
 
     def send_record(key: Any, value: Any, timestamp_ms: int) -> None:
         topic: Any = None
@@ -209,8 +221,13 @@ def _create_dynamic_writer(
             found_topics.discard(topic)
             context.refuse_topic(topic, str(error))
             handle_refusal(UnknownTopic(str(error)), key, value, topic)
+            return
         except Exception as error:
             handle_refusal(error, key, value, topic)
+            return
+        measured.count_topic(topic).add_record(key_bytes, value_bytes, headers)
+        if measured.is_due:
+            measured.observe_latency(timestamp_ms)
 
     return send_record
 
@@ -268,13 +285,14 @@ def _check_partition(chosen: Any, count: int, topic: str) -> int:
 
 
 def _create_multicast(
-    context: InternalProcessorContext, handle_refusal: Callable[..., None]
+    node: SinkNode, context: InternalProcessorContext, handle_refusal: Callable[..., None]
 ) -> Callable[..., None]:
     """Return a function that writes a record to several partitions of a topic (KIP-837).
 
     A record for which a partitioner has chosen none is dropped and counted.
     """
     produce = context.produce
+    measured = context.measure_step(node.name)
 
     def produce_to_each(
         topic: str,
@@ -296,6 +314,7 @@ def _create_multicast(
                 except BufferError:
                     context.wait_for_queue_room()
                     produce(*record)
+                measured.count_topic(topic).add_record(key_bytes, value_bytes, headers)
         except Exception as error:
             handle_refusal(error, key, value, topic)
 

@@ -66,16 +66,21 @@ def emit_on_close(
     behind_ms, earliest = schedule.close_delay_ms, schedule.earliest_time_for
     at_end = isinstance(windows, SessionWindows)
     takes_null_values = not isinstance(windows, SlidingWindows)
+    monotonic_s = binding.context.monotonic_s
+    add_emission = binding.context.measure_step(binding.step).time_final_emits()
     progress = binding.context.shared_by_steps.setdefault(
         view.spec.name, _CloseProgress(time.ms - behind_ms, time.ms - behind_ms + 1)
     )
 
     def emit_closed_windows() -> None:
+        began_at_s, count = monotonic_s(), 0
         from_ms = max(progress.closed_until_ms + 1, 0)
         progress.closed_until_ms = until_ms = time.ms - behind_ms
         for window, value, timestamp_ms in schedule.windows_between(from_ms, until_ms):
             time_ms = window.end_ms if at_end else timestamp_ms
             downstream(window, emitted(value), None, time_ms, True)
+            count += 1
+        add_emission(began_at_s, count)
         progress.due_ms = schedule.next_time_after(until_ms)
 
     def close_and_process(key: Any, value: Any, timestamp_ms: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast, get_args
 
 from streams.monitoring.database_figures import DatabaseFigureReader
 from streams.monitoring.health import Health
@@ -12,6 +13,7 @@ from streams.monitoring.store_sizes import measure_stores
 from streams.processes.running import GLOBAL_THREAD
 from streams.runtime.threads.stream_thread import StreamThread
 from streams.runtime.threads.worker_resources import WorkerResources
+from streams.settings.config import RecordingLevelName
 
 
 def create_worker_collector(
@@ -40,7 +42,16 @@ def create_worker_collector(
             for sub in worker.topology.subtopologies
             for topic, source in sub.sources.items()
         },
-        client=StreamsClient(f"{application_id}-{worker.process_id}", application_id),
+        client=StreamsClient(
+            f"{application_id}-{worker.process_id}",
+            application_id,
+            worker.process_id,
+            get_args(RecordingLevelName).index(worker.config.metrics_recording_level),
+        ),
+        get_tasks=lambda: {thread.name: thread.current_tasks() for thread in threads},
+        records_level=lambda level: worker.config.records_metrics(
+            cast("RecordingLevelName", level)
+        ),
         read_client_statistics=worker.clients.statistics.read_statistics,
     )
 

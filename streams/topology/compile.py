@@ -54,6 +54,8 @@ def compile_subtopology(
                     handle_failure=_create_failure_handler(node.name, context),
                 )
                 emits[node] = node.operator(binding)
+                if not after:
+                    emits[node] = _measure_latency(node, emits[node], context)
             case SinkNode():
                 emits[node] = create_topic_writer(node, context)
             case _:
@@ -66,6 +68,27 @@ def compile_subtopology(
         for node in subtopology.nodes
         if isinstance(node, SourceNode)
     }
+
+
+def _measure_latency(
+    node: ProcessorNode, process: Callable[..., None], context: InternalProcessorContext
+) -> Callable[..., None]:
+    """Return a function that measures the latency of records at a step that nothing follows."""
+    measured = context.measure_step(node.name)
+
+    def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
+        process(key, value, timestamp_ms)
+        if measured.is_due:
+            measured.observe_latency(timestamp_ms)
+
+    def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+        process(key, new, old, timestamp_ms, latest)
+        if measured.is_due:
+            measured.observe_latency(timestamp_ms)
+
+    before = node.parents[0] if node.parents else None
+    takes_updates = isinstance(before, ProcessorNode) and before.emits_updates
+    return process_update if takes_updates else process_record
 
 
 def _create_failure_handler(step: str, context: InternalProcessorContext) -> StepFailureHandler:

@@ -22,3 +22,12 @@ def find_definition(name: str) -> FigureDefinition:
     Raises: KeyError for one that isn't defined.
     """
     return {each.name: each for each in all_definitions()}[name]
+
+
+@cache
+def find_family_level(family_name: str) -> str:
+    """Return the recording level of a family by the name that prometheus_client has for it.
+
+    Raises: KeyError for one that isn't defined.
+    """
+    return {each.family_name: each for each in all_definitions()}[family_name].level

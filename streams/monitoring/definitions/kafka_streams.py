@@ -7,9 +7,10 @@ Kafka Streams has them; averages, maxima, rates and ratios are of the last 30 to
 
 from __future__ import annotations
 
-from streams.monitoring.definitions.client import CLIENT_DEFINITION
+from streams.monitoring.definitions.client import CLIENT_DEFINITION, CLIENT_STATE_DEFINITIONS
 from streams.monitoring.definitions.kafka_names import define_figure
-from streams.monitoring.definitions.rocksdb import ROCKSDB_DEFINITIONS, TASK_LABELS
+from streams.monitoring.definitions.rocksdb import ROCKSDB_DEFINITIONS
+from streams.monitoring.definitions.tasks import TASK_DEFINITIONS
 
 _THREAD_LABELS = ("thread_id",)
 
@@ -73,65 +74,49 @@ _BATCHES = (
         _THREAD_LABELS,
         "milliseconds",
     ),
-)
-
-TASK_GROUP = "stream-task-metrics"
-_TASKS = (
     define_figure(
-        TASK_GROUP, "process-total", "Records that the task has processed", TASK_LABELS, "records"
+        THREAD_GROUP,
+        "thread-state",
+        "Kafka Streams' number of the thread's state: 0 created, 3 rebalancing, 4 running, 6 ended",
+        (*_THREAD_LABELS, "process_id"),
+    ),
+    define_figure(
+        THREAD_GROUP,
+        "blocked-time-ns-total",
+        "Nanoseconds in which the thread has waited for polls and commits",
+        _THREAD_LABELS,
+        "nanoseconds",
     ),
     *(
-        define_figure(TASK_GROUP, metric, text, TASK_LABELS, unit)
-        for metric, text, unit in (
-            ("process-latency-avg", "Average milliseconds of slices of the task", "milliseconds"),
-            ("process-latency-max", "Longest milliseconds of slices of the task", "milliseconds"),
-            ("process-rate", "Records a second that the task has processed", "records"),
-            ("active-process-ratio", "Share of the task in its thread's time in slices", ""),
-            ("dropped-records-rate", "Records a second that the task has dropped", "records"),
-            (
-                "dropped-records-total",
-                "Records that the task has dropped so far",
-                "records",
-            ),
+        define_figure(THREAD_GROUP, f"task-{done}-{metric}", text, _THREAD_LABELS, "tasks")
+        for done in ("created", "closed")
+        for metric, text in (
+            ("rate", f"Tasks a second that the thread has {done}, standby tasks included"),
+            ("total", f"Tasks that the thread has {done}, standby tasks included"),
         )
     ),
-    define_figure(
-        TASK_GROUP,
-        "restore-remaining-records-total",
-        "Changelog records that the stores of a task have left to restore, at most",
-        TASK_LABELS,
-        "records",
-    ),
 )
 
-NODE_GROUP = "stream-processor-node-metrics"
-_NODES = (
-    define_figure(
-        NODE_GROUP,
-        "process-total",
-        "Records that a source step of the task has got; other steps have no such figure",
-        (*TASK_LABELS, "processor_node_id"),
-        "records",
-    ),
-)
-
-TOPIC_GROUP = "stream-topic-metrics"
-_TOPICS = (
-    define_figure(
-        TOPIC_GROUP,
-        "records-consumed-total",
-        "Records that a source step of the task has got, those rolled back later included",
-        (*TASK_LABELS, "processor_node_id", "topic"),
-        "records",
-    ),
+UPDATER_GROUP = "stream-state-updater-metrics"
+_UPDATER = tuple(
+    define_figure(UPDATER_GROUP, metric, text, _THREAD_LABELS, unit)
+    for metric, text, unit in (
+        ("restore-records-rate", "Changelog records a second for restores and standbys", "records"),
+        ("restore-call-rate", "Batches of changelog records a second that were loaded", ""),
+        ("active-restore-ratio", "Share of the time in which stores were restored", ""),
+        ("standby-update-ratio", "Share of the time in which standby tasks followed", ""),
+        ("idle-ratio", "Share of the time in which neither was done", ""),
+        ("active-restoring-tasks", "Active tasks whose stores are restored at present", "tasks"),
+        ("standby-updating-tasks", "Standby and warm-up tasks that follow changelogs", "tasks"),
+    )
 )
 
 KAFKA_STREAMS_DEFINITIONS = (
     CLIENT_DEFINITION,
+    *CLIENT_STATE_DEFINITIONS,
     *_TIMINGS,
     *_BATCHES,
-    *_TASKS,
-    *_NODES,
-    *_TOPICS,
+    *_UPDATER,
+    *TASK_DEFINITIONS,
     *ROCKSDB_DEFINITIONS,
 )

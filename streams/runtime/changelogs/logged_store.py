@@ -50,6 +50,8 @@ class LoggedStore:
     """The progress of expiry in the changelog of a window, session or versioned store."""
     committed_id_hash: int | None = None
     """The hash of the id that `changelog` had when offsets were committed; None if unknown."""
+    restored_records: int = 0
+    """How many changelog records were read to restore it since it was opened."""
     damage: str = ""
     """Why the store is to be emptied although its declaration fits: empty if it can be used."""
 
@@ -93,6 +95,11 @@ class LoggedStore:
         """Return the position of the store's checkpoint; 0 if it has to be rebuilt, or is empty."""
         checkpoint = None if self.rebuild_reason else self.store.read_checkpoint()
         return 0 if checkpoint is None else checkpoint.position
+
+    def note_restored(self, position: int, record_count: int) -> None:
+        """Note that the store is at `position`, after so many records of a restore."""
+        self.changelog_position = position
+        self.restored_records += record_count
 
     def clear_store(self) -> None:
         """Empty the store, now that it is known that its changelog has everything."""

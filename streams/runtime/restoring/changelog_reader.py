@@ -311,7 +311,7 @@ class StoreChangelogReader(Generic[T]):
             to_changelog_entries(messages),
             logged.create_checkpoint(position, changelog.topic_id, since_ms),
         )
-        logged.changelog_position = position
+        logged.note_restored(position, len(messages))
         restoration.progressed_at_s = self._host.monotonic_s()
         restoration.record_count += len(messages)
         self.restored_records += len(messages)

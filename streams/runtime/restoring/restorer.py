@@ -22,6 +22,7 @@ from streams.runtime.restoring.changelog_ranges import RETRY_S
 from streams.runtime.restoring.changelog_reader import StoreChangelogReader
 from streams.runtime.restoring.progress import SuspendReason
 from streams.runtime.restoring.restoration import T, TaskRestoration
+from streams.runtime.restoring.restorer_timings import RestorerTimings
 
 _LIVENESS_CHECK_S = 1.0
 _THREAD_ENDED = "the thread that restores stores has ended: its error was printed before"
@@ -45,6 +46,7 @@ class Restorer(Generic[T]):
     ) -> None:
         self.reader = reader
         self.follower = follower
+        self.timings = RestorerTimings(host.monotonic_s)
         self._host = host
         self._use_own_thread = use_own_thread
         self._commands: deque[Callable[[], None]] = deque()
@@ -184,7 +186,12 @@ class Restorer(Generic[T]):
             self._run_commands()
             if self.reader.restored.has_failed:
                 return False
-            return self.reader.restore_batch() or self.follower.follow_batch()
+            timings = self.timings
+            return timings.time_batch(
+                self.reader.restore_batch, timings.restore, lambda: self.reader.restored_records
+            ) or timings.time_batch(
+                self.follower.follow_batch, timings.follow, lambda: self.follower.followed_records
+            )
         except Exception as error:
             self._restart_after_failure(error)
             return False

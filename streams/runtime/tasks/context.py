@@ -20,6 +20,7 @@ from streams.errors import (
     WriteRefused,
 )
 from streams.graph.internal_context import StepStreamTime, TaskObserver
+from streams.graph.step_measurements import StepMeasurements
 from streams.processor.global_store import ReadOnlyGlobalStore
 from streams.runtime.clients.errors import RecordRefused
 from streams.runtime.clients.interfaces import ProducerClient
@@ -75,6 +76,7 @@ class TaskContext:
         "record_timestamp_ms",
         "shared_by_steps",
         "start_callbacks",
+        "step_measurements",
         "step_times",
         "store_source_topics",
         "stream_time_ms",
@@ -100,6 +102,7 @@ class TaskContext:
         store_source_topics: Mapping[str, str] = MappingProxyType({}),
         refused_writes: RefusedWrites | None = None,
         notes_lookups: bool = False,
+        step_measurements: dict[str, StepMeasurements] | None = None,
     ) -> None:
         self.task_name = task_name
         self.store_source_topics = store_source_topics
@@ -118,6 +121,7 @@ class TaskContext:
         self.late_count = 0
         """The number of dropped records that came after their window had closed."""
         self.step_times = {step: StepStreamTime(ms) for step, ms in (step_times_ms or {}).items()}
+        self.step_measurements = {} if step_measurements is None else step_measurements
         self.fatal_error: Exception | None = None
         """The error that ends the transaction, though a user's function may have caught it: nothing
         that was done since may be committed."""
@@ -246,6 +250,13 @@ class TaskContext:
 
     def get_step_stream_time(self, step: str) -> StepStreamTime:
         return self.step_times.setdefault(step, StepStreamTime())
+
+    def measure_step(self, step: str) -> StepMeasurements:
+        measured = self.step_measurements.get(step)
+        if measured is None:
+            measured = StepMeasurements(self.now_ms, self.monotonic_s)
+            self.step_measurements[step] = measured
+        return measured
 
     def schedule_punctuation(
         self, interval_ms: int, callback: Callable[[int], None], clock: str

@@ -69,6 +69,12 @@ class RecordBuffer(Protocol):
         """Return whether there are records that can't be processed yet."""
         ...
 
+    enforced_count: int
+
+    def count_records(self) -> int:
+        """Return how many records wait in the buffer."""
+        ...
+
     def next_offset(self, partition: Partition) -> int | None:
         """Return the offset of a partition's first buffered record; None if there is none."""
         ...
@@ -90,6 +96,8 @@ class RecordBuffer(Protocol):
 
 class SinglePartitionQueue:
     """Buffers the records of a task's only partition, in the order of their offsets."""
+
+    enforced_count = 0
 
     def __init__(self, partition: Partition, receive: RecordReceiver) -> None:
         self._partition = partition
@@ -113,6 +121,9 @@ class SinglePartitionQueue:
     def has_waiting_records(self) -> bool:
         """Return False: records of a single partition wait for no other partition."""
         return False
+
+    def count_records(self) -> int:
+        return len(self._batch) - self._taken_count
 
     def next_offset(self, partition: Partition) -> int | None:
         if self._taken_count == len(self._batch):
@@ -187,6 +198,9 @@ class PartitionGroup:
         self._heads: list[tuple[int, int]] = []
         """A heap with the first record's timestamp and the number of each queue that isn't
         empty."""
+        self.enforced_count = 0
+        """The records taken while a partition was empty that could have brought earlier ones."""
+        self._is_enforced = False
         self._order: list[tuple[int, int]] | None = [] if settings.keeps_order else None
         """The runs of records taken since `take_order`; None if it is not kept."""
 
@@ -219,6 +233,7 @@ class PartitionGroup:
                 places.append(number)
             run.append(queue.messages.popleft())
             records_max -= 1
+            self.enforced_count += self._is_enforced
             if time_ms > queue.partition_time_ms:
                 queue.partition_time_ms = time_ms
             if queue.messages:
@@ -240,6 +255,9 @@ class PartitionGroup:
     def has_waiting_records(self) -> bool:
         return bool(self._heads)
 
+    def count_records(self) -> int:
+        return sum(len(queue.messages) for queue in self._sorted_queues)
+
     def next_offset(self, partition: Partition) -> int | None:
         messages = self._queues[partition].messages
         if not messages:
@@ -259,10 +277,12 @@ class PartitionGroup:
         idle_ms = self._settings.max_task_idle_ms
         if idle_ms == NEVER_WAIT:
             return True
+        self._is_enforced = False
         for queue in self._sorted_queues:
             if queue.messages:
                 queue.wait_until_ms = None
                 continue
+            self._is_enforced = True  # as far as it is ready in spite of this partition
             if self._flow_control.measure_lag(queue.partition) != 0:
                 queue.wait_until_ms = None
                 return False

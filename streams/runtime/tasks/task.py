@@ -25,6 +25,7 @@ from streams.common.host import Clocks
 from streams.common.topic_partitions import NO_TIME, OffsetAndMetadata, Partition
 from streams.graph.internal_context import StepStreamTime, TaskObserver
 from streams.graph.nodes import StoreSpec
+from streams.graph.step_measurements import StepMeasurements
 from streams.runtime.changelogs.window_expiry import ExpiredRecords
 from streams.runtime.clients.interfaces import FlowControl, ProducerClient
 from streams.runtime.clients.refused_writes import RefusedWrites
@@ -103,6 +104,7 @@ class Task:
         self.must_commit_positions = False
         """Whether positions that a reset policy has chosen are to be committed before a record is
         polled: another time it might choose others."""
+        self.step_measurements: dict[str, StepMeasurements] = {}  # by step
         self.slice_size = _INITIAL_SLICE_SIZE
         """How many records to process before the thread does something else."""
         self.committed_positions: dict[Partition, int] = {}
@@ -111,7 +113,7 @@ class Task:
         and after a commit that has failed, until the task starts again."""
         self._subtopology = subtopology
         self._steps: BoundSteps | None = None
-        self._buffered_records: RecordBuffer | None = None
+        self.buffer: RecordBuffer | None = None  # while it does not process
         self._failures = failures
         self._global_replicas = global_replicas
         self._observer = observer
@@ -133,8 +135,8 @@ class Task:
     @property
     def buffered_records(self) -> RecordBuffer:
         """Return the buffer of records that were polled for the task and are not processed yet."""
-        assert self._buffered_records is not None, f"task {self.name} is {self.state.name}"
-        return self._buffered_records
+        assert self.buffer is not None, f"task {self.name} is {self.state.name}"
+        return self.buffer
 
     @property
     def keyed_topics(self) -> frozenset[str]:
@@ -155,9 +157,8 @@ class Task:
     def record_origin(self) -> str:
         """Return the origin of the record that is processed now, or was last; empty if none."""
         steps = self._steps
-        if steps is None or steps.context.message is None:
-            return ""
-        return steps.context.describe_record_origin()
+        is_none = steps is None or steps.context.message is None
+        return "" if is_none else self.steps.context.describe_record_origin()
 
     def start_following(self) -> None:
         """Change to STANDBY: from now on the stores belong to the restorer, which follows."""
@@ -223,12 +224,13 @@ class Task:
             store_source_topics=self.stores.list_source_topics(),
             refused_writes=refused_writes,
             notes_lookups=order_settings.keeps_order,
+            step_measurements=self.step_measurements,
         )
         self._steps = BoundSteps(self._subtopology, context, self.stores, self.early_serialization)
         for expiry, store in self._iterate_ttl_stores_with_time():
             store.advance_stream_time(expiry.ms)
         topics = self._steps.bind_sources()
-        self._buffered_records = create_record_buffer(
+        self.buffer = create_record_buffer(
             {partition: topics[partition.topic] for partition in self.partitions},
             self.partition_times_ms,
             flow_control,
@@ -387,7 +389,7 @@ class Task:
 
     def _unbind_steps(self) -> None:
         """Drop the buffered records, and the bound steps with all that they hold."""
-        self._buffered_records = None
+        self.buffer = None
         # The steps refer to the producer, which is freed when no task refers to it any more.
         steps, self._steps = self._steps, None
         if steps is not None:

@@ -46,6 +46,7 @@ from streams.runtime.tasks.store_opening import (
 )
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_directories import number_directories
+from streams.runtime.tasks.task_lifetimes import TaskLifetimes
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.tasks.unlogged_commits import KeptStore, keep_store
 from streams.runtime.tasks.unlogged_damage import refuse_damaged_store
@@ -95,6 +96,8 @@ class TaskCreator:
         self._is_transactional = is_transactional
         self._failures = failures
         self._cache = cache
+        self.measures_details = collect_statistics
+        self.lifetimes = TaskLifetimes(host.monotonic_s)
         self._disks = StoreDiskOpener(host, memory, on_part_written, collect_statistics)
         self._global_replicas = global_replicas
         self._observer = observer
@@ -166,6 +169,7 @@ class TaskCreator:
                 return None
             opened.pop_all()
         self._locked_since_s.pop(task_name, None)
+        self.lifetimes.note_created()
         return Task(
             task_name,
             subtopology,

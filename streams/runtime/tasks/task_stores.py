@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from state.cache import StoreCache
 from state.errors import StoreCorrupted
 from state.segmented import SegmentedStore
 from state.store import StateStore
@@ -73,6 +74,11 @@ class TaskStores:
     def all_stores(self) -> dict[str, StateStore]:
         """Return every store by its name, those without a changelog included."""
         return {name: each.store for name, each in self.logged.items()} | self.unlogged
+
+    def list_caches(self) -> dict[str, StoreCache]:
+        """Return the cache of each store that has one, by name."""
+        stores = {name: getattr(s, "store_cache", None) for name, s in self.all_stores().items()}
+        return {name: each for name, each in stores.items() if isinstance(each, StoreCache)}
 
     def list_ttl_stores(self) -> Iterator[tuple[str, TtlStore[Any, Any]]]:
         """Yield name and store of those whose values expire."""

@@ -29,6 +29,9 @@ def create_thread_tasks(dependencies: ThreadDependencies, *, restored_wait_s: fl
             lambda: dependencies.admin.fetch_partition_counts(),
             dependencies.counters,
         ),
+        measures_details=dependencies.task_creator.measures_details,
+        lifetimes=dependencies.task_creator.lifetimes,
+        restorer_timings=dependencies.restorer.timings,
     )
     standby = StandbyTasks(
         dependencies.name,

@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from streams.common.host import Host
+from streams.common.timings import Timing
 from streams.common.topic_partitions import Partition
+from streams.graph.step_measurements import RECORD_OVERHEAD_BYTES
+from streams.runtime.restoring.restorer_timings import RestorerTimings
+from streams.runtime.tasks.task_lifetimes import TaskLifetimes
+from streams.runtime.threads.record_sizes import estimate_bytes, sample_records
 from streams.runtime.threads.timings import TaskTimings, ThreadTimings
 
 LATENCY_BOUNDS_S = (
@@ -45,10 +50,21 @@ class ThreadMeasurements:
     """Holds a stream thread's measured times and counts since it began.
 
     `latencies_at_commit` says that results are seen when their transaction is committed, and not
-    when they are written.
+    when they are written. With `measures_lateness` records are compared with the newest of their
+    task.
     """
 
-    def __init__(self, *, latencies_at_commit: bool, host: Host) -> None:
+    def __init__(
+        self,
+        *,
+        latencies_at_commit: bool,
+        host: Host,
+        measures_lateness: bool = False,
+        lifetimes: TaskLifetimes | None = None,
+        restorer: RestorerTimings | None = None,
+    ) -> None:
+        self.lifetimes = lifetimes or TaskLifetimes(host.monotonic_s)
+        self.restorer = restorer or RestorerTimings(host.monotonic_s)
         self.timings = ThreadTimings(host.monotonic_s)
         self.timings_by_task: dict[str, TaskTimings] = {}
         self._monotonic_s = host.monotonic_s
@@ -58,6 +74,11 @@ class ThreadMeasurements:
         """Records that each task has processed."""
         self.records_consumed: dict[tuple[str, str], int] = {}
         """Records that were handed to a source step, by task and topic."""
+        self.bytes_consumed: dict[tuple[str, str], int] = {}
+        """Bytes of these records as Kafka Streams counts them, estimated by a sample of a slice."""
+        self.source_latencies: dict[tuple[str, str], Timing] = {}
+        """Seconds from a record's timestamp until its slice began: of the first and the last record
+        of a slice, by task and topic."""
         self.seconds_by_task: dict[str, float] = {}
         """Seconds in which each task has processed records and called punctuations."""
         self.latency = LatencyHistogram()
@@ -65,6 +86,7 @@ class ThreadMeasurements:
         self.lags: dict[Partition, int] = {}
         """About how many records of each partition are not committed yet."""
         self._waits_for_commit = latencies_at_commit
+        self._measures_lateness = measures_lateness
         self._uncommitted: dict[str, list[int]] = {}
 
     def add_slice(
@@ -75,20 +97,25 @@ class ThreadMeasurements:
         now_ms: int,
         *,
         dropped: int = 0,
+        enforced: int = 0,
     ) -> None:
-        """Add the records and the seconds of one slice of a task to the measurements."""
-        timings = self.timings_by_task.get(task)
-        if timings is None:
-            timings = self.timings_by_task[task] = TaskTimings(self._monotonic_s)
+        """Add the records and the seconds of one slice of a task to the measurements.
+
+        `enforced` is the `enforced_count` of the task's buffer.
+        """
+        timings = self._find_task_timings(task)
         if dropped:
             timings.add_dropped(dropped)
+        timings.note_enforced(enforced)
         self.seconds_by_task[task] = self.seconds_by_task.get(task, 0.0) + seconds
         if not runs:
             return  # timers alone have made the slice
-        records, count = self.records_consumed, 0
+        began_at_ms = now_ms - seconds * 1_000
+        count = 0
         for _, messages in runs:
-            source = task, messages[0].topic()
-            records[source] = records.get(source, 0) + len(messages)
+            sample = self._add_run(task, messages, began_at_ms)
+            if self._measures_lateness:
+                timings.add_lateness(sample)
             count += len(messages)
         self.records_by_task[task] = self.records_by_task.get(task, 0) + count
         self.timings.add_slice(seconds, count)
@@ -98,6 +125,36 @@ class ThreadMeasurements:
             self._uncommitted.setdefault(task, []).append(timestamp_ms)
         else:
             self._observe_latency(timestamp_ms, now_ms)
+
+    def add_task_punctuations(self, task: str, began_at_s: float) -> None:
+        """Add a call of the timers of a task that were due."""
+        self.timings.punctuate.observe_since(began_at_s)
+        self._find_task_timings(task).punctuate.observe_since(began_at_s)
+
+    def _find_task_timings(self, task: str) -> TaskTimings:
+        """Return the timings of a task, new ones for its first slice."""
+        timings = self.timings_by_task.get(task)
+        if timings is None:
+            timings = self.timings_by_task[task] = TaskTimings(self._monotonic_s)
+        return timings
+
+    def _add_run(self, task: str, messages: Sequence[Any], began_at_ms: float) -> Sequence[Any]:
+        """Add records of one partition of a task, and return a sample of them."""
+        topic: str = messages[0].topic()
+        source, count = (task, topic), len(messages)
+        self.records_consumed[source] = self.records_consumed.get(source, 0) + count
+        sample = sample_records(messages)
+        size = estimate_bytes(sample, count) + count * (RECORD_OVERHEAD_BYTES + len(topic))
+        self.bytes_consumed[source] = self.bytes_consumed.get(source, 0) + size
+        latencies = self.source_latencies.get(source)
+        if latencies is None:
+            latencies = self.source_latencies[source] = Timing(self._monotonic_s)
+        now_s = self._monotonic_s()
+        for message in (messages[0], messages[-1])[:count]:
+            timestamp_ms = message.timestamp()[1]
+            if timestamp_ms >= 0:  # a record may have none
+                latencies.observe(max(began_at_ms - timestamp_ms, 0.0) / 1_000, now_s)
+        return sample
 
     def drop_uncommitted(self, task: str) -> None:
         """Forget the slices of a task that is rolled back or given up."""

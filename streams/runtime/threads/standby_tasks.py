@@ -135,6 +135,7 @@ class StandbyTasks:
         """Close a task, also where its offset can't be read: else its directory stays locked."""
         with ExitStack() as steps:
             steps.callback(task.close)
+            self._task_creator.lifetimes.note_closed()
             self._task_offsets.record_offset_before_closing(task, self._thread_name)
 
     def _end_following(self, names: Iterable[str]) -> list[str]:

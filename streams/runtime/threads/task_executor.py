@@ -17,9 +17,11 @@ from streams.common.host import Host
 from streams.common.topic_partitions import Partition
 from streams.runtime.clients.interfaces import ConsumerClient
 from streams.runtime.counters import ThreadCounters
+from streams.runtime.restoring.restorer_timings import RestorerTimings
 from streams.runtime.tasks.key_placement import KeyPlacementCheck
 from streams.runtime.tasks.recovery_errors import RECOVERY_ERRORS, to_recovery_error
 from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_lifetimes import TaskLifetimes
 from streams.runtime.threads.measurements import ThreadMeasurements
 from streams.runtime.threads.producers import TaskProducers
 
@@ -44,6 +46,10 @@ class TaskExecutor:
         host: Host,
         counters: ThreadCounters,
         key_placement: KeyPlacementCheck,
+        *,
+        measures_details: bool = False,
+        lifetimes: TaskLifetimes | None = None,
+        restorer_timings: RestorerTimings | None = None,
     ) -> None:
         self._consumer = consumer
         self._producers = producers
@@ -51,7 +57,11 @@ class TaskExecutor:
         self._counters = counters
         self._key_placement = key_placement
         self.measurements = ThreadMeasurements(
-            latencies_at_commit=producers.is_transactional, host=host
+            latencies_at_commit=producers.is_transactional,
+            host=host,
+            measures_lateness=measures_details,
+            lifetimes=lifetimes,
+            restorer=restorer_timings,
         )
         self._lags_due_at_s = 0.0
         self._tasks: dict[str, Task] = {}
@@ -196,7 +206,7 @@ class TaskExecutor:
             if steps.is_punctuation_due(now_ms):
                 due_at_s = self._host.monotonic_s()
                 counters.punctuations += steps.call_due_punctuations(now_ms())
-                self.measurements.timings.punctuate.observe_since(due_at_s)
+                self.measurements.add_task_punctuations(task.name, due_at_s)
         except RECOVERY_ERRORS:
             raise
         except Exception as error:
@@ -220,7 +230,13 @@ class TaskExecutor:
         self.commit_requested = self.commit_requested or steps.context.commit_requested
         elapsed_s = self._host.monotonic_s() - began_at_s
         all_dropped = counters.dropped - dropped_before  # those skipped by a handler included
-        self.measurements.add_slice(task.name, runs, elapsed_s, now_ms(), dropped=all_dropped)
+        self.measurements.add_slice(
+            *(task.name, runs, elapsed_s, now_ms()),
+            dropped=all_dropped,
+            enforced=task.buffered_records.enforced_count,
+        )
+        for measured in task.step_measurements.values():
+            measured.is_due = True
         task.adapt_slice_size(records, elapsed_s)
         return records
 

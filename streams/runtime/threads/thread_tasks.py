@@ -239,6 +239,7 @@ class ThreadTasks:
         """Close a task, also where its offset can't be read: else its directory stays locked."""
         with ExitStack() as steps:
             steps.callback(task.close)
+            self._task_creator.lifetimes.note_closed()
             self._task_offsets.record_offset_before_closing(task, self._thread_name)
 
     def _find_uncreated_tasks(self) -> dict[str, list[Partition]]:

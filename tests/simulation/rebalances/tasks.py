@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from streams.common.topic_partitions import Partition
 from streams.membership.connection import ConnectionLost
 from streams.runtime.clients.refused_writes import RefusedWrites
+from streams.runtime.restoring.restorer_timings import RestorerTimings
+from streams.runtime.tasks.task_lifetimes import TaskLifetimes
 from streams.runtime.tasks.task_state import TaskState
 from tests.simulation.rebalances.topologies import STORES, list_tasks
 
@@ -112,8 +114,11 @@ class LightTask:
 class LightTaskCreator:
     """Creates light tasks, and starts them at the offsets that the group has committed."""
 
+    measures_details = False
+
     def __init__(self, member: LightMember) -> None:
         self._member = member
+        self.lifetimes = TaskLifetimes(lambda: 0.0)
         self._numbers = {
             topic: sub.number for sub in member.topology.subtopologies for topic in sub.sources
         }
@@ -157,6 +162,7 @@ class LightRestorer:
         self._advanced_at_ms = member.world.loop.elapsed_ms
         self.reader = SimpleNamespace(restored_records=0)
         self.follower = SimpleNamespace(followed_records=0)
+        self.timings = RestorerTimings(lambda: 0.0)
 
     def add_tasks(self, tasks: Iterable[LightTask]) -> None:
         self._restoring |= {task.name: task for task in tasks}

@@ -15,6 +15,7 @@ from streams import App, StreamsError
 from streams.common.topic_partitions import Partition
 from streams.errors import UnknownTopic
 from streams.graph.internal_context import StepStreamTime, TaskObserver
+from streams.graph.step_measurements import StepMeasurements
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.tasks.failures import FailureHandler
 from streams.runtime.tasks.store_opening import open_store
@@ -59,6 +60,7 @@ class BoundTask:
         """The number of partitions of each topic."""
         self.chosen: list[int] = []
         """The partition of each produced record; -1 leaves the choice to the producer."""
+        self.measured: dict[str, StepMeasurements] = {}
         self.message: Any = None
         self.commit_callbacks: list[Callable[[], None]] = []
         self.uncommitted_results: dict[str, dict[Any, Any]] = {}
@@ -88,6 +90,9 @@ class BoundTask:
         }
         """The argument `stores` passes on those of an earlier task."""
         self._receivers = compile_subtopology(subtopology, self)
+
+    def measure_step(self, step: str) -> StepMeasurements:
+        return self.measured.setdefault(step, StepMeasurements(lambda: 0, lambda: self.clock_s))
 
     def produce(self, topic: str, value: Any, key: Any, partition: int, *rest: Any) -> None:
         if self.full_queue_count:

@@ -26,8 +26,8 @@ DEFINED = {each.name: each for each in all_definitions()}
 
 def is_defined(metric: ListedMetric) -> bool:
     """Return whether a worker shows a metric under the name that dashboards query."""
-    if metric.group == CLIENT_GROUP:
-        return metric.name.replace("-", "_") in CLIENT_LABELS
+    if metric.group == CLIENT_GROUP and metric.name.replace("-", "_") in CLIENT_LABELS:
+        return True
     return to_scraped_name(metric.group, metric.name) in DEFINED
 
 
@@ -70,6 +70,13 @@ def test_a_figure_with_kafkas_name_has_the_labels_that_kafka_streams_gives_it() 
             labels = frozenset(definition.labels) - {"client_type"}  # which the exporter adds
             variants = {labels | {each} for each in definition.one_of} or {labels}
             assert variants <= tags[name], name
+
+
+def test_a_figure_with_kafkas_name_is_recorded_from_the_same_level_on() -> None:
+    levels = {to_scraped_name(each.group, each.name): each.level for each in LISTED}
+    ours = {name: each.level for name, each in DEFINED.items() if name in levels}
+    assert ours == {name: levels[name] for name in ours}
+    assert set(ours.values()) == {"info", "debug"}
 
 
 def test_a_store_is_named_by_the_label_that_kafka_streams_has_for_its_kind() -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from state.cache import StoreCache
 from streams import App, Store, serdes
+from streams.common.timings import Timing
 from streams.common.topic_partitions import Partition
 from streams.graph.nodes import StoreKind
+from streams.graph.step_measurements import StepMeasurements
 from streams.monitoring.database_figures import DatabaseFigureReader, DatabaseFigures
 from streams.monitoring.definitions.catalog import all_definitions
 from streams.monitoring.definitions.rocksdb import (
@@ -29,6 +33,8 @@ from streams.monitoring.store_sizes import (
     measure_stores,
 )
 from streams.runtime.counters import ThreadCounters
+from streams.runtime.tasks.task import Task
+from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.measurements import ThreadMeasurements
 from streams.runtime.threads.timings import TaskTimings
 from tests.unit.streams.monitoring.client_texts import make_statistics, tell
@@ -41,8 +47,46 @@ TASKS = "kafka_streams_stream_task_metrics"
 NODES = "kafka_streams_stream_processor_node_metrics"
 STORES = "kafka_streams_stream_state_metrics"
 CONSUMED = "kafka_streams_stream_topic_metrics_records_consumed_total"
+TOPICS = "kafka_streams_stream_topic_metrics"
+CACHES = "kafka_streams_stream_record_cache_metrics"
+OF_TASK = f'task_id="2_1",{THREAD_ID}'
+COUNT = 'processor_node_id="count"'
+CLIENT = 'application_id="a",client_id="a-1",process_id="1"'
 READER = 'processor_node_id="read-orders"'
 TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
+
+
+class HeldStores:
+    """Stands in for a task's stores: one with a changelog, and a cache."""
+
+    def __init__(self) -> None:
+        self.cache = StoreCache()
+        self.cache.judge_use(4, 1, is_full=False)
+        self.cache.judge_use(4, 3, is_full=False)
+        self.cache.bytes = 900
+        self.logged = {"c": SimpleNamespace(restored_records=8)}
+
+    def list_caches(self) -> dict[str, StoreCache]:
+        return {"c": self.cache}
+
+
+class HeldTask:
+    """Stands in for a task that processes."""
+
+    name, state = "2_1", TaskState.RUNNING
+
+    def __init__(self, clock: Clock) -> None:
+        sink = StepMeasurements(lambda: 3_000, clock.monotonic_s)
+        sink.observe_latency(1_000)
+        written = sink.count_topic("out")
+        written.records, written.bytes = 2, 60
+        suppression = StepMeasurements(lambda: 3_000, clock.monotonic_s)
+        suppression.count_suppression_emits()()
+        windows = StepMeasurements(lambda: 3_000, clock.monotonic_s)
+        windows.time_final_emits()(clock.monotonic_s() - 0.5, 6)
+        self.step_measurements = {"write": sink, "wait": suppression, "count": windows}
+        self.buffer = SimpleNamespace(count_records=lambda: 11)
+        self.stores = HeldStores()
 
 
 def report() -> Health:
@@ -84,6 +128,11 @@ def lines() -> list[str]:
         timings = measured.timings_by_task[task] = TaskTimings(clock.monotonic_s)
         timings.add_slice(seconds, 60)
         timings.add_dropped(3)
+    measured.bytes_consumed["2_1", "orders"] = 500
+    timing = measured.source_latencies["2_1", "orders"] = Timing(clock.monotonic_s)
+    timing.observe(0.4, clock.monotonic_s())
+    measured.timings_by_task["2_1"].note_enforced(3)
+    measured.lifetimes.note_created()
     measured.latency.observe(0.3)
     measured.lags[Partition("orders", 1)] = 4
     collector = WorkerCollector(
@@ -111,7 +160,8 @@ def lines() -> list[str]:
             ]
         ),
         source_steps={"orders": "read-orders", "old-orders": "read-orders"},
-        client=StreamsClient("a-1", "a"),
+        client=StreamsClient("a-1", "a", "1"),
+        get_tasks=lambda: {"thread 0": [cast("Task", HeldTask(clock))]},
         read_client_statistics=lambda: [
             *tell(make_statistics("consumer")),
             *tell(make_statistics("producer")),
@@ -148,6 +198,28 @@ def lines() -> list[str]:
         f'{CONSUMED}{{{READER},task_id="2_0",{THREAD_ID},topic="orders"}} 3.0',
         f'{CONSUMED}{{{READER},task_id="2_1",{THREAD_ID},topic="orders"}} 4.0',
         f'{NODES}_process_total{{{READER},task_id="2_1",{THREAD_ID}}} 9.0',
+        f'{NODES}_process_rate{{{READER},task_id="2_1",{THREAD_ID}}} 2.0',
+        f'{NODES}_record_e2e_latency_max{{{READER},task_id="2_1",{THREAD_ID}}} 400.0',
+        f'{NODES}_record_e2e_latency_min{{processor_node_id="write",{OF_TASK}}} 2000.0',
+        f'{NODES}_suppression_emit_total{{processor_node_id="wait",{OF_TASK}}} 1.0',
+        f"{NODES}_window_aggregate_final_emit_latency_avg{{{COUNT},{OF_TASK}}} 500.0",
+        f"{NODES}_window_aggregate_final_emit_rate{{{COUNT},{OF_TASK}}} 0.2",
+        f"{NODES}_window_aggregate_final_emit_total{{{COUNT},{OF_TASK}}} 6.0",
+        f'{TOPICS}_bytes_consumed_total{{{READER},{OF_TASK},topic="orders"}} 500.0',
+        f'{TOPICS}_records_produced_total{{processor_node_id="write",{OF_TASK},topic="out"}} 2.0',
+        f'{TOPICS}_bytes_produced_total{{processor_node_id="write",{OF_TASK},topic="out"}} 106.0',
+        f"{TASKS}_enforced_processing_total{{{OF_TASK}}} 3.0",
+        f"{TASKS}_active_buffer_count{{{OF_TASK}}} 11.0",
+        f"{TASKS}_cache_size_bytes_total{{{OF_TASK}}} 900.0",
+        f"{TASKS}_restore_total{{{OF_TASK}}} 8.0",
+        f'{TASKS}_restore_rate{{task_id="0_1",{THREAD_ID}}} 600.0',
+        f'{CACHES}_hit_ratio_avg{{record_cache_id="c",{OF_TASK}}} 0.5',
+        f'{CACHES}_hit_ratio_max{{record_cache_id="c",{OF_TASK}}} 0.75',
+        f"kafka_streams_stream_thread_metrics_task_created_total{{{THREAD_ID}}} 1.0",
+        f"kafka_streams_stream_thread_metrics_blocked_time_ns_total{{{THREAD_ID}}} 6.25e+08",
+        f'kafka_streams_stream_thread_metrics_thread_state{{process_id="1",{THREAD_ID}}} 4.0',
+        f"kafka_streams_stream_state_updater_metrics_idle_ratio{{{THREAD_ID}}} 1.0",
+        f"kafka_streams_stream_metrics_client_state{{{CLIENT}}} 2.0",
         f'{STORES}_num_keys{{in_memory_state_id="m",task_id="0_0",{THREAD_ID}}} 6.0',
         'kafka_streams_stream_metrics{client_id="a-1",state="RUNNING"} 1.0',
         'kafka_streams_stream_metrics{alive_stream_threads="1",client_id="a-1"} 1.0',
@@ -176,6 +248,25 @@ def test_a_help_text_says_more_than_the_name_does(lines: list[str]) -> None:
 def test_each_figure_is_defined_and_each_definition_is_shown(lines: list[str]) -> None:
     types = [line.split(" ")[2:] for line in lines if line.startswith("# TYPE ")]
     assert sorted(types) == sorted([each.name, each.kind] for each in all_definitions())
+
+
+def test_figures_of_a_level_that_is_not_recorded_are_left_out() -> None:
+    collector = WorkerCollector(
+        report,
+        dict,
+        lambda: 3_000,
+        client=StreamsClient("a-1", "a", "1"),
+        read_database_figures=lambda: [
+            DatabaseFigures(
+                *("thread 0", "0_0", "s", name_state_label(StoreKind.KEY_VALUE, persistent=True)),
+                {"estimate-num-keys": 1, "bytes-written-rate": 2},
+            )
+        ],
+        records_level=lambda level: level == "info",
+    )
+    text = render_prometheus_text(collector).decode()
+    assert f"{STORES}_estimate_num_keys" in text
+    assert f"{STORES}_bytes_written_rate" not in text
 
 
 def test_each_definition_has_a_name_of_its_own() -> None:

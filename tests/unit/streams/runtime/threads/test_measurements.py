@@ -12,13 +12,24 @@ from streams.runtime.threads.measurements import (
     LatencyHistogram,
     ThreadMeasurements,
 )
+from streams.runtime.threads.record_sizes import SAMPLE_RECORDS, sample_records
 from tests.unit.streams.runtime.fakes import Clock
 from tests.unit.streams.runtime.world import World, build_counting_topology
 
 
 class Message:
-    def __init__(self, topic: str, timestamp_ms: int) -> None:
+    def __init__(self, topic: str, timestamp_ms: int, value: bytes = b"") -> None:
         self._topic, self._timestamp_ms = topic, timestamp_ms
+        self._value = value
+
+    def key(self) -> bytes:
+        return b"k"
+
+    def value(self) -> bytes:
+        return self._value
+
+    def headers(self) -> list[tuple[str, bytes | None]] | None:
+        return [("h", b"v"), ("n", None)] if self._value == b"with headers" else None
 
     def topic(self) -> str:
         return self._topic
@@ -98,3 +109,43 @@ def test_a_loop_measures_its_records_its_lags_and_its_commits(tmp_path: Path) ->
     assert sorted(measured.seconds_by_task) == ["0_0", "0_1"]
     assert dict(measured.latency.cumulate())["+Inf"] > 0
     assert set(measured.lags) == {Partition("in", 0), Partition("in", 1)}
+
+
+def test_bytes_of_records_are_counted_as_kafka_streams_does() -> None:
+    measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
+    messages = [Message("topic", 1, b"value"), Message("topic", 2, b"with headers")]
+    measured.add_slice("0_0", [(object(), messages)], 0.25, now_ms=10)
+    overhead = 8 + 8 + 4 + len("topic")
+    expected = 1 + 5 + 1 + 12 + 3 + 2 * overhead
+    assert measured.bytes_consumed == {("0_0", "topic"): expected}
+
+
+def test_bytes_of_many_records_are_estimated_by_some_of_them() -> None:
+    measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
+    many = [Message("t", 1, b"12345") for _ in range(100)]
+    measured.add_slice("0_0", [(object(), many)], 0.25, now_ms=10)
+    assert measured.bytes_consumed == {("0_0", "t"): 100 * (6 + 21)}
+    assert len(sample_records(many)) <= SAMPLE_RECORDS
+
+
+def test_the_latency_of_a_source_is_that_of_the_first_and_the_last_record() -> None:
+    measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
+    measured.add_slice("0_0", [run_of("a", 1_000, 9_999, 1_500)], 0.5, now_ms=2_500)
+    read = measured.source_latencies["0_0", "a"].read_figures()
+    assert (read.maximum, read.minimum) == (1.0, 0.5)
+
+
+def test_lateness_is_measured_against_the_newest_record_so_far() -> None:
+    measured = ThreadMeasurements(latencies_at_commit=True, host=Clock(), measures_lateness=True)
+    measured.add_slice("0_0", [run_of("a", 1_000, 3_000, 2_000)], 0.1, now_ms=10)
+    measured.add_slice("0_0", [run_of("a", 500)], 0.1, now_ms=10)
+    read = measured.timings_by_task["0_0"].lateness.read_figures()
+    assert read.maximum == 2.5
+    assert read.average == pytest.approx((0 + 0 + 1.0 + 2.5) / 4)
+
+
+def test_records_that_waited_for_no_partition_are_counted_over_a_rollback() -> None:
+    measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
+    for count in (3, 3, 5, 2):  # the last one is of the buffer after a rollback
+        measured.add_slice("0_0", [run_of("a", 1)], 0.1, now_ms=10, enforced=count)
+    assert measured.timings_by_task["0_0"].enforced.sum == 7

@@ -10,6 +10,8 @@ import pytest
 from streams.common.topic_partitions import Partition
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.counters import ThreadCounters
+from streams.runtime.restoring.restorer_timings import RestorerTimings
+from streams.runtime.tasks.task_lifetimes import TaskLifetimes
 from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.loop_collaborators import create_thread_tasks
 from streams.runtime.threads.thread_state import ThreadState
@@ -33,6 +35,7 @@ class Restoring:
     def __init__(self) -> None:
         self.restored: list[str] = []
         self.reader = SimpleNamespace(restored_records=0)
+        self.timings = RestorerTimings(lambda: 0.0)
         self._tasks: dict[str, StartingTask] = {}
 
     def add_tasks(self, tasks: list[StartingTask]) -> None:
@@ -45,6 +48,11 @@ class Restoring:
 
 class Creating:
     """Stands in for a task creator."""
+
+    measures_details = False
+
+    def __init__(self) -> None:
+        self.lifetimes = TaskLifetimes(lambda: 0.0)
 
     def create_task(self, name: str, partitions: list[Partition]) -> StartingTask:
         return StartingTask(name, partitions)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streams.runtime.threads.timings import SAMPLE_S, ThreadTimings, Timing
+from streams.common.timings import SAMPLE_S, Timing
+from streams.runtime.threads.timings import ThreadTimings
 from tests.unit.streams.runtime.fakes import Clock
 
 

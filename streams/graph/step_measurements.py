@@ -1,0 +1,94 @@
+"""Measure a step: how late records reach it, what it writes and emits.
+
+Counts are of every record. The latency is that of the first record after `is_due` was set, which
+the thread does after each slice of records, so that reading the clock costs nothing for a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from streams.common.timings import Timing
+
+RECORD_OVERHEAD_BYTES = 20
+"""What Kafka Streams adds to the size of each record: timestamp, offset and partition."""
+
+
+class TopicCounts:
+    """Counts the records that were written to, or read from, one topic, and their bytes."""
+
+    __slots__ = ("bytes", "overhead_bytes", "records")
+
+    def __init__(self, topic: str) -> None:
+        self.records = 0
+        self.bytes = 0
+        """The bytes of keys, values and headers."""
+        self.overhead_bytes = RECORD_OVERHEAD_BYTES + len(topic.encode())
+
+    def add_record(self, key: bytes | None, value: bytes | None, headers: Any) -> None:
+        """Count one record; `headers` are pairs of names and values, or None."""
+        self.records += 1
+        self.bytes += len(key or b"") + len(value or b"") + measure_headers_bytes(headers or ())
+
+    @property
+    def total_bytes(self) -> int:
+        """Return the bytes of all records as Kafka Streams counts them, with the topic's name."""
+        return self.bytes + self.records * self.overhead_bytes
+
+
+class StepMeasurements:
+    """Holds the measurements of one step of a task; they outlive a rollback of the task."""
+
+    def __init__(self, now_ms: Callable[[], int], monotonic_s: Callable[[], float]) -> None:
+        self._now_ms = now_ms
+        self._monotonic_s = monotonic_s
+        self.is_due = True
+        """Whether the latency of the next record is to be measured."""
+        self.latency = Timing(monotonic_s)
+        """Seconds from a record's timestamp until it had been processed here."""
+        self.written: dict[str, TopicCounts] = {}
+        """By topic what the step has written."""
+        self.suppression_emits: Timing | None = None
+        """The updates that a suppression has emitted; None for other steps."""
+        self.final_emits: Timing | None = None
+        """The seconds of each emission of closed windows; None for steps that don't wait for it."""
+        self.final_records: Timing | None = None
+        """The results of each of these emissions."""
+
+    def observe_latency(self, timestamp_ms: int) -> None:
+        """Measure the latency of a record that has been processed."""
+        self.is_due = False
+        if timestamp_ms >= 0:  # a record may have none
+            latency_s = max(self._now_ms() - timestamp_ms, 0) / 1_000
+            self.latency.observe(latency_s, self._monotonic_s())
+
+    def count_topic(self, topic: str) -> TopicCounts:
+        """Return the counts of what the step writes to a topic: the same object each time."""
+        counts = self.written.get(topic)
+        if counts is None:
+            counts = self.written[topic] = TopicCounts(topic)
+        return counts
+
+    def count_suppression_emits(self) -> Callable[[], None]:
+        """Return a function that counts an update that a suppression has emitted."""
+        emits = self.suppression_emits = self.suppression_emits or Timing(self._monotonic_s)
+        monotonic_s = self._monotonic_s
+        return lambda: emits.observe(1, monotonic_s())
+
+    def time_final_emits(self) -> Callable[[float, int], None]:
+        """Return a function that adds an emission of closed windows: when it began, and results."""
+        emits = self.final_emits = self.final_emits or Timing(self._monotonic_s)
+        records = self.final_records = self.final_records or Timing(self._monotonic_s)
+
+        def add_emission(began_at_s: float, count: int) -> None:
+            now_s = self._monotonic_s()
+            emits.observe(now_s - began_at_s, now_s)
+            records.observe(count, now_s)
+
+        return add_emission
+
+
+def measure_headers_bytes(headers: Any) -> int:
+    """Return the bytes of names and values of a record's headers."""
+    return sum(len(name) + len(value or b"") for name, value in headers)
