@@ -18,7 +18,7 @@ from benchmarks.handwritten import count_by_key, map_values, run_loop
 from examples.demo.processes import Broker
 from streams import App, serdes
 from streams.processes.running import RunningApp
-from streams.settings.config import ProcessingGuarantee
+from streams.settings.choices import ProcessingGuarantee
 from tests.reading import records
 
 PARTITIONS = 4

@@ -26,7 +26,7 @@ from rich.table import Table
 from benchmarks import tls
 from benchmarks.recorded import RATE, record
 from benchmarks.runs import Input, Runs, Way, broker_at
-from streams.settings.config import ProcessingGuarantee
+from streams.settings.choices import ProcessingGuarantee
 
 GUARANTEES: tuple[ProcessingGuarantee, ...] = ("exactly_once_v2", "at_least_once")
 ROUNDS, QUICK_ROUNDS = 3, 1

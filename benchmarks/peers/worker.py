@@ -26,7 +26,7 @@ from benchmarks.peers.workloads import (
 )
 from streams import App
 from streams.processes.signals import StopRequest
-from streams.settings.config import ProcessingGuarantee
+from streams.settings.choices import ProcessingGuarantee
 
 
 def create_app(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks.peers import expected
 from benchmarks.peers.expected import Expected, Inputs
 from benchmarks.peers.inputs import Feed
-from streams.settings.config import ProcessingGuarantee
+from streams.settings.choices import ProcessingGuarantee
 
 LOOP, MILLRACE, KAFKA_STREAMS = "loop", "millrace", "kafka-streams"
 TRANSACTIONAL = "kafka-streams-transactional"

@@ -23,12 +23,12 @@ from streams.command_options import (
 )
 from streams.processes.logging_setup import configure_logging
 from streams.processes.reloading import run_with_reload
+from streams.settings.choices import LogFormat, LogLevel
 from streams.settings.command_line import (
     parse_settings,
     read_connection,
     read_schema_registry,
 )
-from streams.settings.config import LogFormat, LogLevel
 
 
 def run(

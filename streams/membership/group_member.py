@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
@@ -43,13 +44,20 @@ class Membership(NamedTuple):
 class GroupMember(Protocol):
     """Represents a stream thread's membership of its group: what the runtime needs of a member.
 
-    `ClassicProtocolMember` speaks the classic protocol; a member of another protocol implements the
-    same, and nothing else of the runtime knows the difference.
+    `ClassicProtocolMember` speaks the classic protocol; `StreamsProtocolMember` the streams
+    protocol (KIP-1071), where the epoch is the generation. Nothing else of the runtime knows the
+    difference.
     """
 
     instance_id: str
+    """Identifies the stream thread over restarts of its worker."""
     is_leader: bool
     """True if this member assigns the group's tasks, and so checks whether inputs have changed."""
+
+    @property
+    def static_instance_id(self) -> str | None:
+        """Return the instance id by which the group knows the member; None for a dynamic one."""
+        return self.instance_id
 
     @property
     @abstractmethod
@@ -137,6 +145,24 @@ class GroupMember(Protocol):
         Returns None if there is none after `wait_s` seconds, and raises what has ended the join.
         """
         ...
+
+    def is_next_generation(self, owned_generation: int, generation: int) -> bool:
+        """Return whether tasks owned in one generation were the member's up to another.
+
+        They may be another's meanwhile if the member has missed a generation.
+        """
+        return generation == owned_generation + 1
+
+    def acknowledge_assignment(self, assigned: AssignmentInfo) -> bool:
+        """Note that the tasks are as assigned now, and that those revoked are closed.
+
+        Returns whether the member has to join again, so that others get those.
+        """
+        return bool(assigned.revoked)
+
+    def hold_membership(self) -> AbstractContextManager[object]:
+        """Return a context manager in whose block offsets are sent as this member."""
+        return nullcontext()
 
     @abstractmethod
     def commit_offsets(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> bool:

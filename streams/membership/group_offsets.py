@@ -46,7 +46,7 @@ def commit_offsets(
     group_id: str,
     generation: int,
     member_id: str,
-    instance_id: str,
+    instance_id: str | None,
     offsets: Iterable[tuple[Partition, OffsetAndMetadata]],
 ) -> bool:
     """Commit offsets outside a transaction; return False if the member's generation is over.
@@ -85,6 +85,8 @@ def commit_offsets(
             check_authorized(part.error_code, "Read", group_id if is_group else str(topic.name))
             codes.add(part.error_code)
     codes.discard(ErrorCode.none)
+    if ErrorCode.stale_member_epoch in codes:  # the answer to a heartbeat was lost
+        raise BrokerNotReady(f"offsets of group {group_id!r}: the member's epoch is outdated")
     if codes & (MEMBERSHIP_LOST_ERRORS | {ErrorCode.rebalance_in_progress}):
         return False
     _raise_for_errors(codes, f"offsets of group {group_id!r} can't be committed")

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from streams.runtime.clients.errors import librdkafka_log
-from streams.settings.config import LogFormat, LogLevel
+from streams.settings.choices import LogFormat, LogLevel
 from streams.symptoms.lookup import (
     find_by_class,
     find_by_code,

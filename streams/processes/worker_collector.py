@@ -13,7 +13,7 @@ from streams.monitoring.store_sizes import measure_stores
 from streams.processes.running import GLOBAL_THREAD
 from streams.runtime.threads.stream_thread import StreamThread
 from streams.runtime.threads.worker_resources import WorkerResources
-from streams.settings.config import RecordingLevelName
+from streams.settings.choices import RecordingLevelName
 
 
 def create_worker_collector(

@@ -32,6 +32,7 @@ from streams.connection.files import flatten_tables
 from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import ConnectionSettings, is_security_setting
 from streams.errors import ConfigError
+from streams.settings import choices
 from streams.settings.client_settings import (
     RESERVED_CLIENT_SETTINGS,
     merge_settings,
@@ -60,11 +61,6 @@ EMBEDDED = "embedded"
 _PORT_SETTINGS = ("health_port", "metrics_port", "query_port")
 _PORT_MAX = 65_535
 
-ProcessingGuarantee = Literal["exactly_once_v2", "exactly_once", "at_least_once"]
-LogLevel = Literal["debug", "info", "warning", "error"]
-RecordingLevelName = Literal["info", "debug", "trace"]
-LogFormat = Literal["text", "json"]
-
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
@@ -87,8 +83,10 @@ class StreamsConfig(SourceSettings, TopologySettings, BaseSettings):
 
     bootstrap_servers: str = EMBEDDED
     """`embedded`, or addresses of a Kafka cluster as host:port,host:port."""
-    processing_guarantee: ProcessingGuarantee = "exactly_once_v2"
+    processing_guarantee: choices.ProcessingGuarantee = "exactly_once_v2"
     """`exactly_once` has a producer and a transaction for each task, as before KIP-447."""
+    group_protocol: choices.GroupProtocol = "classic"
+    """Who assigns tasks: `classic`: a worker; `streams`: the broker (KIP-1071)."""
     commit_interval_ms: Annotated[int | None, Field(ge=0)] = None
     """Default 100 with exactly once, 30 000 with at least once, as in Kafka Streams."""
     num_stream_threads: Positive = 1
@@ -169,11 +167,11 @@ class StreamsConfig(SourceSettings, TopologySettings, BaseSettings):
     """The secret that all workers of the application, and those who query them, share."""
     broker_metrics_port: Annotated[int | None, Field(ge=1, le=_PORT_MAX)] = None
     """The port for GET /metrics of the embedded broker on 127.0.0.1, from its next start on."""
-    metrics_recording_level: RecordingLevelName = "info"
+    metrics_recording_level: choices.RecordingLevelName = "info"
     """Up to which level metrics are recorded: `debug` costs time at each call of a store."""
-    log_level: LogLevel = "info"
+    log_level: choices.LogLevel = "info"
     """From which level on `App.run` logs, unless the process has configured logging before."""
-    log_format: LogFormat = "text"
+    log_format: choices.LogFormat = "text"
     """How it logs: for people, or a JSON object a line."""
     max_poll_records: Positive = 1_000
     """Records taken from the consumer at a time."""
@@ -235,9 +233,9 @@ class StreamsConfig(SourceSettings, TopologySettings, BaseSettings):
             return self.commit_interval_ms
         return 100 if self.exactly_once else 30_000
 
-    def records_metrics(self, level: RecordingLevelName) -> bool:
+    def records_metrics(self, level: choices.RecordingLevelName) -> bool:
         """Return whether metrics of this level are recorded."""
-        levels = get_args(RecordingLevelName)
+        levels = get_args(choices.RecordingLevelName)
         return levels.index(level) <= levels.index(self.metrics_recording_level)
 
     @property

@@ -12,7 +12,13 @@ from pydantic import SecretStr
 
 from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import ConnectionSettings
-from streams.settings.config import LogFormat, LogLevel, ProcessingGuarantee, RecordingLevelName
+from streams.settings.choices import (
+    GroupProtocol,
+    LogFormat,
+    LogLevel,
+    ProcessingGuarantee,
+    RecordingLevelName,
+)
 from streams.settings.exception_handlers import ExceptionHandler
 from streams.settings.source_settings import SourceKeywords
 from streams.settings.topology_settings import TopologyKeywords
@@ -24,6 +30,7 @@ class StreamsSettings(SourceKeywords, TopologyKeywords, total=False):
 
     bootstrap_servers: str
     processing_guarantee: ProcessingGuarantee
+    group_protocol: GroupProtocol
     commit_interval_ms: int | None
     num_stream_threads: int
     topology_optimization: str

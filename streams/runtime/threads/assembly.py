@@ -13,17 +13,14 @@ from typing import Any
 from state.cache import ObjectCache
 from state.recent_windows import RECENT_WINDOWS_MAX_BYTES
 from streams.ledger import ledger_topic
-from streams.membership.classic_member import ClassicProtocolMember
-from streams.membership.departed_producers import abort_departed_transactions
-from streams.membership.group_member import GroupMember, MemberTimeouts
+from streams.membership.group_member import GroupMember
 from streams.membership.group_offsets import check_groups_listed, fetch_group_offsets
 from streams.membership.producer_identity import (
     check_transaction_coordinator,
     fetch_producer_identity,
 )
 from streams.membership.protocol import SubscriptionInfo
-from streams.runtime.assigning.assignment import StreamsPartitionAssignor, name_task_by_topic
-from streams.runtime.assigning.group_size_limits import fetch_group_size_limits
+from streams.runtime.assigning.assignment import name_task_by_topic
 from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier
 from streams.runtime.clients.interfaces import ProducerClient
 from streams.runtime.clients.topic_limits import MESSAGE_BYTES_MAX_DEFAULT, create_limit_lookup
@@ -46,6 +43,11 @@ from streams.runtime.threads.changelog_purge import ChangelogPurger, PurgeTiming
 from streams.runtime.threads.commit import CommitStep
 from streams.runtime.threads.ledger_writer import LedgerWriter
 from streams.runtime.threads.loop import StreamLoop
+from streams.runtime.threads.member_creation import (
+    create_assignor,
+    create_lone_member,
+    create_member,
+)
 from streams.runtime.threads.producer_creation import RequireWanted
 from streams.runtime.threads.producers import TaskProducers
 from streams.runtime.threads.repartition_purge import RepartitionPurger
@@ -251,15 +253,6 @@ def _create_task_producers(
     )
 
 
-def _create_assignor(worker: WorkerResources, admin: Admin) -> StreamsPartitionAssignor:
-    """Create the assignor by which a thread assigns the group's tasks if it leads the group."""
-    group = (worker.open_connection, worker.topology.application_id)
-    # A transaction that is open is no reason to wait.
-    fetch_committed_offsets = partial(fetch_group_offsets, *group, require_stable=False)
-    application = (worker.topology, worker.config, admin, fetch_committed_offsets)
-    return StreamsPartitionAssignor(*application, worker.clients.bootstrap_servers)
-
-
 def _create_identity_check(worker: WorkerResources) -> Callable[[], bool]:
     """Create a function that tells whether the worker's ids were replaced since this loop began."""
     fencing = worker.fencing
@@ -277,8 +270,8 @@ def create_stream_loop(
     """Create the loop of thread `thread_number`, with clients and a membership of its own."""
     topology, config, clients = worker.topology, worker.config, worker.clients
     own, counters = _create_thread_clients(clients, thread_number), ThreadCounters()
-    planner = _create_assignor(worker, own.admin)
-    member = _create_member(worker, thread_number, planner, own.admin)
+    planner = create_assignor(worker, own.admin)
+    member = create_member(worker, thread_number, planner, own.admin)
     purger, changelog_purger = _create_purgers(worker, own.admin)
 
     def renew_clients() -> None:
@@ -343,7 +336,7 @@ def request_group_shutdown(worker: WorkerResources, thread_number: int, reason: 
     Source: Kafka Streams' SHUTDOWN_REQUESTED. Raises StreamsError where the group can't be reached
     for `task_timeout_ms`.
     """
-    member = _create_lone_member(worker, thread_number)
+    member = create_lone_member(worker, thread_number)
     try:
         member.start_joining(SubscriptionInfo((), reason[:_REASON_MAX]))
         while not worker.stop.is_set() and member.take_assignment(_ASSIGNMENT_WAIT_S) is None:
@@ -354,41 +347,4 @@ def request_group_shutdown(worker: WorkerResources, thread_number: int, reason: 
 
 def leave_for_ended_thread(worker: WorkerResources, thread_number: int) -> None:
     """Leave the group in place of an ended thread, which kept its membership for a successor."""
-    _create_lone_member(worker, thread_number).leave_group(is_handed_over=True)
-
-
-def _create_lone_member(worker: WorkerResources, thread_number: int) -> GroupMember:
-    """Create a member for a thread that runs no tasks."""
-    admin = worker.clients.create_admin()
-    return _create_member(worker, thread_number, _create_assignor(worker, admin), admin)
-
-
-def _create_member(
-    worker: WorkerResources, thread_number: int, assignor: StreamsPartitionAssignor, admin: Admin
-) -> ClassicProtocolMember:
-    """Create a thread's member of the group, with an instance id that outlives the process."""
-    topology, config = worker.topology, worker.config
-    return ClassicProtocolMember(
-        topology.application_id,
-        f"{topology.application_id}-{worker.process_id}-{thread_number}",
-        topology.source_topics,
-        assignor.declared,
-        open_connection=worker.open_connection,
-        assign=assignor.assign_group,
-        timeouts=MemberTimeouts(
-            config.session_timeout_ms,
-            config.heartbeat_interval_ms,
-            config.max_poll_interval_ms,
-            config.task_timeout_ms,
-        ),
-        is_stopping=worker.stop.is_set,
-        is_overdue=worker.is_overdue,
-        host=worker.host,
-        fencing=worker.fencing,
-        fetch_size_limits=partial(fetch_group_size_limits, admin),
-        abort_departed=(
-            partial(abort_departed_transactions, worker.open_connection, topology.application_id)
-            if config.processing_guarantee == "exactly_once_v2"
-            else lambda members, is_current: None
-        ),
-    )
+    create_lone_member(worker, thread_number).leave_group(is_handed_over=True)

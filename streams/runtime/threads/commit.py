@@ -14,7 +14,7 @@ produced, which is what exactly once is for.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import Enum, auto
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
@@ -59,7 +59,8 @@ class TaskCommitter:
     """Commits the tasks of one thread.
 
     `ledger`, if there is one, writes into each transaction what the transaction read and wrote.
-    `get_group_metadata` returns the group's metadata with the current generation,
+    `get_group_metadata` returns the group's metadata with the current generation, which stays while
+    the context of `hold_membership` lasts.
     `commit_as_member` commits offsets outside a transaction and returns whether the group accepts
     them. `on_commit` is called with the committed offsets, `on_step` with each `CommitStep`.
 
@@ -74,6 +75,7 @@ class TaskCommitter:
         *,
         ledger: LedgerWriter | None,
         get_group_metadata: Callable[[], bytes],
+        hold_membership: Callable[[], AbstractContextManager[object]] = nullcontext,
         commit_as_member: Callable[[PartitionOffsets], bool],
         on_commit: Callable[[PartitionOffsets], None],
         on_step: Callable[[CommitStep], None],
@@ -85,6 +87,7 @@ class TaskCommitter:
         self._producers = producers
         self._ledger = ledger
         self._get_group_metadata = get_group_metadata
+        self._hold_membership = hold_membership
         self._commit_as_member = commit_as_member
         self._on_commit = on_commit
         self._on_step = on_step
@@ -164,7 +167,8 @@ class TaskCommitter:
                 raise producer.find_transaction_error() or undelivered from undelivered
             if self._ledger is not None:
                 self._ledger.write_transaction(producer, together)
-            producer.send_offsets_to_transaction(offsets, self._get_group_metadata())
+            with self._hold_membership():
+                producer.send_offsets_to_transaction(offsets, self._get_group_metadata())
             self._on_step(CommitStep.OFFSETS_SENT)
             producer.commit_transaction()
         else:

@@ -394,4 +394,6 @@ class StreamLoop:
     def _group_metadata(self) -> bytes:
         """Return the consumer group metadata of the present generation, for a transaction."""
         generation, member_id = self._rebalance.find_commit_membership()
-        return encode_group_metadata(self._group, generation, member_id, self._member.instance_id)
+        return encode_group_metadata(
+            self._group, generation, member_id, self._member.static_instance_id
+        )

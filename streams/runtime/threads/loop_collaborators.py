@@ -129,6 +129,7 @@ def create_committer(
         dependencies.producers,
         ledger=dependencies.ledger,
         get_group_metadata=get_group_metadata,
+        hold_membership=dependencies.member.hold_membership,
         commit_as_member=dependencies.member.commit_offsets,
         on_commit=on_commit,
         on_expired=dependencies.on_expired,

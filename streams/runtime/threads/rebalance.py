@@ -234,10 +234,10 @@ class ThreadRebalance:
             raise ApplicationShutdown(assigned.shutdown)
         adopted = self._adopt_assignment(assigned)
         generation = self._member.current_membership.generation
-        is_next = generation == self._owned_generation + 1
+        is_next = self._member.is_next_generation(self._owned_generation, generation)
         self._previous_tasks = self._owned_tasks = adopted.tasks
         self._owned_generation = generation
-        self._must_join = bool(adopted.revoked) or self._must_repeat_endpoint(adopted)
+        must_repeat = self._must_repeat_endpoint(adopted)
         self._probing.schedule_rejoin(adopted.rejoin_ms)
         leaving = tasks.find_leaving_tasks(adopted)
         dirty = {t.name for t in leaving if t.commit_needed}
@@ -250,7 +250,9 @@ class ThreadRebalance:
                 # Another member may have committed more of a task that was given away at once.
                 self._commit_tasks(still_owned >= {t.name for t in leaving})
         finally:
+            self._must_join = bool(adopted.revoked) or must_repeat
             tasks.take_assignment(adopted)
+            self._must_join = self._member.acknowledge_assignment(adopted) or must_repeat
         self._schedule_input_check()
         tasks.report_if_settled()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from uuid import uuid4
 
 from state.directory import StateDirectory
 from state.rocksdb import MemoryBudget
@@ -38,6 +39,8 @@ class WorkerResources:
     memory: MemoryBudget | None = None
     """The memory of RocksDB, for all stores of the process."""
     restore_listener: RestoreListener | None = None
+    start_id: str = field(default_factory=lambda: uuid4().hex[:8])
+    """Tells this start of the process from others with its process id."""
     directory_id: str = ""
     """The id of the state directory."""
     endpoint: str = ""

@@ -17,7 +17,7 @@ from streams.processes.logging_setup import (
     configure_logging,
 )
 from streams.runtime.clients.errors import LibrdkafkaLogger, librdkafka_log
-from streams.settings.config import LogFormat, LogLevel
+from streams.settings.choices import LogFormat, LogLevel
 
 CONNECT = "127.0.0.1:9092/1: Connect to ipv4#127.0.0.1:9092 failed: Connection refused"
 SET_UP = "kafka-1:9092/1: Connection setup timed out in state CONNECT"

@@ -1,0 +1,339 @@
+"""Send a streams member's heartbeats, and keep its state by their answers.
+
+Theory of operation. The heartbeat thread sends one when it is due, and at once when the member
+joins or acknowledges. `confirm` sends one from another thread. One lock makes heartbeats and
+commits of offsets take turns (`hold_epoch`): while a commit with the member's epoch is on its way,
+no heartbeat changes the epoch. Another lock, which is never held while anybody waits for an answer,
+guards the state.
+
+    answer                                       what follows
+    none, or a status                            the state machine (`member_state`)
+    UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH       the membership is lost; a join is repeated
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR,
+    no connection, no answer                     the coordinator is found again, after a while
+    any other                                    the thread ends with the broker's message
+
+After a change, and while the group is not ready, heartbeats are sent more often than the broker
+asks for: the next step of others, or of the broker, is waited for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from kio.schema.errors import ErrorCode
+
+from streams.common.host import Event, Host, SpawnedThread
+from streams.errors import BrokerUnavailable, StreamsError, UserError
+from streams.membership.broker_outage import IsOverdue
+from streams.membership.connection import ConnectionLost, ConnectionUnanswered
+from streams.membership.coordinator_connection import CoordinatorConnection
+from streams.membership.group_member import MemberTimeouts
+from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS
+from streams.membership.streams.heartbeat_request import (
+    HeartbeatRefusal,
+    MemberFacts,
+    send_heartbeat,
+)
+from streams.membership.streams.member_state import (
+    LEAVING_EPOCH,
+    HeartbeatAnswer,
+    MemberHeartbeat,
+    MemberPhase,
+    TaskMembership,
+    apply_answer,
+    apply_loss,
+    apply_lost_answer,
+    build_heartbeat,
+    note_sent,
+)
+from streams.membership.streams.refusals import explain_refusal
+from streams.membership.streams.statuses import (
+    describe_statuses,
+    explain_fatal_status,
+    explain_lasting_status,
+    is_group_ready,
+)
+
+log = logging.getLogger(__name__)
+
+LOST_ERRORS = {ErrorCode.unknown_member_id, ErrorCode.fenced_member_epoch}
+_BACK_OFF_S = 0.1
+_ATTENTIVE_INTERVAL_MS = 1_000
+_ATTENTIVE_FOR_S = 10.0
+"""For how long after a change heartbeats are sent at the shorter interval."""
+
+
+class HeartbeatLoop:
+    """Sends the heartbeats of one member, and holds its state.
+
+    `prepare_join` is called before the first heartbeat with epoch 0. Kafka's counterpart is
+    StreamsGroupHeartbeatRequestManager.
+    """
+
+    def __init__(
+        self,
+        facts: MemberFacts,
+        *,
+        coordinator: CoordinatorConnection,
+        timeouts: MemberTimeouts,
+        host: Host,
+        is_overdue: IsOverdue,
+        prepare_join: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._facts = facts
+        self._coordinator = coordinator
+        self._timeouts = timeouts
+        self._host = host
+        self._is_overdue = is_overdue
+        self._prepare_join = prepare_join
+        self._epoch_lock = host.create_lock()
+        self._state_lock = host.create_lock()
+        self._closed: Event = host.create_event()
+        self._due: Event = host.create_event()
+        self._changed: Event = host.create_event()
+        """Set when the state has changed by an answer, for whoever waits for an assignment."""
+        self._thread: SpawnedThread | None = None
+        self._failure: UserError | None = None
+        self._progressed_at_s = 0.0
+        self._interval_ms = timeouts.heartbeat_ms
+        self._changed_at_s = float("-inf")
+        self._trouble_since_s: float | None = None
+        self._unready_since_s: float | None = None
+        self._told_statuses = ""
+        self._warned_of_statuses = False
+        self._is_prepared = False
+        self.state = TaskMembership()
+        """The state of the membership, replaced as a whole."""
+        self.confirmed_at_s: float | None = None
+        """The monotonic time in s at which the last heartbeat was sent that was accepted."""
+        self.silent_since_s: float | None = None
+        """The monotonic time in s since when heartbeats get no answer."""
+        self.unanswered_since_s: float | None = None
+        """The monotonic time in s since when a broker lets a heartbeat wait."""
+
+    def change_state(self, change: Callable[[TaskMembership], TaskMembership]) -> TaskMembership:
+        """Replace the state by what `change` returns of it; send a heartbeat if one is due."""
+        with self._state_lock:
+            self.state = changed = change(self.state)
+        if changed.is_heartbeat_due:
+            self._due.set()
+        return changed
+
+    def hold_epoch(self) -> AbstractContextManager[object]:
+        """Return a context manager in whose block no heartbeat is sent that may change the epoch.
+
+        It begins once the heartbeat that is on its way is answered.
+        """
+        return self._epoch_lock
+
+    def ensure_started(self) -> None:
+        """Start the thread if it was not started yet."""
+        self.mark_progress()
+        if self._thread is None:
+            name = f"{self._facts.member_id}-heartbeat"
+            self._thread = self._host.spawn_thread(name, self._run_thread)
+
+    def mark_progress(self) -> None:
+        """Record that the stream thread is alive, so that its heartbeats go on."""
+        self._progressed_at_s = self._host.monotonic_s()
+
+    def raise_failure(self) -> None:
+        """Raise the error that has ended the heartbeats, if one has."""
+        if self._failure is not None:
+            raise self._failure
+
+    def wait_for_change(self, timeout_s: float) -> None:
+        """Wait until an answer has changed the state, at most `timeout_s` seconds."""
+        if self._changed.wait(timeout_s):
+            self._changed.clear()
+
+    def end_thread(self) -> None:
+        """End the thread, and wait until it has ended."""
+        self._closed.set()
+        self._due.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def send_now(self, *, shutdown_application: bool = False) -> bool:
+        """Send a heartbeat in the calling thread; return whether the member is one afterwards.
+
+        Raises: ConnectionLost where no coordinator answers, StreamsError for a refusal.
+        """
+        with self._epoch_lock:
+            state = self.state
+            if state.phase in (MemberPhase.UNJOINED, MemberPhase.LOST):
+                return False
+            sent, sent_at_s = build_heartbeat(state), self._host.monotonic_s()
+            self.change_state(lambda now: note_sent(now, sent))
+            try:
+                with self._coordinator.use_connection() as connection:
+                    answer = send_heartbeat(
+                        connection, self._facts, sent, shutdown_application=shutdown_application
+                    )
+                    if (
+                        isinstance(answer, HeartbeatRefusal)
+                        and answer.code in COORDINATOR_UNAVAILABLE_ERRORS
+                    ):
+                        raise ConnectionLost(f"no coordinator: {answer.code.name}")
+            except ConnectionLost as error:
+                self._note_silence(error, sent_at_s)
+                raise
+            self.silent_since_s = self.unanswered_since_s = self._trouble_since_s = None
+            if isinstance(answer, HeartbeatAnswer):
+                self.confirmed_at_s = sent_at_s
+                self._take_answer(sent, answer)
+            else:
+                self._take_refusal(sent, answer)
+            return self.state.is_member and self.state.join_number == sent.join_number
+
+    def send_leave(self, member_id: str, reason: str) -> None:
+        """Send the heartbeat by which a member leaves, and only log it if no answer comes."""
+        log.info("%s leaves group %s: %s", member_id, self._facts.group_id, reason)
+        leaving = MemberHeartbeat(0, LEAVING_EPOCH, None)
+        facts = MemberFacts(
+            self._facts.group_id, member_id, "", self._facts.topology, self._timeouts.rebalance_ms
+        )
+        try:
+            with self._coordinator.use_connection() as connection:
+                send_heartbeat(connection, facts, leaving)
+        except (ConnectionLost, StreamsError) as error:
+            log.info("left group %s without an answer: %s", self._facts.group_id, error)
+
+    def _run_thread(self) -> None:
+        """Send heartbeats until the member is closed, or until an error ends them."""
+        try:
+            while not self._closed.is_set():
+                self._due.wait(self._find_wait_s())
+                self._due.clear()
+                if not self._closed.is_set():
+                    self._take_turn()
+        except UserError as error:
+            self._keep_failure(error)
+        except Exception as error:
+            log.exception("the heartbeats of %s ended", self._facts.member_id)
+            self._keep_failure(
+                StreamsError(f"the heartbeats of {self._facts.member_id} ended: {error!r}")
+            )
+
+    def _keep_failure(self, error: UserError) -> None:
+        """Keep the error that ends the heartbeats, for the stream thread to raise."""
+        self._failure = error
+        self._changed.set()
+
+    def _take_turn(self) -> None:
+        """Send one heartbeat, if the member is one or joins. Raises StreamsError."""
+        state = self.state
+        if state.phase not in (MemberPhase.JOINING, MemberPhase.JOINED):
+            return
+        if state.is_member and self._is_stuck():
+            self.send_leave(self._facts.member_id, "max_poll_interval_ms was exceeded")
+            self.change_state(
+                lambda now: apply_loss(now, MemberHeartbeat(state.join_number, 0, None))
+            )
+            self._changed.set()
+            return
+        try:
+            if not self._is_prepared:
+                self._prepare_join()
+                self._is_prepared = True
+            self.send_now()
+        except ConnectionLost as error:
+            log.debug("heartbeat of %s: %s", self._facts.member_id, error)
+            self._require_patience(error)
+            self._closed.wait(_BACK_OFF_S)
+            return
+        self._check_readiness()
+
+    def _find_wait_s(self) -> float:
+        """Return in how many seconds the next heartbeat is due."""
+        if self.state.is_heartbeat_due:
+            return 0.0
+        is_attentive = not is_group_ready(self.state.statuses) or (
+            self._host.monotonic_s() - self._changed_at_s < _ATTENTIVE_FOR_S
+        )
+        interval_ms = min(self._interval_ms, self._timeouts.heartbeat_ms)
+        return (min(interval_ms, _ATTENTIVE_INTERVAL_MS) if is_attentive else interval_ms) / 1000
+
+    def _take_answer(self, sent: MemberHeartbeat, answer: HeartbeatAnswer) -> None:
+        """Apply the answer to a heartbeat, and log the statuses of the group that are new."""
+        before = self.state
+        after = self.change_state(lambda now: apply_answer(now, sent, answer))
+        self._interval_ms = answer.interval_ms or self._timeouts.heartbeat_ms
+        if (before.epoch, before.told) != (after.epoch, after.told):
+            self._changed_at_s = self._host.monotonic_s()
+        self._log_statuses(describe_statuses(answer.statuses))
+        self._changed.set()
+
+    def _log_statuses(self, told: str) -> None:
+        """Log what the group's statuses say: a warning if two answers in a row say so."""
+        if told != self._told_statuses:
+            self._warned_of_statuses = False
+        elif told and not self._warned_of_statuses:
+            self._warned_of_statuses = True
+            log.warning("group %s: %s", self._facts.group_id, told)
+        self._told_statuses = told
+
+    def _take_refusal(self, sent: MemberHeartbeat, refusal: HeartbeatRefusal) -> None:
+        """Note that the membership is lost. Raises StreamsError for any other refusal."""
+        if refusal.code not in LOST_ERRORS:
+            raise explain_refusal(self._facts.group_id, refusal.code, refusal.message)
+        log.info("%s has lost its membership: %s", self._facts.member_id, refusal.code.name)
+        self.change_state(lambda now: apply_loss(now, sent))
+        self._changed.set()
+
+    def _note_silence(self, error: ConnectionLost, sent_at_s: float) -> None:
+        """Note that a heartbeat got no answer, which may have changed what the group knows."""
+        self.change_state(apply_lost_answer)
+        if isinstance(error, ConnectionUnanswered) and self.unanswered_since_s is None:
+            self.unanswered_since_s = sent_at_s
+        if self.silent_since_s is None:
+            self.silent_since_s = self._host.monotonic_s()
+
+    def _require_patience(self, error: Exception) -> None:
+        """Raise BrokerUnavailable if a join has had no answer for longer than is allowed."""
+        now_s = self._host.monotonic_s()
+        if self.state.phase is not MemberPhase.JOINING:
+            return
+        since_s = self._trouble_since_s = self._trouble_since_s or now_s
+        if self._is_overdue(since_s, self._timeouts.join_give_up_ms / 1000):
+            raise BrokerUnavailable(
+                f"can't join group {self._facts.group_id!r}: {error} (for {now_s - since_s:.0f} s)"
+            ) from error
+
+    def _check_readiness(self) -> None:
+        """Raise StreamsError for a status that no heartbeat changes, or that has lasted too long.
+
+        Topics that are missing may be created any time: `task_timeout_ms` is waited for them.
+        """
+        group_id, statuses = self._facts.group_id, self.state.statuses
+        if fatal := explain_fatal_status(group_id, statuses):
+            raise StreamsError(fatal)
+        lasting = explain_lasting_status(group_id, statuses)
+        if not lasting:
+            self._unready_since_s = None
+            return
+        since_s = self._unready_since_s = self._unready_since_s or self._host.monotonic_s()
+        if self._is_overdue(since_s, self._timeouts.join_give_up_ms / 1000):
+            raise StreamsError(
+                f"{lasting} (it has been so for {self._timeouts.join_give_up_ms} ms, "
+                "task_timeout_ms)"
+            )
+
+    def _is_stuck(self) -> bool:
+        """Return whether the stream thread has stood still for the rebalance time-out."""
+        silent_ms = (self._host.monotonic_s() - self._progressed_at_s) * 1000
+        if silent_ms <= self._timeouts.rebalance_ms:
+            return False
+        log.warning(
+            "%s leaves group %s: its thread has been busy for %d ms, and max_poll_interval_ms is "
+            "%d. A record takes too long: make it quicker, or raise the setting",
+            self._facts.member_id,
+            self._facts.group_id,
+            silent_ms,
+            self._timeouts.rebalance_ms,
+        )
+        return True

@@ -1,0 +1,97 @@
+"""Say what the statuses of a streams group mean for an application, and what is to be done.
+
+    status                            what follows                           the group is ready
+    STALE_TOPOLOGY                    a warning, while it stays so           yes
+    MISSING_SOURCE_TOPICS             a warning; the thread ends when it     no
+                                      has lasted for task_timeout_ms
+    INCORRECTLY_PARTITIONED_TOPICS    the thread ends                        no
+    MISSING_INTERNAL_TOPICS           a warning; the thread ends when it     no
+                                      has lasted for task_timeout_ms
+    SHUTDOWN_APPLICATION              the application ends                   yes
+    ASSIGNMENT_DELAYED                nothing: tasks come soon               no
+    any other                         a warning with the broker's text       yes
+
+Source: StreamsGroupHeartbeatResponse.Status, KIP-1071.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple
+
+from streams.command_lines import format_command
+
+
+class GroupStatusCode(IntEnum):
+    """Lists the statuses that an answer to a heartbeat may have, by their number on the wire."""
+
+    STALE_TOPOLOGY = 0
+    MISSING_SOURCE_TOPICS = 1
+    INCORRECTLY_PARTITIONED_TOPICS = 2
+    MISSING_INTERNAL_TOPICS = 3
+    SHUTDOWN_APPLICATION = 4
+    ASSIGNMENT_DELAYED = 5
+
+
+class GroupStatus(NamedTuple):
+    """Represents one status of a group; `code` may be one that a later release has added."""
+
+    code: int
+    detail: str
+
+
+_NOT_READY = {
+    GroupStatusCode.MISSING_SOURCE_TOPICS,
+    GroupStatusCode.INCORRECTLY_PARTITIONED_TOPICS,
+    GroupStatusCode.MISSING_INTERNAL_TOPICS,
+    GroupStatusCode.ASSIGNMENT_DELAYED,
+}
+_LASTING = {GroupStatusCode.MISSING_SOURCE_TOPICS, GroupStatusCode.MISSING_INTERNAL_TOPICS}
+
+
+def is_group_ready(statuses: Iterable[GroupStatus]) -> bool:
+    """Return whether a group with these statuses has assigned its tasks."""
+    return not any(each.code in _NOT_READY for each in statuses)
+
+
+def find_shutdown(statuses: Iterable[GroupStatus]) -> str:
+    """Return why the whole application is to end; empty if it is not."""
+    return next(
+        (each.detail for each in statuses if each.code == GroupStatusCode.SHUTDOWN_APPLICATION), ""
+    )
+
+
+def explain_fatal_status(group_id: str, statuses: Iterable[GroupStatus]) -> str:
+    """Return the message for a status that no heartbeat changes; empty if there is none."""
+    for status in statuses:
+        if status.code == GroupStatusCode.INCORRECTLY_PARTITIONED_TOPICS:
+            return (
+                f"group {group_id!r}: topics have wrong numbers of partitions, the broker says: "
+                f"{status.detail} Keys would be looked for in other partitions than they were "
+                "written to. Give topics that are joined equally many partitions; if an internal "
+                "topic is wrong, end all workers and start over with "
+                f"{format_command('group reset')}"
+            )
+    return ""
+
+
+def explain_lasting_status(group_id: str, statuses: Iterable[GroupStatus]) -> str:
+    """Return the message for a status that ends a thread if it stays; empty if there is none."""
+    for status in statuses:
+        if status.code not in _LASTING:
+            continue
+        advice = (
+            "create them (millrace create-topics)"
+            if status.code == GroupStatusCode.MISSING_SOURCE_TOPICS
+            else "the broker creates them: its log tells what keeps it from that"
+        )
+        return f"group {group_id!r} has no tasks yet: {status.detail} {advice}"
+    return ""
+
+
+def describe_statuses(statuses: Iterable[GroupStatus]) -> str:
+    """Return what statuses say that people should know of, for one line of a log; or nothing."""
+    return " ".join(
+        each.detail for each in statuses if each.code != GroupStatusCode.ASSIGNMENT_DELAYED
+    )
