@@ -130,9 +130,11 @@ class Admin(OffsetLookup):
         if not topics:
             return {}
         collection = TopicCollection(list(topics))
-        descriptions = self._call_with_retries(
-            lambda: {
-                topic: self._wait_for_result(future, f"describe {topic}", Right("Read", topic))
+        descriptions = self._read_with_new_clients(
+            lambda wait_s: {
+                topic: self._wait_for_result(
+                    future, f"describe {topic}", Right("Read", topic), timeout_s=wait_s
+                )
                 for topic, future in self._admin.describe_topics(collection).items()
             }
         )
@@ -143,10 +145,13 @@ class Admin(OffsetLookup):
         if not topics:
             return {}
         resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
-        settings = self._call_with_retries(
-            lambda: {
+        settings = self._read_with_new_clients(
+            lambda wait_s: {
                 r.name: self._wait_for_result(
-                    future, f"settings of {r.name}", Right("DescribeConfigs", r.name)
+                    future,
+                    f"settings of {r.name}",
+                    Right("DescribeConfigs", r.name),
+                    timeout_s=wait_s,
                 )
                 for r, future in self._admin.describe_configs(resources).items()
             }

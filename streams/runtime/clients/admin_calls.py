@@ -2,11 +2,17 @@
 
 A request that brokers can't answer at the moment is sent again: its topic is new, a partition has a
 new leader that the client does not know yet, a coordinator or the controller has moved.
+
+A request that only reads is also sent again by a new client when it has no answer for a while.
+librdkafka 2.16 may have sent it to a broker that is gone, and waits for that one to the end.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
@@ -24,6 +30,17 @@ from streams.runtime.clients.errors import (
 from streams.runtime.clients.retrying import call_with_retries
 
 T = TypeVar("T")
+_FIRST_ANSWER_S = 2.0
+"""How long the first attempt to read waits for its answer, in seconds; each further one doubles it.
+"""
+
+
+class NoAnswer(OutcomeUnknown):
+    """Signals that the request of an action had no answer in the time that it waits."""
+
+    def __init__(self, action: str, waited_s: float) -> None:
+        super().__init__(f"{action}: no answer in {waited_s:g} s")
+        self.action = action
 
 
 class AdminCalls:
@@ -63,6 +80,27 @@ class AdminCalls:
         except OutcomeUnknown:
             self._recreate_client()
             raise
+
+    def _read_with_new_clients(
+        self, request: Callable[[float], T], timeout_s: float = math.inf
+    ) -> T:
+        """Send a request that only reads, and again by a new client while it has no answer.
+
+        `request` is given the seconds that it waits for its answer. Raises NoAnswer after
+        `timeout_s` in all, the client's own at most, and what `_call_with_retries` raises.
+        """
+        limit_s = min(self._timeout_s, timeout_s)
+        deadline_s = time.monotonic() + limit_s
+        answer_s = _FIRST_ANSWER_S
+        while True:
+            left_s = max(deadline_s - time.monotonic(), 0.0)
+            wait_s = min(answer_s, left_s)
+            try:
+                return self._call_with_retries(partial(request, wait_s))
+            except NoAnswer as error:
+                if wait_s == left_s:
+                    raise NoAnswer(error.action, limit_s) from error
+            answer_s *= 2
 
     def renew_client(self, changed_settings: Mapping[str, Any]) -> None:
         """Replace the client by one with these settings changed."""
@@ -105,4 +143,4 @@ class AdminCalls:
                 raise NotReady(f"{action}: {error.args[0].str()}") from error
             raise translate_client_error(error, action) from error
         except TimeoutError as error:
-            raise OutcomeUnknown(f"{action}: no answer in {timeout_s:g} s") from error
+            raise NoAnswer(action, timeout_s) from error

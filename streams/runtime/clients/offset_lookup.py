@@ -27,8 +27,10 @@ class OffsetLookup(AdminCalls):
 
     def fetch_earliest_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """Return the first offset of each partition that can be read."""
-        return self._call_with_retries(
-            lambda: self._fetch_spec_offsets(partitions, OffsetSpec.earliest())
+        return self._read_with_new_clients(
+            lambda wait_s: self._fetch_spec_offsets(
+                partitions, OffsetSpec.earliest(), timeout_s=wait_s
+            )
         )
 
     def fetch_latest_offsets(
@@ -39,8 +41,11 @@ class OffsetLookup(AdminCalls):
         It is above every record, those of open transactions included. Raises OutcomeUnknown if
         brokers don't answer within `timeout_s`.
         """
-        return self._call_with_retries(
-            lambda: self._fetch_spec_offsets(partitions, OffsetSpec.latest(), timeout_s=timeout_s)
+        return self._read_with_new_clients(
+            lambda wait_s: self._fetch_spec_offsets(
+                partitions, OffsetSpec.latest(), timeout_s=wait_s
+            ),
+            timeout_s,
         )
 
     def fetch_known_latest_offsets(
@@ -127,10 +132,11 @@ class OffsetLookup(AdminCalls):
         self, partitions: Sequence[Partition], timeout_s: float = math.inf
     ) -> dict[Partition, int]:
         """Return the last stable offset of each partition: below it, no transaction is open."""
-        return self._call_with_retries(
-            lambda: self._fetch_spec_offsets(
-                partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED, timeout_s
-            )
+        return self._read_with_new_clients(
+            lambda wait_s: self._fetch_spec_offsets(
+                partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED, wait_s
+            ),
+            timeout_s,
         )
 
     def fetch_offsets_for_time(
@@ -140,21 +146,25 @@ class OffsetLookup(AdminCalls):
 
         It is the end of the partition where all records are older.
         """
-        return self._call_with_retries(lambda: self._fetch_time_offsets(partitions, timestamp_ms))
+        return self._read_with_new_clients(
+            lambda wait_s: self._fetch_time_offsets(partitions, timestamp_ms, wait_s)
+        )
 
     def _fetch_time_offsets(
-        self, partitions: Sequence[Partition], timestamp_ms: int
+        self, partitions: Sequence[Partition], timestamp_ms: int, timeout_s: float
     ) -> dict[Partition, int]:
         specs = {p: OffsetSpec.for_timestamp(timestamp_ms) for p in partitions}
-        offsets = {p: answer.offset for p, answer in self._request_offsets(specs).items()}
+        found = self._request_offsets(specs, timeout_s=timeout_s)
+        offsets = {p: answer.offset for p, answer in found.items()}
         older = [partition for partition, offset in offsets.items() if offset < 0]
         if not older:
             return offsets
         # A negative offset means no such record, or no answer (see `_fetch_spec_offsets`): to take
         # the second for the first would skip all records.
-        ends = self._fetch_spec_offsets(older, OffsetSpec.latest())
-        starts = self._fetch_spec_offsets(older, OffsetSpec.earliest())
-        newest = self._request_offsets({p: OffsetSpec.max_timestamp() for p in older})
+        ends = self._fetch_spec_offsets(older, OffsetSpec.latest(), timeout_s=timeout_s)
+        starts = self._fetch_spec_offsets(older, OffsetSpec.earliest(), timeout_s=timeout_s)
+        latest = {p: OffsetSpec.max_timestamp() for p in older}
+        newest = self._request_offsets(latest, timeout_s=timeout_s)
         for partition, answer in newest.items():
             is_empty = starts[partition] == ends[partition]
             if answer.timestamp >= timestamp_ms or (answer.offset < 0 and not is_empty):
@@ -189,16 +199,12 @@ class OffsetLookup(AdminCalls):
             {TopicPartition(*partition): spec for partition, spec in specs.items()},
             isolation_level=isolation,
         )
-        try:
-            return {
-                Partition(a.topic, a.partition): self._wait_for_result(
-                    future,
-                    f"offset of {a.topic}[{a.partition}]",
-                    Right("Read", a.topic),
-                    timeout_s=min(self._timeout_s, timeout_s),
-                )
-                for a, future in futures.items()
-            }
-        except OutcomeUnknown:
-            self._recreate_client()
-            raise
+        return {
+            Partition(a.topic, a.partition): self._wait_for_result(
+                future,
+                f"offset of {a.topic}[{a.partition}]",
+                Right("Read", a.topic),
+                timeout_s=min(self._timeout_s, timeout_s),
+            )
+            for a, future in futures.items()
+        }
