@@ -279,6 +279,13 @@ class OutcomeUnknown(Exception):
     """
 
 
+class CoordinatorMoved(OutcomeUnknown):
+    """Signals that a producer waits for a coordinator that is elsewhere, so that it is replaced.
+
+    The cause is known: no right and no topic is missing.
+    """
+
+
 class TaskOutcomeUnknown(OutcomeUnknown):
     """Signals that a call of the transaction of `task` failed or timed out, which is its own.
 

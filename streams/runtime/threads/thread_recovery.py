@@ -30,6 +30,7 @@ restored from where they are; the consumer goes on from the offsets.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Collection
 from weakref import WeakKeyDictionary
 
@@ -37,6 +38,7 @@ from state.errors import StateError
 from streams.common.host import Event, Host
 from streams.errors import (
     BrokerUnavailable,
+    CoordinatorMoved,
     GenerationOver,
     OutcomeUnknown,
     PositionRefused,
@@ -70,6 +72,9 @@ fault."""
 _TASK_WAIT_MIN_S, _TASK_WAIT_MAX_S = 1.0, 60.0
 _RIGHTS_CHECK_INTERVAL_S = 60.0
 """How often at most the rights are looked at for failures that tell of no missing right."""
+_FAILURES_APART_S = 120.0
+"""After so long a failure is taken for the first of others: what may not be written fails again at
+the next commit, and brokers that have just moved would hold up the look and the recovery."""
 _IDLE_RECOVERY_S = 5.0
 """How long tasks have to run with nothing to commit before the last failure is cleared."""
 
@@ -123,6 +128,7 @@ class ThreadRecovery:
         """The reason of the last recovery since the last commit; empty if there was none."""
         self._recovery_log = RecoveryLog(thread_name, host.monotonic_s)
         self._is_overdue = create_overdue_check(host) if outage is None else outage.is_overdue
+        self._unexplained_at_s = -math.inf
         self._rights_check_at_s = 0.0
         self._unknown_count = 0
         """The number of unknown outcomes since the last commit."""
@@ -233,14 +239,16 @@ class ThreadRecovery:
             log.info("%s: rights are not known: %s", self._thread_name, error)
 
     def _check_rights_if_due(self) -> None:
-        """Check the rights after a failure, but not after the first, and rarely.
+        """Check the rights after a failure, but not after the first for a while, and rarely.
 
         librdkafka often tells only that a record was not delivered, and not why. That other tasks
         commit in between says nothing of the one that may not write. A broker that is away makes
         many failures, and each look may delay the recovery.
         """
         now_s = self._host.monotonic_s()
-        if self._counters.recoveries > 1 and now_s >= self._rights_check_at_s:
+        is_again = now_s - self._unexplained_at_s < _FAILURES_APART_S
+        self._unexplained_at_s = now_s
+        if is_again and now_s >= self._rights_check_at_s:
             self._rights_check_at_s = now_s + _RIGHTS_CHECK_INTERVAL_S
             self._check_rights()
 
@@ -351,7 +359,8 @@ class ThreadRecovery:
         now_s = self._host.monotonic_s()
         if self.failing_since_s is None:
             self.failing_since_s = now_s
-        if isinstance(error, OutcomeUnknown) and not is_away:
+        is_explained = is_away or isinstance(error, CoordinatorMoved)
+        if isinstance(error, OutcomeUnknown) and not is_explained:
             self._check_rights_if_due()
             self._check_internal_topics()
         if not is_away:

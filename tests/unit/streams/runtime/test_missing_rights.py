@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AclOperation
 
-from streams.errors import AuthorizationError, OutcomeUnknown
+from streams.errors import AuthorizationError, CoordinatorMoved, OutcomeUnknown
 from streams.runtime.clients import DataConsumer, translate_client_error, translate_produce_error
 from streams.runtime.clients import admin_calls as admin_module
 from streams.runtime.clients import consumer as consumer_module
@@ -219,6 +219,27 @@ def test_a_failure_with_all_rights_is_recovered_from(
     world.run_until(world.consumed)
     assert world.loop.counters.recoveries == 3
     assert world.looks == 1  # neither at the first one, which may pass, nor at each further one
+
+
+def test_a_coordinator_that_has_moved_is_no_missing_right(tmp_path: Path) -> None:
+    world = LimitedWorld(build_counting_topology(), tmp_path)
+    world.load("1")
+    for attempt in (1, 2, 3):
+        moved = CoordinatorMoved("the group's coordinator has moved")
+        world.script.fail("producer.send_offsets_to_transaction", moved, at=attempt)
+    world.run_until(world.consumed)
+    assert (world.looks, world.loop.counters.recoveries) == (0, 3)
+
+
+def test_the_first_failure_for_a_while_may_pass(tmp_path: Path) -> None:
+    world = LimitedWorld(build_counting_topology(), tmp_path)
+    for value in "123":
+        world.load(value)
+        world.script.fail("producer.commit_transaction", OutcomeUnknown("?"))
+        world.turn(100)
+        assert world.consumed()
+        world.clock.elapsed_s += 120
+    assert (world.looks, world.loop.counters.recoveries) == (0, 3)
 
 
 def test_rights_are_looked_at_again_after_a_while(tmp_path: Path) -> None:

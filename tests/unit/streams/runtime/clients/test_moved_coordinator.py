@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from streams.errors import OutcomeUnknown
+from streams.errors import CoordinatorMoved
 from streams.runtime.clients import StreamsProducer
-from streams.runtime.clients.moved_coordinator import MovedCoordinator
+from streams.runtime.clients.moved_coordinator import MovedCoordinator, is_listening
 from tests.processes import HANG_LIMIT_S
 
 FIRST, SECOND = ("one", 9092), ("two", 9092)
@@ -34,7 +35,7 @@ def coordinator() -> Coordinator:
 
 @pytest.fixture
 def moved(coordinator: Coordinator) -> MovedCoordinator:
-    return MovedCoordinator(coordinator.get_address)
+    return MovedCoordinator(coordinator.get_address, is_listening=lambda _: True)
 
 
 def call_for(moved: MovedCoordinator, checks: int) -> None:
@@ -49,8 +50,33 @@ def test_a_call_ends_when_the_coordinator_has_answered_elsewhere_for_two_seconds
 ) -> None:
     coordinator.address = SECOND
     call_for(moved, CHECKS - 1)
-    with pytest.raises(OutcomeUnknown, match="has moved to two:9092"):
+    with pytest.raises(CoordinatorMoved, match="has moved to two:9092"):
         call_for(moved, CHECKS)
+
+
+def test_a_call_ends_at_once_if_nothing_listens_where_the_coordinator_was(
+    coordinator: Coordinator,
+) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def is_listening(address: tuple[str, int]) -> bool:
+        asked.append(address)
+        return False
+
+    moved = MovedCoordinator(coordinator.get_address, is_listening)
+    call_for(moved, CHECKS)
+    assert not asked
+    coordinator.address = SECOND
+    with pytest.raises(CoordinatorMoved, match="has moved to two:9092"):
+        call_for(moved, 1)
+    assert asked == [FIRST]
+
+
+def test_a_port_that_nothing_listens_at_is_told_from_one_that_takes_connections() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        assert is_listening(address)
+    assert not is_listening(address)
 
 
 def test_a_call_to_a_slow_coordinator_goes_on(
@@ -75,7 +101,7 @@ def test_a_producer_that_never_reached_a_coordinator_is_waited_for(
     coordinator: Coordinator,
 ) -> None:
     coordinator.address = None
-    moved = MovedCoordinator(coordinator.get_address)
+    moved = MovedCoordinator(coordinator.get_address, is_listening=lambda _: False)
     coordinator.address = SECOND
     call_for(moved, 3 * CHECKS)
 
@@ -121,5 +147,5 @@ def test_a_producer_gives_up_sending_offsets_long_before_its_time_out(
     producer: StreamsProducer, coordinator: Coordinator
 ) -> None:
     coordinator.address = SECOND
-    with pytest.raises(OutcomeUnknown, match="the producer does not ask for it again"):
+    with pytest.raises(CoordinatorMoved, match="the producer does not ask for it again"):
         producer.send_offsets_to_transaction([], b"")
