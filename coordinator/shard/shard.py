@@ -97,6 +97,11 @@ class Shard(Generic[R]):
         if log.damage is not None:
             self.mark_failed(log.damage)
 
+    @property
+    def end_offset(self) -> int:
+        """Return the offset that the next record of the log gets."""
+        return self._log.end_offset
+
     def execute_decision(self, decision: Decision[R, A]) -> A:
         """Append a decision's records, apply them to the state, then return its response.
 

@@ -51,11 +51,22 @@ class StreamsHistory(GroupHistory):
     """Represents six members, by index; one that joins as a new process has a new id.
 
     Topics: two sources, a repartition topic and a changelog, the last two of which the broker is to
-    create.
+    create. `is_for_4_3`: without what Kafka 4.3 refuses (static members, offsets of tasks) or
+    answers otherwise (the interval of these offsets).
     """
 
-    def __init__(self, client: Client, seed: int, group: str, names: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        seed: int,
+        group: str,
+        names: tuple[str, ...],
+        *,
+        is_for_4_3: bool = False,
+    ) -> None:
         super().__init__(client, seed, group, names)
+        self._is_for_4_3 = is_for_4_3
+        self._instances = (None,) * len(INSTANCES) if is_for_4_3 else INSTANCES
         self._members = [self._member(i, f"m{i}", PROCESSES[i]) for i in range(len(INSTANCES))]
         self._lives = count(1)
         self._has_endpoints = seed % 2 == 1
@@ -81,7 +92,7 @@ class StreamsHistory(GroupHistory):
         )
 
     def _member(self, index: int, member_id: str, process_id: str) -> StreamsMember:
-        return StreamsMember(self.client, self.group, INSTANCES[index], process_id, member_id)
+        return StreamsMember(self.client, self.group, self._instances[index], process_id, member_id)
 
     def run(self) -> None:
         self._change_standby_count(self.random.choice([0, 1, 1]))
@@ -124,7 +135,7 @@ class StreamsHistory(GroupHistory):
             fields["client_tags"] = [{"key": "zone", "value": self.random.choice("ab")}]
         if self.random.random() < 0.05:
             fields["rack_id"] = self.random.choice("ab")
-        if self.random.random() < 0.1:
+        if not self._is_for_4_3 and self.random.random() < 0.1:
             offset = {"subtopology_id": "0", "partition": 0, "offset": self.random.randint(0, 9)}
             fields["task_offsets"] = [offset]
         if self.random.random() < 0.02:
@@ -157,7 +168,7 @@ class StreamsHistory(GroupHistory):
         self._send(index, "join", **fields)
 
     def _leave(self, index: int) -> None:
-        epoch = AWAY if INSTANCES[index] and self.random.random() < 0.7 else LEAVE
+        epoch = AWAY if self._instances[index] and self.random.random() < 0.7 else LEAVE
         self._send(index, "leave", member_epoch=epoch)
 
     def _commit(self, index: int) -> None:
@@ -221,7 +232,7 @@ class StreamsHistory(GroupHistory):
             f"{self._rename(answer.error_message or '')} {answer.member_epoch} {told} {statuses} "
             f"{answer.endpoint_information_epoch} {known} "
             f"{answer.heartbeat_interval} {answer.acceptable_recovery_lag} "
-            f"{answer.task_offset_interval}",
+            f"{'' if self._is_for_4_3 else answer.task_offset_interval}",
         )
         if any(each.status_code == MISSING_INTERNAL_TOPICS for each in answer.status or ()):
             self._await_internal_topics()

@@ -76,6 +76,8 @@ class TransientStreamsState:
 
     configured: ConfiguredTopology | None = None
     topics_version: int = -1  # of the topics that the topology was compared with
+    # What the topology came to in a heartbeat that was refused, and where the log ended then.
+    refused_topology: tuple[ConfiguredTopology, int] | None = None
     shutdown_requester: str | None = None  # the member that wants the application to shut down
     endpoint_epoch: int = 0
     endpoint_cache: EndpointCache = field(default_factory=EndpointCache)

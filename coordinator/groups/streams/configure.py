@@ -72,6 +72,18 @@ class ConfiguredTopology:
         return self.problem is None
 
 
+class RefusedAfterConfiguring(Refused):
+    """Signals a heartbeat that is refused once the topology has been compared with the topics.
+
+    Kafka keeps what that came to, and describes the group by it as soon as anything else has been
+    written to the coordinator's partition.
+    """
+
+    def __init__(self, message: str, configured: ConfiguredTopology) -> None:
+        super().__init__(Code.INVALID_REQUEST, message)
+        self.configured = configured
+
+
 def configure_topology(topology: StreamsTopology, topics: TopicList) -> ConfiguredTopology:
     """Return what a topology comes to with the topics that exist.
 
@@ -161,22 +173,24 @@ def _find_missing_topics(
 
 
 def check_owned_tasks(configured: ConfiguredTopology, owned: TaskRoles | None) -> None:
-    """Raise Refused (INVALID_REQUEST) if a member reports a task that the topology doesn't have."""
+    """Refuse a heartbeat that reports a task which the topology doesn't have.
+
+    Raises RefusedAfterConfiguring: INVALID_REQUEST.
+    """
     if owned is None or not configured.is_ready or configured.subtopologies is None:
         return
     for role in (owned.active, owned.standby, owned.warmup):
         for subtopology_id, partition in sorted(role):
             subtopology = configured.subtopologies.get(subtopology_id)
             if subtopology is None:
-                raise Refused(
-                    Code.INVALID_REQUEST,
-                    f"Subtopology {subtopology_id} does not exist in the topology.",
+                raise RefusedAfterConfiguring(
+                    f"Subtopology {subtopology_id} does not exist in the topology.", configured
                 )
             if not 0 <= partition < subtopology.task_count:
-                raise Refused(
-                    Code.INVALID_REQUEST,
+                raise RefusedAfterConfiguring(
                     f"Task {partition} for subtopology {subtopology_id} is invalid. Number of "
                     f"tasks for this subtopology: {subtopology.task_count}",
+                    configured,
                 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from coordinator.groups.streams.command import TransientStreamsState
-from coordinator.groups.streams.configure import ConfiguredSubtopology
+from coordinator.groups.streams.configure import ConfiguredSubtopology, ConfiguredTopology
 from coordinator.groups.streams.state import StreamsGroup, StreamsGroupMember
 from coordinator.groups.streams.tasks import NO_ROLES, TaskId, TaskRoles
 from coordinator.groups.streams.topology import StreamsSubtopology
@@ -40,10 +40,11 @@ class DescribedStreamsGroup:
 
 
 def describe_streams_group(
-    group: StreamsGroup, transient_state: TransientStreamsState
+    group: StreamsGroup,
+    transient_state: TransientStreamsState,
+    configured: ConfiguredTopology | None,
 ) -> DescribedStreamsGroup:
-    """Describe a streams group."""
-    configured = transient_state.configured
+    """Describe a streams group; `configured`: what its topology comes to, if that is known."""
     subtopologies: dict[str, StreamsSubtopology | ConfiguredSubtopology] = {}
     if configured is not None and configured.is_ready and configured.subtopologies is not None:
         subtopologies.update(configured.subtopologies)

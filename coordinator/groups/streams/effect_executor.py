@@ -158,6 +158,7 @@ def _change_transient_state(transient_state: TransientStreamsState, effect: obje
         case RememberTopology(configured, topics_version):
             transient_state.configured = configured
             transient_state.topics_version = topics_version
+            transient_state.refused_topology = None
         case DropTaskOffsets(member_id):
             transient_state.task_offsets.pop(member_id, None)
             transient_state.task_end_offsets.pop(member_id, None)

@@ -26,8 +26,13 @@ from coordinator.groups.streams.command import (
     TransientStreamsState,
 )
 from coordinator.groups.streams.config import StreamsGroupConfig, StreamsSettingsLookup
+from coordinator.groups.streams.configure import RefusedAfterConfiguring
 from coordinator.groups.streams.describe import DescribedStreamsGroup, describe_streams_group
-from coordinator.groups.streams.effect_executor import StreamsEffectExecutor, StreamsTimerKey
+from coordinator.groups.streams.effect_executor import (
+    StreamsEffectExecutor,
+    StreamsTimerKey,
+    require_transient_streams_state,
+)
 from coordinator.groups.streams.effects import (
     SetStreamsTimer,
     StreamsTimer,
@@ -124,23 +129,32 @@ class StreamsMembership:
         shard.streams_counters.heartbeats += 1
         group = shard.state.streams.get(group_id)
         if group is not None:
-            context = self.create_context(shard, group_id)
-            decision = (
-                keep_streams_member(
-                    command.member_id,
-                    command.epoch,
-                    command.endpoint_epoch,
-                    context.settings.session_timeout_ms,
-                    context.settings.heartbeat_interval_ms,
-                    context.config.task_offset_interval_ms,
-                )
-                if has_no_streams_news(group, command, context)
-                else process_streams_heartbeat(group, command, context, is_new=False)
-            )
+            decision = self._decide_heartbeat(shard, group, command)
             return self.executor.execute_decision(shard, group_id, decision)
         if not command.is_joining and not shard.is_name_taken(group_id):
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
         return self._create_group(shard, command)
+
+    def _decide_heartbeat(
+        self, shard: GroupShard, group: StreamsGroup, command: StreamsHeartbeat
+    ) -> Decision[Record, StreamsHeartbeatAnswer]:
+        context = self.create_context(shard, group.group_id)
+        if has_no_streams_news(group, command, context):
+            return keep_streams_member(
+                command.member_id,
+                command.epoch,
+                command.endpoint_epoch,
+                context.settings.session_timeout_ms,
+                context.settings.heartbeat_interval_ms,
+                context.config.task_offset_interval_ms,
+            )
+        try:
+            return process_streams_heartbeat(group, command, context, is_new=False)
+        except RefusedAfterConfiguring as refused:
+            if refused.configured is not context.transient_state.configured:
+                transient_state = require_transient_streams_state(shard, group.group_id)
+                transient_state.refused_topology = refused.configured, shard.log.end_offset
+            raise
 
     def _create_group(self, shard: GroupShard, command: StreamsHeartbeat) -> StreamsHeartbeatAnswer:
         """Serve the heartbeat of a member that joins a new group, or an empty classic one.
@@ -191,7 +205,12 @@ class StreamsMembership:
         """
         shard = self._shards.require_shard(group_id)
         group = self._require_group(shard, group_id)
-        return describe_streams_group(group, self._transient_state_of(shard, group_id))
+        transient_state = self._transient_state_of(shard, group_id)
+        configured = transient_state.configured
+        refused = transient_state.refused_topology
+        if refused is not None and shard.log.end_offset > refused[1]:
+            configured = refused[0]
+        return describe_streams_group(group, transient_state, configured)
 
     def _require_group(self, shard: GroupShard, group_id: str) -> StreamsGroup:
         group = shard.state.streams.get(group_id)

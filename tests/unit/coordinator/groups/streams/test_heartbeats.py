@@ -7,9 +7,11 @@ import pytest
 from coordinator.errors import Code, Refused
 from coordinator.groups.streams.configure import StreamsStatusCode
 from coordinator.groups.streams.member_check import check_streams_group_size
+from coordinator.groups.streams.record_types import StreamsGroupForgotten
 from coordinator.groups.streams.state import AWAY_EPOCH, LEFT_EPOCH, StreamsGroupPhase
 from coordinator.groups.streams.tasks import NO_ROLES, TaskRoles
 from coordinator.groups.streams.topology import StreamsSubtopology, StreamsTopology
+from coordinator.shard.decision import Decision
 from tests.unit.coordinator.groups.streams.members import (
     AT_ONCE,
     GROUP,
@@ -225,6 +227,28 @@ def test_a_task_that_the_topology_does_not_have_is_refused(at_once: World) -> No
     for task in (("0", 4), ("1", 0)):
         owned = TaskRoles(frozenset({task}))
         assert refusal(member, owned=owned) is Code.INVALID_REQUEST
+
+
+def test_topics_that_a_refused_heartbeat_has_found_are_described_once_the_log_grows(
+    at_once: World,
+) -> None:
+    """Kafka describes a group as of the last record of its partition, whichever group's it is."""
+    member = FakeStreamsMember(at_once, "m", topology=TOPOLOGY)
+    [changelog] = member.join().topics_to_create
+    at_once.topics.create(changelog.name, changelog.partition_count)
+
+    def described_partition_count() -> int:
+        described = at_once.groups.streams.describe_group(GROUP)
+        return described.subtopologies["0"].changelog_topics[0].partition_count
+
+    unknown_task = TaskRoles(frozenset({("2", 0)}))
+    assert refusal(member, owned=unknown_task) is Code.INVALID_REQUEST
+    assert described_partition_count() == 0
+    log = at_once.groups.shards[at_once.groups.partition_of(GROUP)].log
+    log.execute_decision(Decision([StreamsGroupForgotten("another group")], None))
+    assert described_partition_count() == 4
+    member.beat()
+    assert described_partition_count() == 4
 
 
 def test_a_static_member_keeps_its_tasks_while_it_is_away(at_once: World) -> None:
