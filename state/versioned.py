@@ -140,8 +140,9 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         """
         if timestamp_ms is None:
             timestamp_ms = self.clock()
-        was = self.get(key, timestamp_ms)
-        return None if self.put(key, None, timestamp_ms) == NOT_PUT else was
+        own = type(self)  # a caller may count calls of all three methods
+        was = own.get(self, key, timestamp_ms)
+        return None if own.put(self, key, None, timestamp_ms) == NOT_PUT else was
 
     def get(self, key: Any, as_of_ms: int | None = None) -> VersionedRecord[V] | None:
         """Return the latest version of `key`, or the one that was valid at `as_of_ms`, or None.

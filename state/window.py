@@ -200,13 +200,16 @@ class WindowStore(SegmentedStore[V]):
         the start and the value of each window, oldest first.
         """
         if to_ms is None:
-            entry = self.entry(key, from_ms)
+            entry = type(self).entry(self, key, from_ms)  # a caller may count calls of both
             return None if entry is None else entry.value
-        return ((start_ms, value) for start_ms, value, _ in self.entries(key, from_ms, to_ms))
+        return (
+            (start_ms, value)
+            for start_ms, value, _ in type(self).entries(self, key, from_ms, to_ms)
+        )
 
     def backward_fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, V]]:
         """Yield start and value of the windows of `key` between two times, newest first."""
-        found = self.entries(key, from_ms, to_ms, reverse=True)
+        found = type(self).entries(self, key, from_ms, to_ms, reverse=True)
         return ((start_ms, value) for start_ms, value, _ in found)
 
     def fetch_range(

@@ -101,7 +101,7 @@ class DuplicatesWindowStore(WindowStore[V]):
         if from_ms < live_ms:
             from_ms = live_ms
         if from_ms < self._recent.complete_from_ms:
-            return list(self.fetch(key, from_ms, to_ms))
+            return list(type(self).fetch(self, key, from_ms, to_ms))
         found = self._recent.find_values(self._serialize_key(key), from_ms, to_ms)
         return [(start_ms, self._decode_value(value)) for start_ms, value in found]
 

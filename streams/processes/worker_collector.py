@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import cast, get_args
 
 from streams.monitoring.database_figures import DatabaseFigureReader
 from streams.monitoring.health import Health
 from streams.monitoring.kafka_streams_figures import StreamsClient
 from streams.monitoring.metrics import WorkerCollector
+from streams.monitoring.store_operation_figures import read_store_operations
 from streams.monitoring.store_sizes import measure_stores
 from streams.processes.running import GLOBAL_THREAD
 from streams.runtime.threads.stream_thread import StreamThread
@@ -34,8 +36,9 @@ def create_worker_collector(
             [task for thread in threads for task in thread.current_tasks()],
             worker.directory.store_path,
         ),
-        read_database_figures=lambda: databases.read_figures(
-            {thread.name: thread.current_tasks() for thread in threads}
+        read_database_figures=lambda: chain(
+            databases.read_figures({thread.name: thread.current_tasks() for thread in threads}),
+            read_store_operations({thread.name: thread.current_tasks() for thread in threads}),
         ),
         source_steps={
             topic: source.name

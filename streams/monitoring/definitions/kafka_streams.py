@@ -10,6 +10,7 @@ from __future__ import annotations
 from streams.monitoring.definitions.client import CLIENT_DEFINITION, CLIENT_STATE_DEFINITIONS
 from streams.monitoring.definitions.kafka_names import define_figure
 from streams.monitoring.definitions.rocksdb import ROCKSDB_DEFINITIONS
+from streams.monitoring.definitions.store_operations import STORE_OPERATION_DEFINITIONS
 from streams.monitoring.definitions.tasks import TASK_DEFINITIONS
 
 _THREAD_LABELS = ("thread_id",)
@@ -119,4 +120,5 @@ KAFKA_STREAMS_DEFINITIONS = (
     *_UPDATER,
     *TASK_DEFINITIONS,
     *ROCKSDB_DEFINITIONS,
+    *STORE_OPERATION_DEFINITIONS,
 )

@@ -37,6 +37,7 @@ from streams.runtime.offsets.topic_ids import find_offsets_of_former_topics
 from streams.runtime.tasks.committed_inputs import find_missing_offsets, is_overtaken
 from streams.runtime.tasks.empty_stores import EmptyStoreWarnings
 from streams.runtime.tasks.failures import FAIL_ON_ANY_ERROR, FailureHandler
+from streams.runtime.tasks.metered_stores import StoreMeter, meter_store
 from streams.runtime.tasks.offset_proof import OffsetProof, prove_offsets
 from streams.runtime.tasks.restore_start import start_restoring_task
 from streams.runtime.tasks.store_disks import StoreDiskOpener
@@ -144,10 +145,14 @@ class TaskCreator:
                 stores: dict[str, LoggedStore] = {}
                 unlogged: dict[str, StateStore] = {}
                 kept: dict[str, KeptStore] = {}
+                meters: dict[str, StoreMeter] = {}
                 self._warn_of_leftovers(directory, subtopology.stores)
                 for spec in subtopology.stores:
                     store, disk = self._open_store(directory, spec)
                     opened.callback(store.close)
+                    meters[spec.name] = meter_store(
+                        store, spec.kind, self._host, details=self.measures_details
+                    )
                     changelog = Partition(self._topology.restore_topic_of(spec.name), partition)
                     from_source = spec.source_topic is not None
                     if not spec.logged or (from_source and changelog not in partitions):
@@ -174,7 +179,7 @@ class TaskCreator:
             task_name,
             subtopology,
             partitions=partitions,
-            stores=TaskStores(task_name, stores, unlogged, kept),
+            stores=TaskStores(task_name, stores, unlogged, kept, meters),
             lock=lock,
             directory=directory,
             failures=self._failures,

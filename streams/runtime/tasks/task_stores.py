@@ -40,6 +40,7 @@ from streams.runtime.offsets.offset_metadata import (
     fit_entries,
 )
 from streams.runtime.offsets.store_commits import ENTRIES_PER_STORE
+from streams.runtime.tasks.metered_stores import StoreMeter
 from streams.runtime.tasks.unlogged_commits import KeptStore, UnloggedCommits
 from streams.runtime.tasks.unlogged_damage import explain_unlogged_damage
 
@@ -58,6 +59,7 @@ class TaskStores:
         logged: Mapping[str, LoggedStore],
         unlogged: Mapping[str, StateStore] | None = None,
         kept: Mapping[str, KeptStore] | None = None,
+        meters: Mapping[str, StoreMeter] | None = None,
     ) -> None:
         self.logged = dict(logged)
         """The stores with a changelog, by name."""
@@ -65,6 +67,8 @@ class TaskStores:
         """Stores without a changelog: they commit like the others, and nothing restores them."""
         self.unlogged_commits = UnloggedCommits(task_name, kept or {})
         """Which commits wrote those of them that are on disk, `kept`."""
+        self.meters = dict(meters or {})
+        """What measures the operations of each store."""
         self.names_expired = True
         """Says whether the offsets' metadata have room for what has expired of changelogs."""
         self._task_name = task_name

@@ -54,6 +54,7 @@ class TaskExecutor:
         self._consumer = consumer
         self._producers = producers
         self._host = host
+        self._measures_details = measures_details
         self._counters = counters
         self._key_placement = key_placement
         self.measurements = ThreadMeasurements(
@@ -237,6 +238,9 @@ class TaskExecutor:
         )
         for measured in task.step_measurements.values():
             measured.is_due = True
+        if self._measures_details:
+            for meter in task.stores.meters.values():
+                meter.add_to_timings()
         task.adapt_slice_size(records, elapsed_s)
         return records
 

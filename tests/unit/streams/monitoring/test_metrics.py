@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,10 +12,11 @@ from typing import Any, cast
 import pytest
 
 from state.cache import StoreCache
+from state.memory import MemoryDisk
 from streams import App, Store, serdes
 from streams.common.timings import Timing
 from streams.common.topic_partitions import Partition
-from streams.graph.nodes import StoreKind
+from streams.graph.nodes import StoreKind, StoreSpec
 from streams.graph.step_measurements import StepMeasurements
 from streams.monitoring.database_figures import DatabaseFigureReader, DatabaseFigures
 from streams.monitoring.definitions.catalog import all_definitions
@@ -28,11 +30,14 @@ from streams.monitoring.definitions.worker import COUNTER_HELP
 from streams.monitoring.health import Health, RestoringStore, ThreadHealth
 from streams.monitoring.kafka_streams_figures import StreamsClient
 from streams.monitoring.metrics import WorkerCollector, render_prometheus_text
+from streams.monitoring.store_operation_figures import read_store_operations
 from streams.monitoring.store_sizes import (
     StoreSize,
     measure_stores,
 )
 from streams.runtime.counters import ThreadCounters
+from streams.runtime.tasks.metered_stores import StoreMeter, meter_store
+from streams.runtime.tasks.store_opening import open_store
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.measurements import ThreadMeasurements
@@ -52,8 +57,22 @@ CACHES = "kafka_streams_stream_record_cache_metrics"
 OF_TASK = f'task_id="2_1",{THREAD_ID}'
 COUNT = 'processor_node_id="count"'
 CLIENT = 'application_id="a",client_id="a-1",process_id="1"'
+BUFFER = 'in_memory_suppression_state_id="a-buffer"'
 READER = 'processor_node_id="read-orders"'
 TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
+
+
+SPECS = [
+    StoreSpec(
+        name=f"a-{kind}",
+        key=serdes.string,
+        value=serdes.string,
+        kind=kind,
+        window_size_ms=10 if kind is StoreKind.WINDOW else None,
+    )
+    for kind in StoreKind
+]
+"""A store of each kind."""
 
 
 class HeldStores:
@@ -65,6 +84,23 @@ class HeldStores:
         self.cache.judge_use(4, 3, is_full=False)
         self.cache.bytes = 900
         self.logged = {"c": SimpleNamespace(restored_records=8)}
+        self.iterators: list[Iterator[str]] = []
+        self.meters = {spec.name: self._meter(spec) for spec in SPECS}
+
+    def _meter(self, spec: StoreSpec) -> StoreMeter:
+        """Let a store of a kind do each operation that it has for half a second."""
+        store = open_store(spec, MemoryDisk())
+        meter = meter_store(store, spec.kind, Clock(), details=True)
+        for timing in meter.timings.values():
+            timing.observe(0.5, 0.0)
+        if spec.kind is not StoreKind.BUFFER:
+            self.iterators.append(meter.iterators.follow_iterator(iter("ab")))
+            next(self.iterators[-1])
+        meter.add_to_timings()
+        return meter
+
+    def all_stores(self) -> dict[str, Any]:
+        return {spec.name: SimpleNamespace(uncommitted_bytes=70) for spec in SPECS}
 
     def list_caches(self) -> dict[str, StoreCache]:
         return {"c": self.cache}
@@ -87,6 +123,7 @@ class HeldTask:
         self.step_measurements = {"write": sink, "wait": suppression, "count": windows}
         self.buffer = SimpleNamespace(count_records=lambda: 11)
         self.stores = HeldStores()
+        self.store_specs = {spec.name: spec for spec in SPECS}
 
 
 def report() -> Health:
@@ -158,6 +195,7 @@ def lines() -> list[str]:
                     {IN_MEMORY_METRIC: 6},
                 )
             ]
+            + list(read_store_operations({"thread 0": [cast("Task", HeldTask(clock))]}))
         ),
         source_steps={"orders": "read-orders", "old-orders": "read-orders"},
         client=StreamsClient("a-1", "a", "1"),
@@ -220,6 +258,11 @@ def lines() -> list[str]:
         f'kafka_streams_stream_thread_metrics_thread_state{{process_id="1",{THREAD_ID}}} 4.0',
         f"kafka_streams_stream_state_updater_metrics_idle_ratio{{{THREAD_ID}}} 1.0",
         f"kafka_streams_stream_metrics_client_state{{{CLIENT}}} 2.0",
+        f'{STORES}_put_rate{{rocksdb_window_state_id="a-window",{OF_TASK}}} 0.03333333333333333',
+        f'{STORES}_get_latency_avg{{rocksdb_state_id="a-key-value",{OF_TASK}}} 500.0',
+        f'{STORES}_uncommitted_bytes{{rocksdb_state_id="a-versioned",{OF_TASK}}} 70.0',
+        f"{STORES}_suppression_buffer_count_max{{{BUFFER},{OF_TASK}}} 0.0",
+        f'{STORES}_num_open_iterators{{rocksdb_session_state_id="a-session",{OF_TASK}}} 1.0',
         f'{STORES}_num_keys{{in_memory_state_id="m",task_id="0_0",{THREAD_ID}}} 6.0',
         'kafka_streams_stream_metrics{client_id="a-1",state="RUNNING"} 1.0',
         'kafka_streams_stream_metrics{alive_stream_threads="1",client_id="a-1"} 1.0',

@@ -1,0 +1,122 @@
+"""Count the calls of a store's methods, and time some of them.
+
+A method is replaced on the object by a function that counts: steps take the method when they are
+bound, so a call costs one more function call. One call in 16 is timed, so that the clock costs
+little; what is rare, and whatever takes long, is timed at each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from streams.common.timings import Timing
+
+_TIMED_ONE_IN = 16
+
+
+class MeteredCalls:
+    """Holds how often some methods were called, and how long the timed calls took.
+
+    A call is one of each of the operations whose `timings` are given.
+    """
+
+    def __init__(self, timings: Sequence[Timing], monotonic_s: Callable[[], float]) -> None:
+        self._timings = timings
+        self._monotonic_s = monotonic_s
+        self.count = 0
+        """The calls so far, which `add_to_timings` adds to the timings now and then."""
+        self._added_count = 0
+        self._timed_s = self._timed_max_s = 0.0
+        self._timed_count = 0
+        self._average_s = 0.0
+
+    def count_calls(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that calls `call`, counts it, and times one call in 16."""
+        monotonic_s = self._monotonic_s
+
+        def count_call(*arguments: Any, **options: Any) -> Any:
+            self.count = count = self.count + 1
+            if count % _TIMED_ONE_IN != 1:
+                return call(*arguments, **options)
+            began_at_s = monotonic_s()
+            try:
+                return call(*arguments, **options)
+            finally:
+                self.add_timed(monotonic_s() - began_at_s)
+
+        return count_call
+
+    def time_calls(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that calls `call`, counts it and times it."""
+        monotonic_s = self._monotonic_s
+
+        def time_call(*arguments: Any, **options: Any) -> Any:
+            began_at_s = monotonic_s()
+            try:
+                return call(*arguments, **options)
+            finally:
+                now_s = monotonic_s()
+                for timing in self._timings:
+                    timing.observe(now_s - began_at_s, now_s)
+
+        return time_call
+
+    def add_timed(self, seconds: float) -> None:
+        """Add the seconds of a call that was timed."""
+        self._timed_count += 1
+        self._timed_s += seconds
+        self._timed_max_s = max(self._timed_max_s, seconds)
+
+    def add_to_timings(self) -> None:
+        """Add the calls since the last time to the timings, with the average of the timed ones."""
+        calls = self.count - self._added_count
+        if not calls:
+            return
+        if self._timed_count:
+            self._average_s = self._timed_s / self._timed_count
+        for timing in self._timings:
+            timing.observe_calls(calls, self._average_s, self._timed_max_s, self._monotonic_s())
+        self._added_count = self.count
+        self._timed_s = self._timed_max_s = 0.0
+        self._timed_count = 0
+
+
+class OpenIterators:
+    """Knows the iterators of a store that have begun and are neither exhausted nor closed."""
+
+    def __init__(self, monotonic_s: Callable[[], float], now_ms: Callable[[], int]) -> None:
+        self._monotonic_s, self._now_ms = monotonic_s, now_ms
+        self.durations = Timing(monotonic_s)
+        self._opened_at_ms: dict[int, int] = {}
+        self._number = 0
+
+    @property
+    def count(self) -> int:
+        """Return how many are open."""
+        return len(self._opened_at_ms)
+
+    @property
+    def oldest_opened_at_ms(self) -> int | None:
+        """Return the wall-clock time at which the oldest one began; None if none is open."""
+        return min(list(self._opened_at_ms.values()), default=None)
+
+    def follow_iterator(self, iterator: Iterator[Any]) -> Iterator[Any]:
+        """Yield what an iterator yields, which counts as open from its first step on."""
+        self._number += 1
+        number, began_at_s = self._number, self._monotonic_s()
+        self._opened_at_ms[number] = self._now_ms()
+        try:
+            yield from iterator
+        finally:
+            del self._opened_at_ms[number]
+            self.durations.observe_since(began_at_s)
+
+    def follow_results(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that calls `call`, and follows the iterator that it returns."""
+
+        def follow_result(*arguments: Any, **options: Any) -> Any:
+            result = call(*arguments, **options)
+            return self.follow_iterator(result) if isinstance(result, Iterator) else result
+
+        return follow_result
