@@ -33,8 +33,9 @@ def announce_start(
     broker = bootstrap_servers
     if config.bootstrap_servers == EMBEDDED:
         broker += " (the embedded broker)"
+    query_scheme = "http" if config.query_ssl_certificate_location is None else "https"
     served = [
-        f"http://{format_address((config.query_host, port))}/stores"
+        f"{query_scheme}://{format_address((config.query_host, port))}/stores"
         if setting == "query_port"
         else f"http://{format_address((config.health_host, port))}/{setting.removesuffix('_port')}"
         for setting, port in ports.items()

@@ -14,6 +14,7 @@ from streams.common.addresses import format_address, parse_address
 from streams.common.host import Host
 from streams.errors import ConfigError
 from streams.processes.running import RunningApp
+from streams.queries.query_tls import QueryTls, ServerCertificate
 from streams.queries.routed_reads import RoutedReads
 from streams.settings.config import StreamsConfig
 
@@ -29,6 +30,12 @@ class QueryEndpoint:
 
     def __init__(self, config: StreamsConfig, worker_number: int, exits: ExitStack) -> None:
         self._token = config.query_token.get_secret_value()
+        self._tls = QueryTls(
+            config.query_ssl_certificate_location,
+            config.query_ssl_key_location,
+            config.query_ssl_key_password.get_secret_value(),
+            config.query_ssl_ca_location,
+        )
         self._bound: socket.socket | None = None
         self.address = ""
         if config.query_port is None:
@@ -46,11 +53,18 @@ class QueryEndpoint:
         """Let a worker read the stores of all, and serve queries, until `exits` is closed."""
         running.reads = reads = RoutedReads(running.local_stores, self._create_client, self.address)
         exits.callback(reads.close)
+        self._tls.create_client_context()  # whose errors are told now, and not by the first query
         if self._bound is not None:
             from streams.queries.http_api import create_http_api
             from streams.queries.http_server import QueryServer
 
-            server = QueryServer(create_http_api(reads, self._token), self._bound, host)
+            certificate = (
+                None
+                if self._tls.certificate is None
+                else ServerCertificate(self._tls, host.monotonic_s)
+            )
+            api = create_http_api(reads, self._token)
+            server = QueryServer(api, self._bound, host, certificate)
             exits.callback(server.stop_serving)
             exits.callback(reads.stop_waiting)
             running.ports["query_port"] = self._bound.getsockname()[1]
@@ -59,7 +73,7 @@ class QueryEndpoint:
         """Create the client for other workers, with the token that they share."""
         from streams.queries.endpoint_client import EndpointClient
 
-        return EndpointClient(self._token)
+        return EndpointClient(self._token, self._tls)
 
 
 def _bind_port(host: str, port: int) -> socket.socket:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from threading import Lock
 from urllib.parse import quote
 
 import httpx
@@ -14,7 +16,10 @@ from streams.graph.nodes import StoreSpec
 from streams.queries.committed_reads import Position
 from streams.queries.http_texts import decode_row, format_key, format_position, parse_position
 from streams.queries.local_stores import StoreAnswer
+from streams.queries.query_tls import CHECK_INTERVAL_S, ChangedFiles, QueryTls
 from streams.queries.store_reads import StoreRead
+
+log = logging.getLogger(__name__)
 
 POSITION_HEADER = "Millrace-Position"
 PARTITIONS_HEADER = "Millrace-Partitions"
@@ -23,20 +28,54 @@ MORE_HEADER = "Millrace-More"
 WAIT_MS_MAX = 60_000
 """The ms that a worker waits at most before it answers."""
 _CONNECTIONS_MAX = 64
+_NO_TLS = QueryTls()
 
 
 class EndpointClient:
     """Sends reads to the endpoints of other workers, over connections that are kept open.
 
-    It may be used by several threads. `token` is the application's `query_token`, or empty.
+    It may be used by several threads. `token` is the application's `query_token`, or empty. With
+    `tls` it asks over HTTPS, and takes up changes of the authorities' file. Raises ConfigError for
+    a file that can't be used.
     """
 
-    def __init__(self, token: str) -> None:
-        self._client = httpx.Client(
-            headers={"Authorization": f"Bearer {token}"} if token else {},
+    def __init__(self, token: str, tls: QueryTls = _NO_TLS) -> None:
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._tls = tls
+        self._scheme = "https" if tls.is_used else "http"
+        self._files = ChangedFiles({"authorities": tls.authorities}, time.monotonic)
+        self._checked_at_s = time.monotonic()
+        self._lock = Lock()
+        self._client = self._create_client()
+        self._replaced: list[httpx.Client] = []
+        """This holds clients with other authorities, whose requests may still run."""
+
+    def _create_client(self) -> httpx.Client:
+        """Create the client, which opens connections when it needs them. Raises ConfigError."""
+        return httpx.Client(
+            headers=self._headers,
             limits=httpx.Limits(max_connections=_CONNECTIONS_MAX),
+            verify=self._tls.create_client_context(),
             trust_env=False,
         )
+
+    def _get_client(self) -> httpx.Client:
+        """Return the client that trusts the authorities in the file as it is now."""
+        with self._lock:
+            now_s = time.monotonic()
+            if now_s - self._checked_at_s < CHECK_INTERVAL_S:
+                return self._client
+            self._checked_at_s = now_s
+            if self._files.find_change():
+                try:
+                    connected = self._create_client()
+                except ConfigError as error:
+                    log.warning("%s: those before stay in use", error)
+                else:
+                    log.info("query_ssl_ca_location: changed")
+                    self._replaced.append(self._client)
+                    self._client = connected
+            return self._client
 
     def read(
         self,
@@ -60,8 +99,10 @@ class EndpointClient:
         sent_at_s = time.monotonic()
         try:
             parse_address(endpoint)
-            response = self._client.get(
-                f"http://{endpoint}{path}", params=parameters, timeout=max(timeout_s, 0.001)
+            response = self._get_client().get(
+                f"{self._scheme}://{endpoint}{path}",
+                params=parameters,
+                timeout=max(timeout_s, 0.001),
             )
         except (httpx.HTTPError, ValueError) as error:
             raise StoreUnavailable(
@@ -76,7 +117,9 @@ class EndpointClient:
 
     def close(self) -> None:
         """Close all connections."""
-        self._client.close()
+        with self._lock:
+            for client in (self._client, *self._replaced):
+                client.close()
 
 
 def _format_request(spec: StoreSpec, read: StoreRead) -> tuple[str, dict[str, str]]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from streams.common.host import Host
 from streams.queries.http_connection import HttpConnection
+from streams.queries.query_tls import CHECK_INTERVAL_S, ServerCertificate
 
 _KEEP_ALIVE_S = 30
 _SHUTDOWN_S = 10
@@ -18,32 +21,69 @@ before."""
 
 
 class QueryServer:
-    """Serves `api` on a bound socket until `stop_serving`, which ends requests that still run."""
+    """Serves `api` on a bound socket until `stop_serving`, which ends requests that still run.
 
-    def __init__(self, api: ASGIApp, bound: socket.socket, host: Host) -> None:
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                api,
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                loop="asyncio",
-                http=HttpConnection,
-                ws="none",
-                server_header=False,
-                timeout_keep_alive=_KEEP_ALIVE_S,
-                timeout_graceful_shutdown=_SHUTDOWN_S,
-            )
+    With a `certificate` it serves over TLS, and takes up the changes of its files.
+    """
+
+    def __init__(
+        self,
+        api: ASGIApp,
+        bound: socket.socket,
+        host: Host,
+        certificate: ServerCertificate | None = None,
+    ) -> None:
+        config = uvicorn.Config(
+            api,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            loop="asyncio",
+            http=HttpConnection,
+            ws="none",
+            server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_graceful_shutdown=_SHUTDOWN_S,
         )
+        config.load()
+        self._certificate = certificate
+        if certificate is not None:
+            config.ssl = certificate.context
+        self._server = uvicorn.Server(config)
         self._bound = bound
         self._thread = host.spawn_thread("queries", self._serve_requests)
 
     def _serve_requests(self) -> None:
         """Serve until `stop_serving`."""
-        asyncio.run(self._server.serve(sockets=[self._bound]))
+        with asyncio.Runner(loop_factory=_QueryLoop) as runner:
+            runner.run(self._serve_until_stopped())
+
+    async def _serve_until_stopped(self) -> None:
+        """Serve, and take up changed certificates, until `stop_serving`."""
+        watching = asyncio.create_task(self._watch_certificate())
+        await self._server.serve(sockets=[self._bound])
+        watching.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watching
+
+    async def _watch_certificate(self) -> None:
+        """Take up changes of the certificate's files every few seconds."""
+        while self._certificate is not None:
+            await asyncio.sleep(CHECK_INTERVAL_S)
+            self._certificate.take_changes()
 
     def stop_serving(self) -> None:
         """Stop serving and free the port."""
         self._server.should_exit = True
         self._thread.join()
         self._bound.close()
+
+
+class _QueryLoop(asyncio.SelectorEventLoop):
+    """Bounds the time in which a client has to finish the handshake of TLS."""
+
+    async def create_server(self, *arguments: Any, **options: Any) -> asyncio.Server:
+        """Create a server as asyncio does."""
+        if options.get("ssl") is not None:
+            options.setdefault("ssl_handshake_timeout", HttpConnection.arrival_s)
+        return await super().create_server(*arguments, **options)

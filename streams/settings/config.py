@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import (
     Field,
     PlainValidator,
-    SecretStr,
     ValidationError,
     ValidationInfo,
     field_serializer,
@@ -45,7 +44,7 @@ from streams.settings.environment import check_environment
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers, parse_handler
 from streams.settings.offset_reset import STOP_WORDS, parse_reset_policy
 from streams.settings.optimizations import parse_optimizations
-from streams.settings.query_settings import check_query_settings
+from streams.settings.query_settings import PORT_MAX, QuerySettings
 from streams.settings.setting_origins import ENVIRONMENT_PREFIX, SettingOrigins
 from streams.settings.source_settings import SourceSettings
 from streams.settings.topology_settings import TopologySettings
@@ -59,18 +58,17 @@ from streams.settings.validation_messages import explain_validation_error
 EMBEDDED = "embedded"
 
 _PORT_SETTINGS = ("health_port", "metrics_port", "query_port")
-_PORT_MAX = 65_535
 
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
 NonNegativeOrMinusOne = Annotated[int, Field(ge=-1)]
-Port = Annotated[int | None, Field(ge=0, le=_PORT_MAX)]
+Port = Annotated[int | None, Field(ge=0, le=PORT_MAX)]
 Handler = Annotated[ExceptionHandler, PlainValidator(parse_handler)]
 UncaughtHandler = Annotated[UncaughtExceptionHandler, PlainValidator(parse_uncaught_handler)]
 
 
-class StreamsConfig(SourceSettings, TopologySettings, BaseSettings):
+class StreamsConfig(QuerySettings, SourceSettings, TopologySettings, BaseSettings):
     """Holds the settings of one application, each checked at construction; durations in ms."""
 
     model_config = SettingsConfigDict(
@@ -156,16 +154,7 @@ class StreamsConfig(SourceSettings, TopologySettings, BaseSettings):
     """Where to answer GET /metrics alone; ports are counted up as for `health_port`."""
     health_host: str = "127.0.0.1"
     """The address of `health_port` and `metrics_port`: 0.0.0.0 for all of the machine."""
-    query_port: Port = None
-    """Where to answer queries of stores; 0 and counting up as for `health_port`; None: nowhere."""
-    query_host: str = "127.0.0.1"
-    """The address of `query_port`; one that other machines reach needs a `query_token`."""
-    application_server: str = ""
-    """Where other workers reach `query_port`, as host:port (Kafka Streams: application.server); its
-    port is counted up as `query_port` is. Empty: `query_host` and the port."""
-    query_token: SecretStr = SecretStr("")
-    """The secret that all workers of the application, and those who query them, share."""
-    broker_metrics_port: Annotated[int | None, Field(ge=1, le=_PORT_MAX)] = None
+    broker_metrics_port: Annotated[int | None, Field(ge=1, le=PORT_MAX)] = None
     """The port for GET /metrics of the embedded broker on 127.0.0.1, from its next start on."""
     metrics_recording_level: choices.RecordingLevelName = "info"
     """Up to which level metrics are recorded: `debug` costs time at each call of a store."""
@@ -271,7 +260,7 @@ class StreamsConfig(SourceSettings, TopologySettings, BaseSettings):
                 raise ValueError(f"{error} (or 'embedded' for a broker of ours)") from None
         return servers
 
-    @field_validator("health_host", "query_host")
+    @field_validator("health_host")
     @classmethod
     def _unbracket_host(cls, host: str) -> str:
         return strip_brackets(host)
@@ -310,12 +299,6 @@ class StreamsConfig(SourceSettings, TopologySettings, BaseSettings):
             )
         if self.ledger and not self.exactly_once:
             raise ValueError("ledger needs exactly once: without transactions nothing is in a cut")
-        return self
-
-    @model_validator(mode="after")
-    def _check_queries(self) -> StreamsConfig:
-        token = self.query_token.get_secret_value()
-        check_query_settings(self.query_port, self.query_host, self.application_server, token)
         return self
 
     @model_validator(mode="after")
@@ -387,8 +370,8 @@ def check_ports(config: StreamsConfig, workers: int) -> None:
     """Raise ConfigError if the workers' ports, one after the other, exceed the highest port."""
     for name in _PORT_SETTINGS:
         port = getattr(config, name)
-        if port and port + workers - 1 > _PORT_MAX:
+        if port and port + workers - 1 > PORT_MAX:
             raise ConfigError(
                 f"{name} {port}: {workers} workers would take the ports {port} to "
-                f"{port + workers - 1}, and {_PORT_MAX} is the last one"
+                f"{port + workers - 1}, and {PORT_MAX} is the last one"
             )

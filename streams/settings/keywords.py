@@ -8,8 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import SecretStr
-
 from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import ConnectionSettings
 from streams.settings.choices import (
@@ -20,12 +18,13 @@ from streams.settings.choices import (
     RecordingLevelName,
 )
 from streams.settings.exception_handlers import ExceptionHandler
+from streams.settings.query_settings import QueryKeywords
 from streams.settings.source_settings import SourceKeywords
 from streams.settings.topology_settings import TopologyKeywords
 from streams.settings.uncaught_exceptions import UncaughtExceptionHandler, UncaughtResponseName
 
 
-class StreamsSettings(SourceKeywords, TopologyKeywords, total=False):
+class StreamsSettings(QueryKeywords, SourceKeywords, TopologyKeywords, total=False):
     """Holds settings as they are given in Python; those that are not given keep their defaults."""
 
     bootstrap_servers: str
@@ -62,10 +61,6 @@ class StreamsSettings(SourceKeywords, TopologyKeywords, total=False):
     health_port: int | None
     metrics_port: int | None
     health_host: str
-    query_port: int | None
-    query_host: str
-    application_server: str
-    query_token: SecretStr | str
     broker_metrics_port: int | None
     metrics_recording_level: RecordingLevelName
     log_level: LogLevel

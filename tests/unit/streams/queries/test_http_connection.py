@@ -43,7 +43,7 @@ def connect(address: tuple[str, int]) -> socket.socket:
 def read_answer(connection: socket.socket) -> bytes:
     """Return one response with a key's row, which comes in one or two parts."""
     found = b""
-    while not found.endswith(b"\n") and (data := connection.recv(65_536)):
+    while not found.endswith(b"}\n") and (data := connection.recv(65_536)):
         found += data
     return found
 

@@ -43,6 +43,10 @@ def test_only_paths_connections_and_names_of_responses_are_given_in_other_forms(
         if alternatives(typed[name]) != alternatives(field.annotation)
     } == {
         "connection",
+        "query_ssl_ca_location",
+        "query_ssl_certificate_location",
+        "query_ssl_key_location",
+        "query_ssl_key_password",
         "query_token",
         "schema_registry",
         "state_dir",
