@@ -22,7 +22,11 @@ from coordinator.groups.deleted_topics import DeletedTopicCleanup
 from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.service import GroupService
 from coordinator.groups.shard import OFFSETS_TOPIC
-from coordinator.groups.streams.config import StreamsGroupConfig, StreamsGroupSettings
+from coordinator.groups.streams.config import (
+    MIN_TASK_OFFSET_INTERVAL_MS,
+    StreamsGroupConfig,
+    StreamsGroupSettings,
+)
 from coordinator.local_markers import LocalMarkers
 from coordinator.log.partition import PartitionLog
 from coordinator.log.topics import TopicRegistry, partition_of
@@ -356,6 +360,7 @@ def _create_streams_group_config(config: BrokerConfig) -> StreamsGroupConfig:
             config.group_streams_min_assignment_interval_ms,
             0,
             0,
+            task_offset_interval_ms=MIN_TASK_OFFSET_INTERVAL_MS,
         ),
         max_settings=StreamsGroupSettings(
             config.group_streams_max_session_timeout_ms,
@@ -363,5 +368,6 @@ def _create_streams_group_config(config: BrokerConfig) -> StreamsGroupConfig:
             config.group_streams_max_assignment_interval_ms,
             INT32_MAX,
             config.group_streams_max_standby_replicas,
+            task_offset_interval_ms=INT32_MAX,
         ),
     )

@@ -138,6 +138,8 @@ def _describe_group(name: str, context: RequestContext) -> list[DescribedConfig]
     configs = dynamic.configs_of_resource(ResourceType.GROUP, name)
     described = []
     for key, config in GROUP_CONFIGS.items():
+        if config.is_internal and key not in configs:
+            continue
         synonyms = [ConfigSynonym(config.from_broker, config.default, ConfigSource.DEFAULT)]
         field = config.from_broker.replace(".", "_")
         if field in BROKER_SETTINGS:

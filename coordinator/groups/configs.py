@@ -10,11 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from coordinator.config import BROKER_SETTINGS, BrokerConfig
 from coordinator.errors import Code, Refused
-from coordinator.settings import INT32_MAX, ConfigType, Setting, validate_value
+from coordinator.settings import (
+    INT32_MAX,
+    INT64_MAX,
+    ConfigType,
+    Setting,
+    split_list,
+    validate_value,
+)
 
 _RESET = "share.auto.offset.reset"
 _RESETS = re.compile(
@@ -37,11 +44,15 @@ class BrokerLimit:
 
 @dataclass(frozen=True, slots=True)
 class GroupConfigDefinition(Setting):
-    """Defines one group configuration, the broker's setting behind it, and the broker's limits."""
+    """Defines one group configuration, the broker's setting behind it, and the broker's limits.
+
+    `is_internal`: it is described only for a group that has it.
+    """
 
     from_broker: str = ""
     broker_min: BrokerLimit | None = None
     broker_max: BrokerLimit | None = None
+    is_internal: bool = False
 
 
 def _define_text_config(name: str, default: str, *choices: str) -> GroupConfigDefinition:
@@ -96,6 +107,40 @@ _NUMBERS = {
         ("streams.num.standby.replicas", 0, 0, None, 2),
     )
 }
+_INTERNAL: dict[str, GroupConfigDefinition] = {
+    name: replace(definition, is_internal=True)
+    for name, definition in (
+        *(
+            (
+                f"{kind}.assignor.offload.enable",
+                GroupConfigDefinition(
+                    ConfigType.BOOLEAN, "true", from_broker=f"group.{kind}.assignor.offload.enable"
+                ),
+            )
+            for kind in ("consumer", "share", "streams")
+        ),
+        (
+            "streams.acceptable.recovery.lag",
+            GroupConfigDefinition(
+                ConfigType.LONG,
+                "10000",
+                0,
+                INT64_MAX,
+                from_broker="group.streams.acceptable.recovery.lag",
+            ),
+        ),
+        (
+            "streams.num.warmup.replicas",
+            _define_number_config("streams.num.warmup.replicas", 2, 0, None, 20),
+        ),
+        (
+            "streams.task.offset.interval.ms",
+            _define_number_config("streams.task.offset.interval.ms", 60_000, 1, 15_000, None),
+        ),
+    )
+}
+_ASSIGNOR, _TAGS = "streams.assignor.name", "streams.rack.aware.assignment.tags"
+_ASSIGNORS = ("sticky",)
 GROUP_CONFIGS: Mapping[str, GroupConfigDefinition] = {
     **_INTERVALS,
     **_NUMBERS,
@@ -112,10 +157,11 @@ GROUP_CONFIGS: Mapping[str, GroupConfigDefinition] = {
     "errors.deadletterqueue.topic.name": _define_text_config(
         "errors.deadletterqueue.topic.name", ""
     ),
-    "streams.assignor.name": GroupConfigDefinition(
-        ConfigType.STRING, "sticky", choices=("sticky",), from_broker="group.streams.assignors"
+    **_INTERNAL,
+    _ASSIGNOR: GroupConfigDefinition(
+        ConfigType.STRING, "sticky", from_broker="group.streams.assignors"
     ),
-    "streams.rack.aware.assignment.tags": GroupConfigDefinition(
+    _TAGS: GroupConfigDefinition(
         ConfigType.LIST, "", from_broker="group.streams.rack.aware.assignment.tags"
     ),
 }
@@ -134,17 +180,30 @@ def validate_group_configs(
         if config is None:
             raise Refused(Code.INVALID_CONFIG, f"Unknown group config name: {name}")
         checked_configs[name] = validate_value(name, value, config)
-        if name == _RESET and not _RESETS.fullmatch(checked_configs[name]):
-            raise Refused(
-                Code.INVALID_CONFIG,
-                f"Invalid value {value} for configuration {name}: Invalid value `{value}` for "
-                f"configuration {name}. The value must be either 'earliest', 'latest' or of the "
-                "format 'by_duration:<PnDTnHnMn.nS>'.",
-            )
+        _check_text(name, checked_configs[name])
         _check_range(name, checked_configs[name], config, broker_config)
     for kind in ("consumer", "share", "streams"):
         _check_session_timeout(kind, checked_configs, broker_config)
     return checked_configs
+
+
+def _check_text(name: str, value: str) -> None:
+    """Raise Refused (INVALID_CONFIG) for a text that a configuration with a rule can't have."""
+    if name == _RESET and not _RESETS.fullmatch(value):
+        raise Refused(
+            Code.INVALID_CONFIG,
+            f"Invalid value {value} for configuration {name}: Invalid value `{value}` for "
+            f"configuration {name}. The value must be either 'earliest', 'latest' or of the "
+            "format 'by_duration:<PnDTnHnMn.nS>'.",
+        )
+    if name == _ASSIGNOR and value not in _ASSIGNORS:
+        raise Refused(
+            Code.INVALID_CONFIG,
+            f"{name} '{value}' is not a registered task assignor. Registered assignors are: "
+            f"[{', '.join(_ASSIGNORS)}].",
+        )
+    if name == _TAGS and len(set(split_list(value))) < len(split_list(value)):
+        raise Refused(Code.INVALID_CONFIG, f"{name} must not contain duplicate tag keys.")
 
 
 def group_config_default(name: str, broker_config: BrokerConfig) -> str:
@@ -198,15 +257,16 @@ def _check_range(
 
     Raises Refused: INVALID_CONFIG, which names the numbers.
     """
-    if config.broker_max is None:
-        return
-    high = config.broker_max.resolve_limit(broker_config)
-    if config.broker_min is None:
-        if int(value) > high:
-            raise Refused(Code.INVALID_CONFIG, f"{name} must be less than or equal to {high}")
-        return
-    low = config.broker_min.resolve_limit(broker_config)
-    if not low <= int(value) <= high:
-        raise Refused(
-            Code.INVALID_CONFIG, f"{name} must be in the range {low} to {high} inclusive."
-        )
+    low, high = (
+        None if limit is None else limit.resolve_limit(broker_config)
+        for limit in (config.broker_min, config.broker_max)
+    )
+    if low is not None and high is not None:
+        if not low <= int(value) <= high:
+            raise Refused(
+                Code.INVALID_CONFIG, f"{name} must be in the range {low} to {high} inclusive."
+            )
+    elif high is not None and int(value) > high:
+        raise Refused(Code.INVALID_CONFIG, f"{name} must be less than or equal to {high}")
+    elif low is not None and int(value) < low:
+        raise Refused(Code.INVALID_CONFIG, f"{name} must be greater than or equal to {low}")

@@ -76,6 +76,27 @@ def test_a_group_s_setting_is_kept_though_there_is_no_such_group(
 
 
 @pytest.mark.parametrize(
+    ("key", "given", "default"),
+    [
+        ("streams.num.warmup.replicas", "3", "2"),
+        ("streams.acceptable.recovery.lag", "9223372036854775807", "10000"),
+        ("streams.task.offset.interval.ms", "30000", "60000"),
+        ("streams.assignor.offload.enable", "false", "true"),
+        ("consumer.assignor.offload.enable", "false", "true"),
+        ("share.assignor.offload.enable", "false", "true"),
+    ],
+)
+def test_an_internal_setting_is_described_for_a_group_that_has_it(
+    client: Client, group: str, key: str, given: str, default: str
+) -> None:
+    assert values(client, GROUP, group, key) == {}
+    assert alter(client, GROUP, group, (key, SET, given)) == DONE
+    own = {key: (given, 8, [(key, given, 8), (f"group.{key}", default, 5)])}
+    assert eventually(lambda: values(client, GROUP, group, key), own) == own
+    assert alter(client, GROUP, group, (key, DELETE, None)) == DONE
+
+
+@pytest.mark.parametrize(
     ("key", "given", "message"),
     [
         ("no.such", "1", "Unknown group config name: no.such"),
@@ -101,6 +122,45 @@ def test_a_group_s_setting_is_kept_though_there_is_no_such_group(
             "streams.num.standby.replicas",
             "3",
             "streams.num.standby.replicas must be less than or equal to 2",
+        ),
+        (
+            "streams.num.warmup.replicas",
+            "21",
+            "streams.num.warmup.replicas must be less than or equal to 20",
+        ),
+        (
+            "streams.acceptable.recovery.lag",
+            "-1",
+            (
+                "Invalid value -1 for configuration streams.acceptable.recovery.lag: "
+                "Value must be at least 0"
+            ),
+        ),
+        (
+            "streams.task.offset.interval.ms",
+            "14999",
+            "streams.task.offset.interval.ms must be greater than or equal to 15000",
+        ),
+        (
+            "streams.rack.aware.assignment.tags",
+            "zone,zone",
+            "streams.rack.aware.assignment.tags must not contain duplicate tag keys.",
+        ),
+        (
+            "streams.assignor.name",
+            "none",
+            (
+                "streams.assignor.name 'none' is not a registered task assignor. "
+                "Registered assignors are: [sticky]."
+            ),
+        ),
+        (
+            "streams.assignor.offload.enable",
+            "perhaps",
+            (
+                "Invalid value perhaps for configuration streams.assignor.offload.enable: "
+                "Expected value to be either true or false"
+            ),
         ),
         (
             "share.auto.offset.reset",

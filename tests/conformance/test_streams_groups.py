@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -384,3 +385,16 @@ def test_an_initial_delay_of_a_group_holds_its_tasks_back(
     assert describe(client, group)[0].group_state == "Assigning"
     assert eventually(lambda: len(member.acknowledge().status), 0) == 0
     assert len(member.tasks["active"]) == 2
+
+
+def test_a_group_s_interval_of_task_offsets_is_told(
+    client: Client, group: str, source: str
+) -> None:
+    change = {"name": "streams.task.offset.interval.ms", "config_operation": 0, "value": "30000"}
+    resource = {"resource_type": 32, "resource_name": group, "configs": [change]}
+    answer = client.send(Api.INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource])
+    assert answer.responses[0].error_code == Code.NONE, answer
+    member = StreamsMember(client, group)
+    member.join(reading(source))
+    interval = timedelta(seconds=30)
+    assert eventually(lambda: member.beat().task_offset_interval, interval) == interval

@@ -20,6 +20,7 @@ class StreamsGroupSettings:
     initial_rebalance_delay_ms: int = 3_000
     num_standby_replicas: int = 0
     rack_aware_assignment_tags: str = ""
+    task_offset_interval_ms: int = 60_000
 
     @property
     def assignment_configs(self) -> Tags:
@@ -45,9 +46,11 @@ _NUMBER_FIELDS = {
     "streams.assignment.interval.ms": "assignment_interval_ms",
     "streams.initial.rebalance.delay.ms": "initial_rebalance_delay_ms",
     "streams.num.standby.replicas": "num_standby_replicas",
+    "streams.task.offset.interval.ms": "task_offset_interval_ms",
 }
 _TAGS = "streams.rack.aware.assignment.tags"
 _INT32_MAX = 2**31 - 1
+MIN_TASK_OFFSET_INTERVAL_MS = 15_000  # Kafka's default of the broker's limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +58,16 @@ class StreamsGroupConfig:
     """Holds the broker's settings for streams groups, and the limits of a group's own settings."""
 
     max_size: int = _INT32_MAX  # members
-    task_offset_interval_ms: int = 60_000
     defaults: StreamsGroupSettings = field(default_factory=StreamsGroupSettings)
     min_settings: StreamsGroupSettings = field(
-        default_factory=lambda: StreamsGroupSettings(45_000, 5_000, 0, 0, 0)
+        default_factory=lambda: StreamsGroupSettings(
+            45_000, 5_000, 0, 0, 0, task_offset_interval_ms=MIN_TASK_OFFSET_INTERVAL_MS
+        )
     )
     max_settings: StreamsGroupSettings = field(
-        default_factory=lambda: StreamsGroupSettings(60_000, 15_000, 15_000, _INT32_MAX, 2)
+        default_factory=lambda: StreamsGroupSettings(
+            60_000, 15_000, 15_000, _INT32_MAX, 2, task_offset_interval_ms=_INT32_MAX
+        )
     )
 
     def resolve_settings(self, configs: Mapping[str, str]) -> StreamsGroupSettings:

@@ -369,7 +369,7 @@ class _HeartbeatStep:
             member_id=moved.member_id,
             epoch=moved.epoch,
             heartbeat_interval_ms=context.settings.heartbeat_interval_ms,
-            task_offset_interval_ms=context.config.task_offset_interval_ms,
+            task_offset_interval_ms=context.settings.task_offset_interval_ms,
             statuses=tuple(self._statuses),
             assigned=moved.assigned if command.is_joining or tasks_changed else None,
             endpoint_epoch=0 if self._is_new else endpoint_epoch,

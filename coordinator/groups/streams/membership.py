@@ -146,7 +146,7 @@ class StreamsMembership:
                 command.endpoint_epoch,
                 context.settings.session_timeout_ms,
                 context.settings.heartbeat_interval_ms,
-                context.config.task_offset_interval_ms,
+                context.settings.task_offset_interval_ms,
             )
         try:
             return process_streams_heartbeat(group, command, context, is_new=False)

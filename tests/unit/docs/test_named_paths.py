@@ -21,8 +21,12 @@ NO_MODULES = {
     "streams.assignor.name",
     "streams.heartbeat.interval.ms",
     "streams.initial.rebalance.delay.ms",
+    "streams.acceptable.recovery.lag",
+    "streams.assignor.offload.enable",
     "streams.num.standby.replicas",
+    "streams.num.warmup.replicas",
     "streams.rack.aware.assignment.tags",
+    "streams.task.offset.interval.ms",
     "streams.session.timeout.ms",
     "state.get",  # a method in an example of another library, as the next one
     "state.set",

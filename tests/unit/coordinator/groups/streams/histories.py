@@ -396,7 +396,7 @@ class StreamsGroupHistory:
                 command.endpoint_epoch,
                 context.settings.session_timeout_ms,
                 context.settings.heartbeat_interval_ms,
-                context.config.task_offset_interval_ms,
+                context.settings.task_offset_interval_ms,
             )
             whole = process_streams_heartbeat(group, command, context, is_new=False)
             if (quick.response, list(quick.effects)) != (whole.response, list(whole.effects)) or (
