@@ -17,7 +17,7 @@ PRODUCT := millrace streams state coordinator pytest_millrace.py
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-node-loss bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness cluster monitoring monitoring-faults security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade versions changelog dist audit lock package pythons clean
+.PHONY: help porting demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-node-loss bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness cluster monitoring monitoring-faults security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade versions changelog dist audit lock package pythons clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -94,6 +94,9 @@ versions: $(VENV)/installed-spark  ## one application on nodes of 2.8 to 4.4: wr
 
 upgrade: $(VENV)/installed  ## data directories of an earlier commit and of real Kafka, both ways
 	$(BIN)/pytest -q tests/upgrade
+
+porting: $(VENV)/installed  ## applications of Kafka Streams and their ports, beside each other and one after the other
+	$(BIN)/pytest -q tests/porting
 
 fuzz: $(VENV)/installed  ## hostile bytes for a time: SECONDS=600, OPTIONS='--seed 7'
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(OPTIONS)

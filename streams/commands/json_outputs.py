@@ -127,6 +127,15 @@ class RestoredOffsetOutput:
 
 
 @dataclass(frozen=True)
+class ImportedOffsetOutput:
+    """Shows an offset that is taken over from Kafka Streams, with the task that goes on there."""
+
+    task: str
+    input: str
+    offset: int
+
+
+@dataclass(frozen=True)
 class InspectedStoreOutput:
     """Shows a store of this machine; null for what is not known, as of one that a worker uses."""
 
@@ -335,6 +344,7 @@ OUTPUTS: dict[str, Any] = {
     "group preview": AssignmentPreview,
     "group reset": ResetChangeOutput,
     "group restore-offsets": RestoredOffsetOutput,
+    "import-offsets": ImportedOffsetOutput,
     "logs analyze": LogAnalysisOutput,
     "metrics": MetricsOutput,
     "new": CreatedFileOutput,

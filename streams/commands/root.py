@@ -56,6 +56,10 @@ COMMANDS = {
         "streams.commands.consume_command:consume",
         "Print the records of a topic, a line for each, until Ctrl-C.",
     ),
+    "import-offsets": LazyCommand(
+        "streams.commands.import_offsets_command:import_offsets",
+        "Take the offsets and the state of a Kafka Streams application over.",
+    ),
     "group": LazyCommand(
         "streams.commands.group_command:group",
         "Look at groups, reset an application's, or restore its offsets.",

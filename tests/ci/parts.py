@@ -71,6 +71,7 @@ _CI = (
     _make("three nodes", "cluster"),
     _make("security", "security"),
     _make("tools", "tools"),
+    _make("ported applications", "porting"),
     _make("monitoring", "monitoring"),
     _make("schema registry", "registry"),
     _make("containers", "containers"),

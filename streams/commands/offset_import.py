@@ -1,0 +1,250 @@
+"""Plan how the offsets of a Kafka Streams application become those of Millrace, task by task.
+
+Each input goes on at exactly the offset that Kafka Streams has committed. Beside it the metadata
+name where the changelogs end, on which the state rests: from then on a start judges these offsets
+as its own. What could not go on as it was is refused before anything is committed:
+
+    what is looked at               what is refused
+    the committed offsets           one that Kafka Streams has not written, or of another input
+    the changelogs of the group     one that no store of this application has
+    the stores of this application  a layout that is Millrace's own, if Kafka Streams has filled it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from streams.app import App
+from streams.commands.cluster_clients import ClusterClients
+from streams.commands.offset_evidence import TaskInputs, find_committed_record
+from streams.commands.restorable_tasks import list_tasks
+from streams.commands.restored_metadata import RestoredTask
+from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
+from streams.errors import ConfigError
+from streams.graph.nodes import ProcessorNode, StoreKind, StoreSpec
+from streams.runtime.offsets.kafka_streams_metadata import (
+    KafkaStreamsMetadata,
+    decode_kafka_streams_metadata,
+)
+from streams.runtime.offsets.offset_metadata import (
+    METADATA_BYTES_MAX,
+    OffsetMetadata,
+    decode_metadata,
+    encode_metadata,
+    has_positions,
+)
+from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes
+from streams.topology.build import Subtopology
+from streams.topology.rules import AggregationRule
+from streams.windows import TimeWindows
+
+_SAME_LAYOUTS = frozenset((StoreKind.KEY_VALUE, StoreKind.WINDOW, StoreKind.SESSION))
+_CHANGELOG, _REPARTITION = "-changelog", "-repartition"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedOffset:
+    """Describes one input: the offset that is committed, which stays, and its new metadata."""
+
+    task: str
+    partition: Partition
+    offset: int
+    metadata: str
+
+
+class OffsetImport:
+    """Plans the offsets of one application, which has the id of the one with Kafka Streams.
+
+    `committed` are all committed offsets of the group, stable ones.
+    """
+
+    def __init__(self, clients: ClusterClients, app: App, committed: CommittedOffsets) -> None:
+        if committed.pending:
+            raise ConfigError(
+                f"a transaction is still open on {committed.pending[0]}: try again later"
+            )
+        self._clients = clients
+        self._app = app
+        self._topology = app.topology()
+        self._committed = committed.offsets
+
+    def plan_offsets(self) -> list[ImportedOffset]:
+        """Return the offsets of all inputs with their new metadata.
+
+        Raises ConfigError for what can't go on as it was. There are none if all are Millrace's own.
+        """
+        if not self._committed:
+            raise ConfigError(
+                f"group {self._app.application_id!r} has no committed offset: is it the id of the "
+                "application with Kafka Streams?"
+            )
+        if all(has_positions(held.metadata) for held in self._committed.values()):
+            return []
+        self._require_written_by_kafka_streams()
+        self._require_inputs()
+        self._require_changelogs()
+        self._require_layouts()
+        return [each for task in self._tasks for each in self._plan_task(task)]
+
+    @cached_property
+    def _tasks(self) -> list[TaskInputs]:
+        return list(list_tasks(self._topology, self._clients.partition_counts))
+
+    @cached_property
+    def _specs(self) -> dict[str, StoreSpec]:
+        return {spec.name: spec for sub in self._topology.subtopologies for spec in sub.stores}
+
+    @cached_property
+    def _topic_ids(self) -> Mapping[str, int]:
+        topics = {topic for sub in self._topology.subtopologies for topic in sub.sources}
+        topics |= {each.topic for task in self._tasks for each in task.changelogs.values()}
+        return fetch_topic_id_hashes(self._clients.admin, topics)
+
+    def _require_written_by_kafka_streams(self) -> None:
+        """Raise ConfigError for offsets that another program has set."""
+        foreign = sorted(
+            partition
+            for partition, held in self._committed.items()
+            if decode_kafka_streams_metadata(held.metadata) is None
+            and not has_positions(held.metadata)
+        )
+        if foreign:
+            raise ConfigError(
+                f"the offset of {foreign[0]} was not committed by Kafka Streams: a tool has set "
+                "it, or a plain consumer has this group. State may not rest on it, so nothing is "
+                "imported. Start and stop the application with Kafka Streams once, or delete the "
+                "offset if nothing reads the topic"
+            )
+
+    def _require_inputs(self) -> None:
+        """Raise ConfigError for inputs that only one of the two applications has."""
+        mine = {topic for sub in self._topology.subtopologies for topic in sub.sources}
+        theirs = {partition.topic for partition in self._committed}
+        if others := sorted(theirs - mine):
+            raise ConfigError(
+                f"Kafka Streams has committed offsets of {', '.join(map(repr, others))}, which "
+                f"this application does not read (it reads {', '.join(sorted(mine))}). Give its "
+                "steps the names that they have in Java: name= of group_by and of repartition "
+                "names a repartition topic"
+            )
+        ends = self._clients.admin.fetch_latest_offsets(
+            [p for task in self._tasks for p in task.partitions if p not in self._committed]
+        )
+        if lost := sorted(partition for partition, end in ends.items() if end):
+            raise ConfigError(
+                f"Kafka Streams has committed no offset of {lost[0]}, which has records: it did "
+                "not read that topic, or has not come to it. Where it did not, begin with it after "
+                "the import"
+            )
+
+    def _require_changelogs(self) -> None:
+        """Raise ConfigError for internal topics of the group that this application has not."""
+        prefix = f"{self._app.application_id}-"
+        mine = {self._topology.restore_topic_of(name) for name in self._specs}
+        mine |= self._topology.repartition_topics
+        others = sorted(
+            topic
+            for topic in self._clients.partition_counts
+            if topic.startswith(prefix)
+            and topic.endswith((_CHANGELOG, _REPARTITION))
+            and topic not in mine
+        )
+        if others:
+            raise ConfigError(
+                f"Kafka Streams has the internal topics {', '.join(map(repr, others))}, which this "
+                "application does not use: their state would be left behind. Give its stores the "
+                "names that they have in Java, as "
+                "store='KSTREAM-AGGREGATE-STATE-STORE-0000000003'; delete a topic that Java does "
+                "not use any more"
+            )
+
+    def _require_layouts(self) -> None:
+        """Raise ConfigError for a store that has records of another layout in its changelog."""
+        for task in self._tasks:
+            for store, changelog in task.changelogs.items():
+                reason = _explain_other_layout(self._specs[store], task.subtopology)
+                if reason and find_committed_record(self._clients, {changelog: 0}):
+                    raise ConfigError(
+                        f"store {store!r} can't be taken over, as {reason}, and {changelog} has "
+                        "records. Let it run empty (no records for as long as it keeps them), or "
+                        "start the application under another id"
+                    )
+
+    def _plan_task(self, task: TaskInputs) -> Iterator[ImportedOffset]:
+        """Yield the offsets of a task, all with the same entries about its stores."""
+        held = {p: self._committed[p] for p in task.partitions if p in self._committed}
+        if not held:
+            return
+        decoded = {p: _decode_offset(each) for p, each in held.items()}
+        topics = {p.topic for p in held}
+        changelogs = task.changelogs
+        ends = self._clients.admin.fetch_latest_offsets(list(changelogs.values()))
+        limit = self._clients.admin.fetch_broker_limit(
+            "offset.metadata.max.bytes", METADATA_BYTES_MAX
+        )
+        restored = RestoredTask(
+            task.subtopology,
+            positions={store: ends[each] for store, each in changelogs.items()},
+            known=[_note_emitted(task.subtopology, decoded.values())],
+            inputs=topics,
+            decided=topics,
+            topic_ids=self._topic_ids,
+            changelog_ids={
+                store: self._topic_ids[each.topic]
+                for store, each in changelogs.items()
+                if each.topic in self._topic_ids
+            },
+            bytes_max=limit,
+            is_at_least_once=not self._app.config.exactly_once,
+        )
+        for partition, offset in held.items():
+            own = OffsetMetadata(decoded[partition].partition_time_ms)
+            text = restored.encode_offset(partition, own)
+            yield ImportedOffset(task.name, partition, offset.offset, text)
+
+
+def _decode_offset(held: OffsetAndMetadata) -> KafkaStreamsMetadata:
+    """Decode the metadata of an offset, with no time for one that Millrace has committed."""
+    return decode_kafka_streams_metadata(held.metadata) or KafkaStreamsMetadata(-1)
+
+
+def _note_emitted(
+    subtopology: Subtopology, offsets: Iterable[KafkaStreamsMetadata]
+) -> OffsetMetadata:
+    """Return metadata with the times of steps that emit windows when they close.
+
+    Kafka Streams notes up to which end of a window such a step has emitted; here that follows from
+    the time of the step. Other steps begin without one, as after a restart of Kafka Streams.
+    """
+    figures: dict[str, int] = {}
+    for each in offsets:
+        figures |= each.figures
+    times = {}
+    for node in subtopology.nodes:
+        if isinstance(node, ProcessorNode) and _emits_on_close(node):
+            assert isinstance(node.rule, AggregationRule)
+            closed_ms = figures.get(node.stores[0])
+            if closed_ms is not None and isinstance(node.rule.windows, TimeWindows):
+                times[node.name] = closed_ms + node.rule.windows.grace_ms
+    return decode_metadata(encode_metadata({}, step_times=times))
+
+
+def _emits_on_close(node: ProcessorNode) -> bool:
+    """Return whether a step emits its windows when they have closed."""
+    return isinstance(node.rule, AggregationRule) and node.rule.on_close
+
+
+def _explain_other_layout(spec: StoreSpec, subtopology: Subtopology) -> str:
+    """Return why Kafka Streams' changelog of a store can't be read here; empty if it can."""
+    if spec.kind not in _SAME_LAYOUTS:
+        return f"the layout of a {spec.kind} store is Millrace's own"
+    if spec.retain_duplicates:
+        return "it keeps what waits in a join of streams"
+    for node in subtopology.nodes:
+        if isinstance(node, ProcessorNode) and spec.name in node.stores and _emits_on_close(node):
+            assert isinstance(node.rule, AggregationRule)
+            if not isinstance(node.rule.windows, TimeWindows):
+                return "which of its windows Kafka Streams has emitted can't be told"
+    return ""

@@ -1,0 +1,1 @@
+"""Port applications of Kafka Streams, Java beside Python, and compare what both write."""
