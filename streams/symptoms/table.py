@@ -63,6 +63,16 @@ _BROKERS = (
 
 _TRANSACTIONS = (
     Symptom(
+        code="MR-012",
+        meaning="A transaction took longer than its time-out, and the brokers aborted it.",
+        page="transaction-timed-out.md",
+        messages=(
+            ", so the brokers have aborted it",
+            "TRANSACTION_ABORTABLE",
+            "(transactional.id.expiration.ms)",
+        ),
+    ),
+    Symptom(
         code="MR-010",
         meaning="A producer was fenced: another one has its transactional id, or it timed out.",
         page="producer-fenced.md",
@@ -73,12 +83,6 @@ _TRANSACTIONS = (
         meaning="A producer has an old epoch: its transaction was aborted, or another has its id.",
         page="producer-fenced.md",
         messages=("INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"),
-    ),
-    Symptom(
-        code="MR-012",
-        meaning="A transaction took longer than its time-out, and the brokers aborted it.",
-        page="transaction-timed-out.md",
-        messages=("TRANSACTION_ABORTABLE", "(transactional.id.expiration.ms)"),
     ),
     Symptom(
         code="MR-014",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from traceback import clear_frames
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -27,3 +28,11 @@ def call_method(method: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     if isinstance(raised, KafkaError):
         raise KafkaException(raised)
     raise SystemError(f"{raised!r} was raised, which is no exception")
+
+
+def release_frames(error: BaseException) -> None:
+    """Release what the frames hold that an error, and its causes, came through."""
+    raised: BaseException | None = error
+    while raised is not None:
+        clear_frames(raised.__traceback__)
+        raised = raised.__cause__ or raised.__context__

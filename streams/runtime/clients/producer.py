@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from traceback import clear_frames
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from streams.errors import (
     UnknownTopic,
     WriteRefused,
 )
-from streams.runtime.clients.bare_errors import call_method
+from streams.runtime.clients.bare_errors import call_method, release_frames
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets, create_delivery_report
 from streams.runtime.clients.errors import (
     RETRIABLE_ERRORS,
@@ -45,6 +44,7 @@ from streams.runtime.clients.producer_errors import (
     translate_transaction_error,
 )
 from streams.runtime.clients.refusable_call import call_while_usable
+from streams.runtime.clients.transaction_age import TransactionAge
 
 if TYPE_CHECKING:
     from streams.membership.producer_identity import ProducerIdentity
@@ -75,7 +75,8 @@ class StreamsProducer:
     of its connections, from within its other methods. `require_usable` is called while a method
     waits for a broker; what it raises ends the method, and any outcome is unknown. `require_wanted`
     does the same while the producer is created. `internal_topics` are the application's.
-    `get_coordinator_address` tells where the group's coordinator is.
+    `get_coordinator_address` tells where the group's coordinator is. `transaction_age` knows since
+    when a transaction is open.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class StreamsProducer:
         )
         self.produce: Callable[..., None] = self._producer.produce
         self._moved_coordinator = MovedCoordinator(get_coordinator_address)
-        self._is_transaction_open = False
+        self.transaction_age = TransactionAge(settings.get("transaction.timeout.ms"))
         if transactional:
             self._init_transactions(require_wanted)
 
@@ -132,7 +133,7 @@ class StreamsProducer:
         except Exception as error:
             # A client that goes on in the background fences whoever has its transactional id next.
             # The error may be kept for long, and with it all that its frames hold.
-            _release_frames(error)
+            release_frames(error)
             self._logger.is_muted = True  # a line for each of its tries
             self.discard()
             raise
@@ -169,9 +170,9 @@ class StreamsProducer:
 
     def begin_transaction(self) -> None:
         """Begin a transaction, unless one is open or the producer is not transactional."""
-        if self.transactional and not self._is_transaction_open:
+        if self.transactional and not self.transaction_age.is_open:
             self._call_producer("begin_transaction")
-            self._is_transaction_open = True
+            self.transaction_age.note_beginning()
 
     def wait_for_queue_room(self) -> None:
         """Wait until the producer's full queue takes records again.
@@ -259,13 +260,13 @@ class StreamsProducer:
     def commit_transaction(self) -> None:
         """Commit the transaction."""
         self._call_producer("commit_transaction", self._timeout_s)
-        self._is_transaction_open = False
+        self.transaction_age.note_end()
 
     def abort_transaction(self) -> None:
         """Abort the transaction if one is open, and go on with the same epoch."""
-        if self._is_transaction_open:
+        if self.transaction_age.is_open:
             self._call_producer("abort_transaction", self._timeout_s)
-            self._is_transaction_open = False
+            self.transaction_age.note_end()
 
     def discard(self) -> None:
         """Discard the producer with all that it holds; its successor's epoch fences it.
@@ -306,7 +307,7 @@ class StreamsProducer:
                 self._producer.begin_transaction()
             except KafkaException as fatal:
                 self._check_authorized(fatal.args[0], ())
-                return translate_client_error(fatal, action)
+                return self._translate_fatal_error(fatal, action)
         return translate_produce_error(error, action, topic)
 
     def find_transaction_error(self) -> Exception | None:
@@ -324,8 +325,9 @@ class StreamsProducer:
                 return None  # one is open, and works
             if cause.code() in _REPEATED_ERRORS and cause.txn_requires_abort():
                 return OutcomeUnknown(f"write: {cause.str()} ({cause.name()})")
-            return translate_transaction_error(error, "write")
-        self._is_transaction_open = True
+            translated = translate_transaction_error(error, "write")
+            return self.transaction_age.explain_fencing(translated)
+        self.transaction_age.note_beginning()
         return None
 
     def _call_producer(self, name: str, *arguments: Any) -> Any:
@@ -360,7 +362,8 @@ class StreamsProducer:
             return call_while_usable(method, arguments, require_usable, limit_s)
         except KafkaException as error:
             self._check_authorized(error.args[0], arguments)
-            raise translate_transaction_error(error, name) from error
+            translated = translate_transaction_error(error, name)
+            raise self.transaction_age.explain_fencing(translated) from error
         except SystemError as error:
             # confluent-kafka 2.16 raises a fatal error from within the callbacks that flush and
             # poll serve, and may lose it there. The next transaction call names it.
@@ -368,8 +371,11 @@ class StreamsProducer:
                 self._producer.begin_transaction()
             except KafkaException as fatal:
                 self._check_authorized(fatal.args[0], arguments)
-                raise translate_client_error(fatal, name) from error
+                raise self._translate_fatal_error(fatal, name) from error
             raise
+
+    def _translate_fatal_error(self, error: KafkaException, action: str) -> Exception:
+        return self.transaction_age.explain_fencing(translate_client_error(error, action))
 
     def _check_authorized(self, error: KafkaError, arguments: Sequence[Any]) -> None:
         """Raise AuthorizationError for a missing right to anything but a topic."""
@@ -385,11 +391,3 @@ class StreamsProducer:
 
 def _allow_call() -> None:
     """Let a call go on: nothing is known that would end it."""
-
-
-def _release_frames(error: BaseException) -> None:
-    """Release what the frames hold that an error, and its causes, came through."""
-    raised: BaseException | None = error
-    while raised is not None:
-        clear_frames(raised.__traceback__)
-        raised = raised.__cause__ or raised.__context__

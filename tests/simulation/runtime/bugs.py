@@ -188,7 +188,7 @@ def unknown_commit_taken_for_success(world: World) -> AbstractContextManager[Non
             try:
                 original(self)
             except OutcomeUnknown:
-                self._is_transaction_open = False
+                self.transaction_age.note_end()
 
         return end
 
