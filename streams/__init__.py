@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         ReadOnlyWindowStore,
     )
     from streams.queries.routed_store import QueryResult, RoutedStore
+    from streams.queries.stale_bounds import StaleBounds
     from streams.queries.store_hosts import StoreHost
     from streams.queries.store_locations import StoreIterator
     from streams.runtime.restoring.progress import RestoreListener, SuspendReason
@@ -72,6 +73,7 @@ __all__ = [
     "RestoreListener",
     "RoutedStore",
     "SerdeError",
+    "StaleBounds",
     "Store",
     "StoreHost",
     "StoreIterator",
@@ -115,6 +117,7 @@ _MODULES = {
     "RestoreListener": "streams.runtime.restoring.progress",
     "RoutedStore": "streams.queries.routed_store",
     "SerdeError": "streams.errors",
+    "StaleBounds": "streams.queries.stale_bounds",
     "Store": "streams.graph.materialized",
     "StoreHost": "streams.queries.store_hosts",
     "StoreIterator": "streams.queries.store_locations",

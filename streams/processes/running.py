@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
 from state.rocksdb import UNFLUSHED_STORES
 from streams.common.host import Event, SpawnedThread
 from streams.errors import ConfigError, NotClosed, StreamsError, UserError
+from streams.graph.nodes import StoreSpec
+from streams.membership.group_offsets import fetch_group_offsets
 from streams.monitoring.health import Health, judge_health, report_thread_health
 from streams.processes.lifecycle import ApplicationLifecycle, ApplicationState
 from streams.processes.state_cleanup import StateDirectoryCleaner
+from streams.queries.changelog_ends import ChangelogEnds
 from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
 from streams.queries.read_only_stores import (
     ReadOnlyKeyValueStore,
@@ -22,6 +27,8 @@ from streams.queries.read_only_stores import (
 )
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.routed_store import RoutedStore
+from streams.queries.stale_bounds import StaleBounds
+from streams.queries.standby_reads import StandbyReader
 from streams.queries.store_hosts import StoreHost
 from streams.runtime.tasks.task import Task
 from streams.runtime.threads.stream_thread import StreamThread
@@ -85,7 +92,9 @@ class RunningApp:
             fetch_partition_counts=self._fetch_partition_counts,
             monotonic_s=worker.host.monotonic_s,
             session_timeout_s=worker.config.session_timeout_ms / 1000,
+            create_standby_reader=self._create_standby_reader,
         )
+        self._sampling = ThreadPoolExecutor(1, thread_name_prefix="changelog-ends")
         self.reads: RoutedReads | None = None
         """Reads the stores of all workers; None before the worker starts."""
         self._replication_thread: SpawnedThread | None = None
@@ -176,25 +185,36 @@ class RunningApp:
         view = create_view(self.local_stores.create_provider(name))
         return require_view_class(name, view, view_class)
 
-    def query(self, name: str, timeout: float = 5.0) -> RoutedStore[Any, Any]:
+    def query(
+        self, name: str, timeout: float = 5.0, *, stale_ok: StaleBounds | None = None
+    ) -> RoutedStore[Any, Any]:
         """Return a store as all workers have it; each read ends within `timeout` seconds.
 
-        Other workers answer on their `query_port`. Raises ConfigError for a store that the topology
-        does not have, or of which every worker has a copy of its own (`store`).
+        With `stale_ok` standby tasks answer as well, if they are within these bounds. Other workers
+        answer on their `query_port`. Raises ConfigError for a store that the topology does not
+        have, or of which every worker has a copy of its own (`store`).
         """
         if self._worker.topology.resolve_global_store(name) is not None:
             raise ConfigError(f"every worker has a copy of {name!r}: read it by store({name!r})")
         self.local_stores.find_store(name)
         assert self.reads is not None, "the worker has not been started"
-        return RoutedStore(self.reads, name, timeout)
+        return RoutedStore(self.reads, name, timeout, stale_ok=stale_ok)
 
     def metadata_for_store(self, name: str) -> list[StoreHost]:
         """Return the workers with a `query_port` that have each partition of a store.
 
-        Active ones come before standbys, by partition. Raises ConfigError for a store that the
-        topology does not have. Kafka Streams' streamsMetadataForStore.
+        Active ones come before standbys, by partition; a standby of this worker has its lag.
+        Raises ConfigError for a store that the topology does not have. Kafka Streams'
+        streamsMetadataForStore.
         """
-        return self.local_stores.list_hosts(name)
+        lags = self.local_stores.measure_standby_lags(name)
+        own = self._worker.endpoint
+        return [
+            each._replace(lag=lags.get(each.partition))
+            if each.role == "standby" and each.address == own
+            else each
+            for each in self.local_stores.list_hosts(name)
+        ]
 
     def metadata_for_key(self, name: str, key: Any) -> list[StoreHost]:
         """Return the workers that have the partition of `key`, the active one first.
@@ -252,6 +272,7 @@ class RunningApp:
             self._replication_thread.join(max(deadline_s - self._host.monotonic_s(), 0.0))
             if self._replication_thread.is_alive():
                 raise NotClosed(f"not closed after {timeout:g} s: global tables are being copied")
+        self._sampling.shutdown(wait=False, cancel_futures=True)
         self._cleanup.close()
         UNFLUSHED_STORES.log_warning()
         self._lifecycle.finish_shutdown()
@@ -282,11 +303,24 @@ class RunningApp:
 
     def _fetch_partition_counts(self) -> dict[str, int]:
         """Return the number of partitions of every topic. Raises OutcomeUnknown or StreamsError."""
-        return self._threads[0].loop.fetch_partition_counts()
+        return self._threads[0].loop.admin.fetch_partition_counts()
 
     def _list_standby_tasks(self) -> list[Task]:
         """Return the standby and warm-up tasks that this worker's threads have now."""
         return [task for thread in self._threads for task in thread.loop.standby_tasks]
+
+    def _create_standby_reader(self, spec: StoreSpec, prefix: str) -> StandbyReader:
+        """Create the reader of a store in the standby tasks of this worker."""
+        worker = self._worker
+        fetch_inputs = partial(
+            fetch_group_offsets,
+            worker.open_connection,
+            worker.topology.application_id,
+            require_stable=False,
+        )
+        fetch_ends = self._threads[0].loop.admin.fetch_latest_offsets
+        ends = ChangelogEnds(fetch_ends, fetch_inputs, self._host.monotonic_s, self._sampling)
+        return StandbyReader(spec, prefix, self._list_standby_tasks, ends, self._host.now_ms)
 
     def _describe_thread_activity(self) -> str:
         """Describe the present activity of each thread, for the message of NotClosed."""

@@ -34,23 +34,40 @@ def read_at_one_commit(task: Task, read: Callable[[], R]) -> tuple[R, Position]:
     `read` may be called several times. Raises StoreUnavailable if commits overtake it for
     `READ_ATTEMPTS_S`; what `read` raises of a state that stands still.
     """
-    give_up_at_s = time.monotonic() + READ_ATTEMPTS_S
+
+    def read_with_position() -> tuple[R, Position]:
+        position = task.committed_positions
+        return read(), position
+
+    return read_between_writes(
+        lambda: task.commit_sequence,
+        read_with_position,
+        READ_ATTEMPTS_S,
+        f"task {task.name} commits more often than this can be read: ask for less at once",
+    )
+
+
+def read_between_writes(
+    get_sequence: Callable[[], int], read: Callable[[], R], attempts_s: float, refusal: str
+) -> R:
+    """Return what `read` returns while a sequence has the same even number before and after.
+
+    Raises StoreUnavailable with `refusal` after `attempts_s`; what `read` raises meanwhile.
+    """
+    give_up_at_s = time.monotonic() + attempts_s
     while True:
-        sequence = task.commit_sequence
+        sequence = get_sequence()
         if sequence % 2 == 0:
-            position = task.committed_positions
             try:
                 result = read()
             except StateError:
-                if task.commit_sequence == sequence:
+                if get_sequence() == sequence:
                     raise
             else:
-                if task.commit_sequence == sequence:
-                    return result, position
+                if get_sequence() == sequence:
+                    return result
         if time.monotonic() > give_up_at_s:
-            raise StoreUnavailable(
-                f"task {task.name} commits more often than this can be read: ask for less at once"
-            )
+            raise StoreUnavailable(refusal)
         time.sleep(_WRITING_WAIT_S)
 
 

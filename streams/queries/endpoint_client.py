@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Collection
 from threading import Lock
 from urllib.parse import quote
 
@@ -14,9 +15,16 @@ from streams.common.addresses import parse_address
 from streams.errors import ConfigError, StoreUnavailable
 from streams.graph.nodes import StoreSpec
 from streams.queries.committed_reads import Position
-from streams.queries.http_texts import decode_row, format_key, format_position, parse_position
+from streams.queries.http_texts import (
+    decode_row,
+    format_key,
+    format_position,
+    format_stale_bounds,
+    parse_position,
+)
 from streams.queries.local_stores import StoreAnswer
 from streams.queries.query_tls import CHECK_INTERVAL_S, ChangedFiles, QueryTls
+from streams.queries.stale_bounds import StaleBounds
 from streams.queries.store_reads import StoreRead
 
 log = logging.getLogger(__name__)
@@ -24,6 +32,7 @@ log = logging.getLogger(__name__)
 POSITION_HEADER = "Millrace-Position"
 PARTITIONS_HEADER = "Millrace-Partitions"
 AGE_HEADER = "Millrace-Age-Ms"
+LAG_HEADER = "Millrace-Lag"
 MORE_HEADER = "Millrace-More"
 WAIT_MS_MAX = 60_000
 """The ms that a worker waits at most before it answers."""
@@ -83,10 +92,12 @@ class EndpointClient:
         spec: StoreSpec,
         read: StoreRead,
         *,
+        partitions: Collection[int],
         at_least: Position,
+        stale_ok: StaleBounds | None,
         timeout_s: float,
     ) -> StoreAnswer:
-        """Return the answer of the worker at `endpoint` (host:port) for its own tasks.
+        """Return the answer of the worker at `endpoint` (host:port) for its tasks of `partitions`.
 
         Raises StoreUnavailable if it does not answer in time, or can't answer now; ConfigError for
         a read that it refuses.
@@ -94,6 +105,8 @@ class EndpointClient:
         path, parameters = _format_request(spec, read)
         wait_ms = min(int(timeout_s * 1000), WAIT_MS_MAX)
         parameters |= {"scope": "local", "format": "bytes", "wait-ms": str(wait_ms)}
+        parameters["partitions"] = ",".join(map(str, sorted(partitions)))
+        parameters |= format_stale_bounds(stale_ok)
         if at_least:
             parameters["at-least"] = format_position(at_least)
         sent_at_s = time.monotonic()
@@ -151,6 +164,7 @@ def _parse_answer(endpoint: str, spec: StoreSpec, response: httpx.Response) -> S
             parse_position(headers[POSITION_HEADER]),
             frozenset(int(each) for each in partitions.split(",") if each),
             int(headers[AGE_HEADER]) / 1000,
+            int(headers[LAG_HEADER]) if LAG_HEADER in headers else None,
         )
     except (KeyError, ValueError) as error:
         raise StoreUnavailable(f"worker {endpoint} has sent no rows: {error!r}") from error

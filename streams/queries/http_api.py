@@ -5,10 +5,10 @@
     GET /stores/NAME/KEY        one key
     GET /openapi.json           all of this, for programs
 
-`http_parameters` has the parameters, `http_problems` the errors. Position, partitions and age of an
-answer are in its headers. A request takes a thread while it reads: those that other workers send
-(`scope=local`) have threads of their own, or workers that ask each other could all wait for each
-other's threads.
+`http_parameters` has the parameters, `http_problems` the errors. Position, partitions, age and lag
+of an answer are in its headers. A request takes a thread while it reads: those that other workers
+send (`scope=local`) have threads of their own, or workers that ask each other could all wait for
+each other's threads.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from streams.graph.nodes import StoreKind, StoreSpec
 from streams.queries.committed_reads import Position
 from streams.queries.endpoint_client import (
     AGE_HEADER,
+    LAG_HEADER,
     MORE_HEADER,
     PARTITIONS_HEADER,
     POSITION_HEADER,
@@ -45,12 +46,19 @@ from streams.queries.http_parameters import (
     split_store_path,
 )
 from streams.queries.http_problems import EXCEPTION_HANDLERS, NotFound
-from streams.queries.http_texts import RowTexts, format_position, parse_position
+from streams.queries.http_texts import (
+    RowTexts,
+    format_position,
+    parse_partitions,
+    parse_position,
+    parse_stale_bounds,
+)
 from streams.queries.local_stores import PositionNotReached, StoreAnswer
 from streams.queries.openapi import JSON_TYPE, ROWS_TYPE, EndpointDescription, describe_api
 from streams.queries.request_gate import RequestGate
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.row_stream import RowStream
+from streams.queries.stale_bounds import StaleBounds
 from streams.queries.store_reads import ROWS_MAX, StoreRead
 
 R = TypeVar("R")
@@ -99,7 +107,9 @@ class _StoreRequest(NamedTuple):
     texts: RowTexts
     is_local: bool
     is_streamed: bool
+    partitions: frozenset[int] | None
     at_least: Position
+    stale_ok: StaleBounds | None
     wait_s: float
 
 
@@ -145,7 +155,11 @@ class _StoreEndpoints:
             if spec.kind is StoreKind.BUFFER:
                 continue
             hosts = [
-                {"address": each.address, "partition": each.partition, "role": each.role}
+                {
+                    "address": each.address,
+                    "partition": each.partition,
+                    "role": each.role,
+                }
                 for each in self._reads.local.list_hosts(name)
             ]
             serdes = {"key_serde": spec.key.name, "value_serde": spec.value.name}
@@ -168,6 +182,8 @@ class _StoreEndpoints:
             PARTITIONS_HEADER: ",".join(map(str, sorted(answer.partitions))),
             AGE_HEADER: str(round(answer.age_s * 1000) + 1),
         }
+        if answer.lag is not None:
+            headers[LAG_HEADER] = str(answer.lag)
         if not wanted.is_streamed:
             headers[MORE_HEADER] = "1" if answer.has_more else "0"
             return Response(body, headers=headers, media_type=ROWS_TYPE)
@@ -182,13 +198,14 @@ class _StoreEndpoints:
 
     async def _read_page(self, wanted: _StoreRequest, read: StoreRead) -> tuple[StoreAnswer, bytes]:
         """Return rows, and their lines. Raises StoreUnavailable, ConfigError, ValueError."""
-        name, at_least = wanted.spec.name, wanted.at_least
+        name = wanted.spec.name
+        terms: Any = {"at_least": wanted.at_least, "stale_ok": wanted.stale_ok}
 
         def read_rows(wait_s: float) -> tuple[StoreAnswer, bytes]:
             if wanted.is_local:
-                answer = self._reads.local.read(name, read, at_least=at_least)
+                answer = self._reads.local.read(name, read, partitions=wanted.partitions, **terms)
             else:
-                answer = self._reads.read(name, read, at_least=at_least, timeout_s=wait_s)
+                answer = self._reads.read(name, read, timeout_s=wait_s, **terms)
             return answer, b"".join(map(wanted.texts.encode_row, answer.rows))
 
         give_up_at_s = anyio.current_time() + wanted.wait_s
@@ -254,6 +271,8 @@ def _parse_request(spec: StoreSpec, key_text: str | None, query: bytes) -> _Stor
         texts,
         given.get("scope") == "local",
         is_streamed,
+        parse_partitions(given.get("partitions", "")),
         parse_position(given.get("at-least", "")),
+        parse_stale_bounds(given.get("stale-ok-lag"), given.get("stale-ok-age")),
         given.get("wait-ms", WAIT_MS) / 1000,
     )

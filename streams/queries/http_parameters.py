@@ -19,6 +19,12 @@ WAIT_MS = 2_000
 """The ms that a request waits for an answer unless it says otherwise."""
 _POSITION = r"^([^,:\s]+-\d{1,10}:\d{1,19}(,|$))*$"
 
+_PARTITIONS = r"^(\d{1,9}(,|$))*$"
+_FORMS = {
+    _POSITION: "TOPIC-PARTITION:OFFSET, as in orders-0:42",
+    _PARTITIONS: "numbers of partitions, as in 0,3",
+}
+
 
 @dataclass(frozen=True)
 class QueryParameter:
@@ -44,9 +50,8 @@ class QueryParameter:
         if "enum" in schema and text not in schema["enum"]:
             raise ValueError(f"{self.name}={text!r:.100} is none of {', '.join(schema['enum'])}")
         if not self._pattern.search(text):
-            raise ValueError(
-                f"{self.name}={text!r:.100} is not TOPIC-PARTITION:OFFSET, as in orders-0:42"
-            )
+            form = _FORMS[schema["pattern"]]
+            raise ValueError(f"{self.name}={text!r:.100} is not {form}")
         return text
 
 
@@ -80,6 +85,21 @@ _COMMON = (
         "scope",
         "Which partitions are read: all of the store, or those of this worker alone.",
         _describe_choice("cluster", "local"),
+    ),
+    QueryParameter(
+        "partitions",
+        "Which partitions are read, with `scope=local`: all if it is empty.",
+        {"type": "string", "pattern": _PARTITIONS},
+    ),
+    QueryParameter(
+        "stale-ok-lag",
+        "How many offsets behind its changelog a standby task may be that answers.",
+        _TIME_MS,
+    ),
+    QueryParameter(
+        "stale-ok-age",
+        "How many ms ago a standby task that answers may have had everything that was committed.",
+        _TIME_MS,
     ),
     QueryParameter(
         "at-least",

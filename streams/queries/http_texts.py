@@ -15,6 +15,7 @@ from streams import serdes
 from streams.common.topic_partitions import Partition
 from streams.graph.nodes import StoreSpec
 from streams.queries.committed_reads import Position
+from streams.queries.stale_bounds import StaleBounds
 from streams.queries.store_reads import StoreRow
 from streams.serdes import Serde
 
@@ -25,6 +26,8 @@ KEY_SERDES: dict[str, Serde[Any]] = {
     for each in (serdes.string, serdes.int32, serdes.int64, serdes.float64, serdes.json)
 }
 """The serdes by which keys may be written instead of the store's own, by name."""
+_ANY = 2**62
+"""A lag that no changelog has, for any."""
 _TEXT_SERDES = frozenset(("string",))
 _TO_URLSAFE = str.maketrans("+/", "-_")
 
@@ -44,6 +47,28 @@ def parse_position(text: str) -> dict[Partition, int]:
             raise ValueError(f"{each!r} is not TOPIC-PARTITION:OFFSET, as in orders-0:42")
         position[Partition(topic, int(number))] = int(offset)
     return position
+
+
+def format_stale_bounds(bounds: StaleBounds | None) -> dict[str, str]:
+    """Return the parameters that let standbys answer; none if they may not."""
+    if bounds is None:
+        return {}
+    parameters = {"stale-ok-lag": str(_ANY if bounds.max_lag is None else bounds.max_lag)}
+    if bounds.max_age_s is not None:
+        parameters["stale-ok-age"] = str(int(bounds.max_age_s * 1000))
+    return parameters
+
+
+def parse_stale_bounds(lag: int | None, age_ms: int | None) -> StaleBounds | None:
+    """Return the bounds that two parameters name; None if neither is given."""
+    if lag is None and age_ms is None:
+        return None
+    return StaleBounds(None if lag == _ANY else lag, None if age_ms is None else age_ms / 1000)
+
+
+def parse_partitions(text: str) -> frozenset[int] | None:
+    """Return the partition numbers of a list with commas; None for no text."""
+    return frozenset(int(each) for each in text.split(",") if each) or None
 
 
 class RowTexts(NamedTuple):

@@ -8,7 +8,7 @@ the group may have given up answers nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,6 +18,8 @@ from streams.errors import ConfigError, SerdeError, StoreNotLocal, StoreUnavaila
 from streams.graph.nodes import StoreSpec
 from streams.membership.protocol import AssignmentInfo
 from streams.queries.committed_reads import Position
+from streams.queries.stale_bounds import StaleBounds
+from streams.queries.standby_reads import StandbyReader
 from streams.queries.store_hosts import StoreHost, StoreHosts
 from streams.queries.store_locations import StoreLocations, parse_partitions
 from streams.queries.store_provider import StateStoreProvider
@@ -45,7 +47,8 @@ class StoreAnswer(NamedTuple):
 
     `partitions` are those that were read, `position` what the store had taken in of their inputs,
     `age_s` the seconds for which something newer may have been committed elsewhere. With `has_more`
-    there are more rows than the limit.
+    there are more rows than the limit. `lag` is how many offsets of its changelog a standby that
+    has answered was behind, None if that is not known; 0 where all were active.
     """
 
     rows: Sequence[StoreRow]
@@ -53,6 +56,7 @@ class StoreAnswer(NamedTuple):
     position: Position
     partitions: frozenset[int]
     age_s: float
+    lag: int | None = 0
 
 
 class PositionNotReached(StoreUnavailable):
@@ -63,7 +67,8 @@ class LocalStores:
     """Reads the stores of `topology` in the tasks of this worker.
 
     `fetch_partition_counts` asks a broker. A member of which the group has known nothing for
-    `session_timeout_s` answers no more: others may have its tasks.
+    `session_timeout_s` answers no more: others may have its tasks. `create_standby_reader` is
+    called once for each store, with its declaration and the prefix of its tasks.
     """
 
     def __init__(
@@ -75,7 +80,10 @@ class LocalStores:
         fetch_partition_counts: Callable[[], Mapping[str, int]],
         monotonic_s: Callable[[], float],
         session_timeout_s: float,
+        create_standby_reader: Callable[[StoreSpec, str], StandbyReader] | None = None,
     ) -> None:
+        self._create_standby_reader = create_standby_reader
+        self._standby_readers: dict[str, StandbyReader] = {}
         self._topology = topology
         self._list_tasks = list_tasks
         self._list_assignments = list_assignments
@@ -137,6 +145,19 @@ class LocalStores:
         )
         return hosts.list_hosts()
 
+    def list_own_partitions(self, name: str, *, with_standbys: bool) -> set[int]:
+        """Return the partitions of a store that tasks have here. Raises ConfigError."""
+        _, sub = self.find_store(name)
+        prefix = f"{sub.number}_"
+        own = parse_partitions([t.name for t in self._list_tasks() if t.name.startswith(prefix)])
+        reader = self._find_standby_reader(name) if with_standbys else None
+        return {*own, *(reader.list_partitions() if reader else ())}
+
+    def measure_standby_lags(self, name: str) -> Mapping[int, int | None]:
+        """Return the lag of each partition of a store that a standby task follows here."""
+        reader = self._find_standby_reader(name)
+        return {} if reader is None else reader.measure_lags()
+
     def find_partition(self, name: str, key: Any) -> int:
         """Return the partition that Kafka's default partitioner chooses for a key.
 
@@ -146,35 +167,58 @@ class LocalStores:
         return partition_for_key(spec.key.serialize(key), self.count_partitions(name))
 
     def read(
-        self, name: str, read: StoreRead, *, at_least: Position | None = None, wait_s: float = 0.0
+        self,
+        name: str,
+        read: StoreRead,
+        *,
+        at_least: Position | None = None,
+        wait_s: float = 0.0,
+        partitions: Collection[int] | None = None,
+        stale_ok: StaleBounds | None = None,
     ) -> StoreAnswer:
         """Return what the tasks of this worker have committed; nothing if it has no partition.
 
-        Waits up to `wait_s` until the store has taken in `at_least`. Raises ConfigError for a read
-        that the store can't answer, StoreUnavailable for one that it can't answer now, SerdeError.
+        `partitions` are those to read, None all. With `stale_ok` those that no active task has here
+        are read of standby tasks. Waits up to `wait_s` until the store has taken in `at_least`, and
+        is within the bounds. Raises ConfigError for a read that the store can't answer,
+        StoreUnavailable for one that it can't answer now, SerdeError.
         """
         spec, sub = self.find_store(name)
         check_read(spec, read)
         _check_position_topics(name, sub, at_least or {})
         provider = self.create_provider(name)
+        wanted = range(self.count_partitions(name)) if partitions is None else partitions
         give_up_at_s = self._monotonic_s() + wait_s
         while True:
-            answer = self._read_once(spec, provider, read)
-            behind = _find_missing_positions(answer, at_least or {})
-            if not behind:
-                return answer
-            if self._monotonic_s() > give_up_at_s:
+            left_s = max(give_up_at_s - self._monotonic_s(), 0.0)
+            try:
+                answer = self._read_active(spec, provider, read, wanted, stale_ok)
+                if stale_ok is not None and (rest := {*wanted} - answer.partitions):
+                    answer = self._add_standbys(spec, read, answer, rest, stale_ok, left_s)
+                behind = _find_missing_positions(answer, at_least or {})
+                if not behind:
+                    return answer
                 raise PositionNotReached(f"store {name!r} has not taken in {behind} yet")
+            except StoreUnavailable:
+                # Only what comes with time, and without a rebalance, is waited for.
+                if not (at_least or stale_ok) or self._monotonic_s() > give_up_at_s:
+                    raise
             time.sleep(_POSITION_POLL_S)
 
-    def _read_once(
-        self, spec: StoreSpec, provider: StateStoreProvider[Any], read: StoreRead
+    def _read_active(
+        self,
+        spec: StoreSpec,
+        provider: StateStoreProvider[Any],
+        read: StoreRead,
+        wanted: Collection[int],
+        stale_ok: StaleBounds | None,
     ) -> StoreAnswer:
-        """Return what the tasks have committed now."""
+        """Return what the tasks that run here have committed now, of the wanted partitions."""
         try:
-            by_task = provider.read_positions(lambda store: read_rows(spec, store, read))
-        except StoreNotLocal as error:
-            if error.has_partitions:
+            by_task = provider.read_positions(lambda store: read_rows(spec, store, read), wanted)
+        except StoreUnavailable as error:
+            is_elsewhere = isinstance(error, StoreNotLocal) and not error.has_partitions
+            if stale_ok is None and not is_elsewhere:
                 raise
             by_task = {}
         rows, has_more = merge_rows(spec, [rows for rows, _ in by_task.values()], read)
@@ -182,6 +226,51 @@ class LocalStores:
         return StoreAnswer(
             rows, has_more, position, parse_partitions(by_task), self._check_age(bool(by_task))
         )
+
+    def _add_standbys(
+        self,
+        spec: StoreSpec,
+        read: StoreRead,
+        answer: StoreAnswer,
+        wanted: Collection[int],
+        bounds: StaleBounds,
+        wait_s: float,
+    ) -> StoreAnswer:
+        """Return an answer of active tasks with the rows of the standbys of other partitions."""
+        reader = self._find_standby_reader(spec.name)
+        if reader is None:
+            return answer
+        found = reader.read_standbys(
+            lambda store: read_rows(spec, store, read), wanted, bounds, wait_s
+        )
+        return merge_answers(
+            spec,
+            [
+                answer,
+                *(
+                    StoreAnswer(
+                        each.rows,
+                        len(each.rows) > read.limit,
+                        each.distance.inputs,
+                        frozenset((each.partition,)),
+                        each.distance.age_s or 0.0,
+                        each.distance.lag,
+                    )
+                    for each in found
+                ),
+            ],
+            read,
+        )
+
+    def _find_standby_reader(self, name: str) -> StandbyReader | None:
+        """Return what reads a store in standby tasks, one for all reads; None for none."""
+        if self._create_standby_reader is None:
+            return None
+        if (found := self._standby_readers.get(name)) is None:
+            spec, sub = self.find_store(name)
+            found = self._create_standby_reader(spec, f"{sub.number}_")
+            found = self._standby_readers.setdefault(name, found)
+        return found
 
     def _check_age(self, has_read: bool) -> float:
         """Return the seconds since when the group may have given up this worker's members.
@@ -210,6 +299,22 @@ class LocalStores:
                 self._fetch_partition_counts,
             )
         return found
+
+
+def merge_answers(spec: StoreSpec, answers: Sequence[StoreAnswer], read: StoreRead) -> StoreAnswer:
+    """Return the answers of different partitions as one."""
+    if len(answers) == 1:
+        return answers[0]
+    rows, has_more = merge_rows(spec, [each.rows for each in answers], read)
+    lags = [each.lag for each in answers if each.partitions]
+    return StoreAnswer(
+        rows,
+        has_more or any(each.has_more for each in answers),
+        {p: offset for each in answers for p, offset in each.position.items()},
+        frozenset[int]().union(*(each.partitions for each in answers)),
+        max((each.age_s for each in answers), default=0.0),
+        None if None in lags else max((lag or 0 for lag in lags), default=0),
+    )
 
 
 def _check_position_topics(name: str, sub: Subtopology, position: Position) -> None:

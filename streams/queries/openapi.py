@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from streams.queries.endpoint_client import (
     AGE_HEADER,
+    LAG_HEADER,
     MORE_HEADER,
     PARTITIONS_HEADER,
     POSITION_HEADER,
@@ -99,6 +100,11 @@ _ROW_HEADERS = {
     },
     AGE_HEADER: {
         "description": "The ms for which something newer may have been committed elsewhere.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    LAG_HEADER: {
+        "description": "How many offsets a standby that has answered was behind; 0 if none, and "
+        "not there if it is not known.",
         "schema": {"type": "integer", "minimum": 0},
     },
     PARTITIONS_HEADER: {"description": "The partitions that were read.", "schema": _TEXT},

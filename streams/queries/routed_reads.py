@@ -1,21 +1,30 @@
 """Read a store over all workers: a key where it is, a range wherever the store has partitions.
 
-A key that is nowhere is an answer only if all partitions of the store were read: a step may keep it
-in another partition than its own (docs/decisions/0049). Tasks that move, restore or have just gone
-are asked for again, by a fresh look at who has which, until the time is over.
+A key that is nowhere is an answer only if all partitions of the store were read: a step may keep
+it in another partition than its own (docs/decisions/0049). Each worker is asked for certain
+partitions, all workers at once. Tasks that move, restore or have just gone are asked for again, by
+a fresh look at who has which, until the time is over.
+
+candidates for a partition         strict    stale answers are allowed
+this worker, if it has it          active    active or standby
+the worker with the active task    yes       yes
+the workers with standby tasks     -         yes, in this order
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from streams.errors import StoreUnavailable
 from streams.queries.committed_reads import Position
-from streams.queries.local_stores import LocalStores, StoreAnswer
-from streams.queries.store_reads import StoreRead, merge_rows
+from streams.queries.local_stores import LocalStores, StoreAnswer, merge_answers
+from streams.queries.stale_bounds import StaleBounds
+from streams.queries.store_reads import StoreRead
 
 if TYPE_CHECKING:
     from streams.queries.endpoint_client import EndpointClient
@@ -24,6 +33,21 @@ _RETRY_PAUSE_S = 0.05
 _ATTEMPT_S = 5.0
 """The seconds that one attempt may take: then it is looked anew who has what, and for a stop."""
 _OWN_WAIT_S = 0.5
+_THREADS_MAX = 64
+"""The most requests to other workers that are open at once."""
+
+
+class ReadTerms(NamedTuple):
+    """Holds what an answer has to fulfil: positions, how stale it may be, and by when it is due."""
+
+    at_least: Position
+    stale_ok: StaleBounds | None
+    give_up_at_s: float
+
+    @property
+    def left_s(self) -> float:
+        """Return the seconds that are left, a little more than 0 at least."""
+        return max(self.give_up_at_s - time.monotonic(), 0.001)
 
 
 class RoutedReads:
@@ -41,6 +65,7 @@ class RoutedReads:
         self._create_client = create_client
         self._client: EndpointClient | None = None
         self._creating = Lock()
+        self._executor = ThreadPoolExecutor(_THREADS_MAX, thread_name_prefix="routed-reads")
         self.is_stopping = False
 
     def stop_waiting(self) -> None:
@@ -52,6 +77,7 @@ class RoutedReads:
         with self._creating:
             if self._client is not None:
                 self._client.close()
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _get_client(self) -> EndpointClient:
         """Return the client for other workers, which is created once."""
@@ -61,64 +87,140 @@ class RoutedReads:
             return self._client
 
     def read(
-        self, name: str, read: StoreRead, *, at_least: Position, timeout_s: float
+        self,
+        name: str,
+        read: StoreRead,
+        *,
+        at_least: Position,
+        timeout_s: float,
+        stale_ok: StaleBounds | None = None,
     ) -> StoreAnswer:
         """Return what all workers have committed, in the order of the keys' bytes.
 
         Raises StoreUnavailable if that can't be known within `timeout_s`; what `LocalStores.read`
         raises for a read that the store can't answer at all.
         """
-        give_up_at_s = time.monotonic() + timeout_s
+        terms = ReadTerms(at_least, stale_ok, time.monotonic() + timeout_s)
         while True:
             if self.is_stopping:
                 raise StoreUnavailable("this worker is being stopped: ask another one")
-            left_s = min(give_up_at_s - time.monotonic(), _ATTEMPT_S)
             try:
-                return self._read_once(name, read, at_least, max(left_s, 0.001))
+                return self._read_once(name, read, terms)
             except StoreUnavailable:
-                if time.monotonic() + _RETRY_PAUSE_S > give_up_at_s:
+                if time.monotonic() + _RETRY_PAUSE_S > terms.give_up_at_s:
                     raise
             time.sleep(_RETRY_PAUSE_S)
 
-    def _read_once(
-        self, name: str, read: StoreRead, at_least: Position, timeout_s: float
-    ) -> StoreAnswer:
+    def _read_once(self, name: str, read: StoreRead, terms: ReadTerms) -> StoreAnswer:
         """Return what all workers answer now. Raises StoreUnavailable."""
         spec, _ = self.local.find_store(name)
-        partition = self.local.find_partition(name, read.key) if read.is_lookup else None
+        wanted = set(range(self.local.count_partitions(name)))
         answers: list[StoreAnswer] = []
-        read_partitions: frozenset[int] = frozenset()
-        for endpoint in self._list_endpoints(name, partition):
-            if endpoint == self._own_endpoint:
-                wait_s = min(timeout_s, _OWN_WAIT_S)
-                answer = self.local.read(name, read, at_least=at_least, wait_s=wait_s)
-            else:
-                answer = self._get_client().read(
-                    endpoint, spec, read, at_least=at_least, timeout_s=timeout_s
-                )
-            if read.is_lookup and answer.rows:
-                return answer
-            if again := sorted(answer.partitions & read_partitions):
-                raise StoreUnavailable(f"store {name!r}: partitions {again} have moved meanwhile")
-            read_partitions |= answer.partitions
-            answers.append(answer)
-        missing = {*range(self.local.count_partitions(name))} - read_partitions
+        if read.is_lookup:
+            likely = {self.local.find_partition(name, read.key)}
+            answers = self._read_partitions(name, read, likely, terms)
+            if any(each.rows for each in answers):
+                return merge_answers(spec, answers, read)
+            wanted -= likely
+        if wanted:
+            answers += self._read_partitions(name, read, wanted, terms)
+        if read.is_lookup and (found := [each for each in answers if each.rows]):
+            answers = found
+        return merge_answers(spec, answers, read)
+
+    def _read_partitions(
+        self, name: str, read: StoreRead, wanted: Collection[int], terms: ReadTerms
+    ) -> list[StoreAnswer]:
+        """Return answers that together have the wanted partitions, each once.
+
+        A worker that fails is passed over for the next candidate. Raises StoreUnavailable.
+        """
+        answers: list[StoreAnswer] = []
+        missing = set(wanted)
+        failed: set[tuple[str, int]] = set()
+        reason = ""
+        while missing:
+            plan = self._plan_requests(name, missing, failed, terms.stale_ok)
+            if not plan:
+                break
+            for endpoint, future in self._send_requests(name, read, plan, terms):
+                try:
+                    answer = future.result(terms.left_s)
+                except (StoreUnavailable, TimeoutError) as error:
+                    reason = str(error) or f"worker {endpoint} does not answer in time"
+                else:
+                    if answer.partitions:
+                        answers.append(answer)
+                    missing -= answer.partitions
+                failed |= {(endpoint, partition) for partition in plan[endpoint]}
         if missing:
             raise StoreUnavailable(
-                f"store {name!r}: partitions {', '.join(map(str, sorted(missing)))} are on no "
+                reason
+                or f"store {name!r}: partitions {', '.join(map(str, sorted(missing)))} are on no "
                 "worker that answers queries now"
             )
-        rows, has_more = merge_rows(spec, [each.rows for each in answers], read)
-        return StoreAnswer(
-            rows,
-            has_more or any(each.has_more for each in answers),
-            {p: offset for each in answers for p, offset in each.position.items()},
-            read_partitions,
-            max((each.age_s for each in answers), default=0.0),
-        )
+        return answers
 
-    def _list_endpoints(self, name: str, partition: int | None) -> list[str]:
-        """Return the endpoints to ask, the one that has `partition` first, then this worker's."""
-        hosts = [each for each in self.local.list_hosts(name) if each.role == "active"]
-        owners = [each.address for each in hosts if each.partition == partition]
-        return list(dict.fromkeys([*owners, self._own_endpoint, *(each.address for each in hosts)]))
+    def _plan_requests(
+        self,
+        name: str,
+        wanted: Collection[int],
+        failed: Collection[tuple[str, int]],
+        stale_ok: StaleBounds | None,
+    ) -> dict[str, set[int]]:
+        """Return which worker to ask for which partitions, by what is known of them now."""
+        own = self.local.list_own_partitions(name, with_standbys=stale_ok is not None)
+        candidates: dict[int, list[str]] = {
+            partition: [self._own_endpoint] if partition in own else [] for partition in wanted
+        }
+        for host in self.local.list_hosts(name):  # the active one before standbys
+            if host.partition in candidates and (host.role == "active" or stale_ok is not None):
+                candidates[host.partition].append(host.address)
+        plan: defaultdict[str, set[int]] = defaultdict(set)
+        for partition, endpoints in candidates.items():
+            for endpoint in endpoints:
+                if (endpoint, partition) not in failed:
+                    plan[endpoint].add(partition)
+                    break
+        return plan
+
+    def _send_requests(
+        self, name: str, read: StoreRead, plan: dict[str, set[int]], terms: ReadTerms
+    ) -> Iterator[tuple[str, Future[StoreAnswer]]]:
+        """Yield each worker with its answer, the other workers' after they were asked all at once.
+
+        They have half of the time that is left: so there is a second attempt.
+        """
+        spec, _ = self.local.find_store(name)
+        timeout_s = min(terms.left_s / 2, _ATTEMPT_S)
+        sent = {
+            endpoint: self._executor.submit(
+                self._get_client().read,
+                endpoint,
+                spec,
+                read,
+                partitions=partitions,
+                at_least=terms.at_least,
+                stale_ok=terms.stale_ok,
+                timeout_s=timeout_s,
+            )
+            for endpoint, partitions in plan.items()
+            if endpoint != self._own_endpoint
+        }
+        if (partitions := plan.get(self._own_endpoint)) is not None:
+            own: Future[StoreAnswer] = Future()
+            try:
+                own.set_result(
+                    self.local.read(
+                        name,
+                        read,
+                        partitions=partitions,
+                        at_least=terms.at_least,
+                        stale_ok=terms.stale_ok,
+                        wait_s=min(timeout_s, _OWN_WAIT_S),
+                    )
+                )
+            except StoreUnavailable as error:
+                own.set_exception(error)
+            yield self._own_endpoint, own
+        yield from sent.items()

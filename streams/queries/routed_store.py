@@ -12,6 +12,7 @@ from streams.errors import StoreUnavailable
 from streams.queries.committed_reads import Position
 from streams.queries.local_stores import StoreAnswer
 from streams.queries.routed_reads import RoutedReads
+from streams.queries.stale_bounds import StaleBounds
 from streams.queries.store_reads import StoreRead
 
 K = TypeVar("K")
@@ -25,13 +26,16 @@ class QueryResult(NamedTuple, Generic[V]):
     """Holds the value of a key, and what is known about it (Kafka Streams' QueryResult).
 
     `value` is None where there is none. `position` names the inputs that the store had taken in,
-    for `RoutedStore.at_least`; nothing newer had been committed `age_s` seconds ago.
+    for `RoutedStore.at_least`; nothing newer had been committed `age_s` seconds ago. `lag` is how
+    many offsets behind its changelog a standby was that has answered, markers of transactions
+    included: 0 for an active task, None where it is not known.
     """
 
     value: V | None
     timestamp_ms: int | None
     position: Position
     age_s: float
+    lag: int | None = 0
 
 
 class RoutedStore(Generic[K, V]):
@@ -43,12 +47,18 @@ class RoutedStore(Generic[K, V]):
     """
 
     def __init__(
-        self, reads: RoutedReads, name: str, timeout_s: float, at_least: Position | None = None
+        self,
+        reads: RoutedReads,
+        name: str,
+        timeout_s: float,
+        at_least: Position | None = None,
+        stale_ok: StaleBounds | None = None,
     ) -> None:
         self._reads = reads
         self.name = name
         self._timeout_s = timeout_s
         self._at_least = at_least or {}
+        self._stale_ok = stale_ok
 
     def at_least(self, position: Position | Mapping[tuple[str, int], int]) -> RoutedStore[K, V]:
         """Return this store for reads that wait until it has taken in the inputs up to `position`.
@@ -57,7 +67,8 @@ class RoutedStore(Generic[K, V]):
         store's sub-topology reads; or the position of an earlier answer.
         """
         wanted = {Partition(*partition): offset for partition, offset in position.items()}
-        return RoutedStore(self._reads, self.name, self._timeout_s, {**self._at_least, **wanted})
+        wanted = {**self._at_least, **wanted}
+        return RoutedStore(self._reads, self.name, self._timeout_s, wanted, self._stale_ok)
 
     def get(self, key: K, as_of_ms: int | None = None) -> V | None:
         """Return the committed value of `key`; None only if it is known that there is none.
@@ -71,7 +82,7 @@ class RoutedStore(Generic[K, V]):
         answer = self._read_answer(StoreRead(is_lookup=True, key=key, as_of_ms=as_of_ms))
         row = answer.rows[0] if answer.rows else None
         value, timestamp_ms = (None, None) if row is None else (row.value, row.timestamp_ms)
-        return QueryResult(value, timestamp_ms, answer.position, answer.age_s)
+        return QueryResult(value, timestamp_ms, answer.position, answer.age_s, answer.lag)
 
     def range(self, key_from: K | None = None, key_to: K | None = None) -> Iterator[tuple[K, V]]:
         """Yield keys and values from `key_from` to `key_to`, both included, by the keys' bytes.
@@ -144,4 +155,10 @@ class RoutedStore(Generic[K, V]):
 
     def _read_answer(self, read: StoreRead) -> StoreAnswer:
         """Return the answer of all workers."""
-        return self._reads.read(self.name, read, at_least=self._at_least, timeout_s=self._timeout_s)
+        return self._reads.read(
+            self.name,
+            read,
+            at_least=self._at_least,
+            timeout_s=self._timeout_s,
+            stale_ok=self._stale_ok,
+        )

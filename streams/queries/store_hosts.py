@@ -26,6 +26,8 @@ class StoreHost(NamedTuple):
     role: Literal["active", "standby"]
     age_s: float
     """The seconds since the assignment that says so."""
+    lag: int | None = None
+    """How many offsets a standby is behind its changelog; None where that is not known here."""
 
     @property
     def address(self) -> str:

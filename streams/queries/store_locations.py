@@ -41,16 +41,21 @@ class StoreLocations:
         """The number of partitions, with the assignments under which it was fetched."""
 
     def find_transition(
-        self, tasks_read: Collection[str], assignments: Sequence[ThreadAssignment]
+        self,
+        tasks_read: Collection[str],
+        assignments: Sequence[ThreadAssignment],
+        partitions: Collection[int] | None = None,
     ) -> str:
         """Return why the tasks that were read may not be all of this worker's; empty if they are.
 
-        `assignments` are those before the tasks were read.
+        `assignments` are those before the tasks were read, `partitions` those that matter.
         """
         for thread, assigned in assignments:
             if assigned is None:
                 return f"{thread} has no assignment of tasks yet, or has just lost it"
             for task in assigned.tasks:
+                if partitions is not None and parse_partition(task) not in partitions:
+                    continue
                 if self._is_of_store(task) and task not in tasks_read:
                     return f"task {task} is assigned to {thread} and does not run yet"
         if not _are_same(assignments, self.list_assignments()):
@@ -118,7 +123,12 @@ class StoreIterator(Iterator[R]):
 
 def parse_partitions(tasks: Collection[str]) -> frozenset[int]:
     """Return the partition numbers of tasks, which their names end with."""
-    return frozenset(int(task.rpartition("_")[2]) for task in tasks)
+    return frozenset(map(parse_partition, tasks))
+
+
+def parse_partition(task: str) -> int:
+    """Return the partition number of a task, which its name ends with."""
+    return int(task.rpartition("_")[2])
 
 
 def _are_same(one: Sequence[ThreadAssignment], other: Sequence[ThreadAssignment]) -> bool:

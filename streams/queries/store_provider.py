@@ -22,6 +22,7 @@ from streams.queries.store_locations import (
     StoreIterator,
     StoreLocations,
     ThreadAssignment,
+    parse_partition,
     parse_partitions,
 )
 from streams.runtime.tasks.store_opening import AnyStore, open_store
@@ -128,14 +129,17 @@ class StateStoreProvider(Generic[S]):
         self._check_no_transition(by_task, assignments)
         return by_task
 
-    def read_positions(self, read: Callable[[S], R]) -> dict[str, tuple[R, Position]]:
+    def read_positions(
+        self, read: Callable[[S], R], partitions: Collection[int]
+    ) -> dict[str, tuple[R, Position]]:
         """Call `read` with the store of each task assigned here, and add the commit's position.
 
-        What `read` returns is of one commit of the task: it iterates to the end of what it reads.
+        Only tasks of `partitions` are read. What `read` returns is of one commit of the task: it
+        iterates to the end of what it reads.
         """
         assignments = self._list_assignments()
-        by_task = self._read_task_commits(read, assignments)
-        self._check_no_transition(by_task, assignments)
+        by_task = self._read_task_commits(read, assignments, partitions)
+        self._check_no_transition(by_task, assignments, partitions)
         return by_task
 
     def _read_tasks(
@@ -146,7 +150,10 @@ class StateStoreProvider(Generic[S]):
         return {name: result for name, (result, _) in by_task.items()}
 
     def _read_task_commits(
-        self, read: Callable[[S], R], assignments: Sequence[ThreadAssignment]
+        self,
+        read: Callable[[S], R],
+        assignments: Sequence[ThreadAssignment],
+        partitions: Collection[int] | None = None,
     ) -> dict[str, tuple[R, Position]]:
         """Call `read` with the store of each task here, as of one commit; add the positions.
 
@@ -155,14 +162,14 @@ class StateStoreProvider(Generic[S]):
         try:
             by_task = {
                 task.name: read_at_one_commit(task, partial(read, store))
-                for task, store in self._open_stores()
+                for task, store in self._open_stores(partitions)
             }
         except StoreSerdeError as error:
             raise SerdeError(f"{error}; the serde of its keys is {self.spec.key.name!r}") from error
         except (StateError, StoreUnavailable) as error:
             raise self._create_unavailable_error(str(error)) from error
         if not by_task:
-            self._require_all_partitions(by_task, assignments)
+            self._require_all_partitions(by_task, assignments, partitions)
             raise self._create_unavailable_error("no task of it is on this worker now")
         return by_task
 
@@ -171,19 +178,25 @@ class StateStoreProvider(Generic[S]):
         return () if self._locations is None else self._locations.list_assignments()
 
     def _check_no_transition(
-        self, tasks_read: Collection[str], assignments: Sequence[ThreadAssignment]
+        self,
+        tasks_read: Collection[str],
+        assignments: Sequence[ThreadAssignment],
+        partitions: Collection[int] | None = None,
     ) -> None:
         """Raise StoreUnavailable if a task that is to run here was not read."""
         if self._locations is not None and (
-            reason := self._locations.find_transition(tasks_read, assignments)
+            reason := self._locations.find_transition(tasks_read, assignments, partitions)
         ):
             raise self._create_unavailable_error(reason)
 
     def _require_all_partitions(
-        self, tasks_read: Collection[str], assignments: Sequence[ThreadAssignment]
+        self,
+        tasks_read: Collection[str],
+        assignments: Sequence[ThreadAssignment],
+        partitions: Collection[int] | None = None,
     ) -> None:
         """Raise StoreUnavailable or StoreNotLocal if a partition of the store was not read."""
-        self._check_no_transition(tasks_read, assignments)
+        self._check_no_transition(tasks_read, assignments, partitions)
         if missing := self._find_missing_partitions(tasks_read):
             raise StoreNotLocal(self.spec.name, missing, has_partitions=bool(tasks_read))
 
@@ -204,10 +217,12 @@ class StateStoreProvider(Generic[S]):
             lambda: self._find_missing_partitions(tasks_read),
         )
 
-    def _open_stores(self) -> list[tuple[Task, S]]:
-        """Return each task of the store, with a view of its store as of its last commit."""
+    def _open_stores(self, partitions: Collection[int] | None) -> list[tuple[Task, S]]:
+        """Return each task of the partitions, with a view of its store as of its last commit."""
         stores = []
         for task in self._list_tasks():
+            if partitions is not None and parse_partition(task.name) not in partitions:
+                continue
             logged = task.stores.logged.get(self.spec.name)
             if logged is None:
                 continue

@@ -12,10 +12,10 @@ class DriverStoreProvider(StateStoreProvider[S]):
     That is safe here, since no thread writes meanwhile.
     """
 
-    def _open_stores(self) -> list[tuple[Task, S]]:
+    def _open_stores(self, partitions: object = None) -> list[tuple[Task, S]]:
         """Return each task of the store, with its store."""
         if self.spec.logged:
-            return super()._open_stores()
+            return super()._open_stores(None)
         name = self.spec.name
         tasks = [task for task in self._list_tasks() if name in task.stores.unlogged]
         return [(task, task.stores.unlogged[name]) for task in tasks]  # type: ignore[misc]

@@ -11,6 +11,8 @@ import pytest
 
 from streams.errors import ConfigError, StoreUnavailable
 from streams.processes.running import RunningApp
+from streams.queries.stale_bounds import StaleBounds
+from streams.queries.store_reads import StoreRead
 from tests.integration.cluster import Topics
 from tests.integration.test_uncaught import counting
 from tests.processes import HANG_LIMIT_S, wait_until
@@ -139,3 +141,43 @@ def test_a_worker_that_dies_is_an_error_and_no_absent_key(topics: Topics, tmp_pa
             except StoreUnavailable:
                 continue
         wait_until(lambda: dict(counts.all()) == topics.truth, what="all counts again")
+
+
+def test_standbys_answer_within_bounds_and_say_how_far_behind_they_are(
+    topics: Topics, tmp_path: Path
+) -> None:
+    with (
+        start(topics, tmp_path / "a", num_standby_replicas=1) as one,
+        start(topics, tmp_path / "b", num_standby_replicas=1) as other,
+        httpx.Client(headers={"Authorization": f"Bearer {TOKEN}"}) as client,
+    ):
+        wait_until(
+            lambda: min(each.metrics()["standby_tasks"] for each in (one, other)) > 0,
+            what="a standby task of each",
+        )
+        topics.load(2_000)
+        strict = one.query("counts", timeout=HANG_LIMIT_S)
+        wait_until(lambda: dict(strict.all()) == topics.truth, what="all counts")
+        position = {
+            p: o for key in topics.truth for p, o in strict.get_result(key).position.items()
+        }
+        bounds = StaleBounds(max_lag=0, max_age=5.0)
+        for running in (one, other):
+            stale = running.query("counts", timeout=HANG_LIMIT_S, stale_ok=bounds)
+            assert dict(stale.at_least(position).all()) == topics.truth
+            lags = {
+                (each.role, each.lag)
+                for each in running.metadata_for_store("counts")
+                if each.address == running._worker.endpoint
+            }
+            assert lags == {("active", None), ("standby", 0)}
+            local = client.get(
+                f"{address_of(running)}/stores/counts",
+                params={"scope": "local", "stale-ok-lag": "0", "stale-ok-age": "5000"},
+            )
+            assert len(local.text.splitlines()) == len(topics.truth)
+            assert local.headers["Millrace-Partitions"] == "0,1,2"
+            assert local.headers["Millrace-Lag"] == "0"
+            assert int(local.headers["Millrace-Age-Ms"]) <= 5_000
+        with pytest.raises(StoreUnavailable, match="s old, and 0 s are allowed"):
+            one.local_stores.read("counts", StoreRead(), stale_ok=StaleBounds(max_age=0))

@@ -55,6 +55,22 @@ class LoggedStore:
     damage: str = ""
     """Why the store is to be emptied although its declaration fits: empty if it can be used."""
 
+    standby_sequence: int = 1
+    """Counts the times at which readers of a standby's store have to look again: odd while it may
+    not be read, since it is written or has never had all of its changelog."""
+    standby_full_ms: int = 0
+    """A wall-clock time in ms of which a standby's store has all that was committed; 0 if unknown.
+    """
+
+    def hide_from_readers(self) -> None:
+        """Let no other thread read the store, which is about to change."""
+        self.standby_sequence |= 1
+
+    def show_to_readers(self, full_ms: int) -> None:
+        """Let other threads read a standby's store, which has all that was committed at a time."""
+        self.standby_full_ms = full_ms
+        self.standby_sequence += self.standby_sequence % 2
+
     def note_changelog_start(self, changelog: ChangelogRange, *, is_accepted: bool) -> None:
         """Note where the changelog begins: what is gone without a loss has expired."""
         start_offset = changelog.start_offset

@@ -160,6 +160,7 @@ class ChangelogFollower(Generic[T]):
             withdrawn.append(task)
             for logged in task.stores.logged.values():
                 followed = self._stores.pop(logged.changelog)
+                logged.hide_from_readers()
                 self._stop_reading(followed)
                 failure = failure or finish_withdrawn_store(logged)
                 position, changelog = logged.changelog_position, followed.changelog
@@ -212,6 +213,7 @@ class ChangelogFollower(Generic[T]):
             if followed.logged_store.changelog_position >= changelog.end_offset:
                 followed.since_ms = changelog.fetched_at_ms
                 self._renew_checkpoint(followed, changelog)
+                followed.show_to_readers()
         else:
             self._stop_reading(followed)
             if not followed.logged_store.rebuild_reason:  # else nothing was loaded
@@ -238,6 +240,7 @@ class ChangelogFollower(Generic[T]):
     def _start_store(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
         """Find from where a store follows its changelog; clear it if it may have missed writes."""
         logged = followed.logged_store
+        logged.hide_from_readers()
         checkpoint = logged.read_checkpoint()
         logged.take_checkpoint(checkpoint, changelog.topic_id, changelog.end_offset)
         start = self._ranges.find_start(followed.task, logged, checkpoint, changelog)
@@ -250,6 +253,7 @@ class ChangelogFollower(Generic[T]):
         followed.changelog, followed.since_ms = changelog, start.since_ms
         followed.written_ms = start.since_ms
         followed.is_from_scratch = checkpoint is None or start.rebuild_reason is not None
+        followed.show_to_readers()
         self._notify_listener("on_update_start", logged, start.position)
 
     def _read_if_behind_limit(self, followed: FollowedStore[T]) -> None:
@@ -305,6 +309,7 @@ class ChangelogFollower(Generic[T]):
         if messages:
             logged.committed_end = messages[-1].offset() + 1
         self._before_batch()
+        logged.hide_from_readers()
         logged.store.replay_changelog(
             to_changelog_entries(messages),
             logged.create_checkpoint(position, changelog.topic_id, since_ms),
@@ -319,6 +324,7 @@ class ChangelogFollower(Generic[T]):
             self._note_caught_up(followed, changelog)
             if logged.is_source_topic:
                 self._stop_reading(followed)
+        followed.show_to_readers()
 
     def _note_caught_up(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
         """Note the time at which a store has seen all, or rebuild it if that took too long.
@@ -352,6 +358,7 @@ class ChangelogFollower(Generic[T]):
         A changelog that has lost something can't: the store may be the only copy of that.
         """
         self._wait_for_range(followed)
+        followed.logged_store.hide_from_readers()
         followed.logged_store.damage = reason
         followed.is_durable = True
         followed.logged_store.changelog_position = 0

@@ -119,6 +119,14 @@ class FollowedStore(Generic[T]):
             position = 0
         self.logged_store.changelog_position = position
 
+    def show_to_readers(self) -> None:
+        """Let other threads read the store, unless it waits, or has never had all of its changelog.
+
+        A changelog that is compacted has no moment of the past before its end.
+        """
+        if self.changelog is not None and not self.is_from_scratch:
+            self.logged_store.show_to_readers(self.since_ms)
+
     def snapshot_progress(self) -> StandbyProgress:
         """Return how far the store is."""
         return StandbyProgress(

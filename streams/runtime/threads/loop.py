@@ -52,7 +52,7 @@ class StreamLoop:
         self._thread_name, self._group = dependencies.name, dependencies.group
         self._host, self._stop = dependencies.host, dependencies.stop
         self._member, self._restorer = dependencies.member, dependencies.restorer
-        self._consumer, self._admin = dependencies.consumer, dependencies.admin
+        self._consumer, self.admin = dependencies.consumer, dependencies.admin
         self._producers = dependencies.producers
         self._offset_resetter = dependencies.offset_resetter
         self._task_offsets = dependencies.task_offsets
@@ -109,10 +109,6 @@ class StreamLoop:
         """Return the monotonic times when tasks were assigned, and when they were so for sure."""
         assigned_at_s = self._thread_tasks.assigned_at_s
         return assigned_at_s, max(self._member.confirmed_at_s or 0.0, assigned_at_s)
-
-    def fetch_partition_counts(self) -> dict[str, int]:
-        """Return the number of partitions of every topic. Raises OutcomeUnknown or StreamsError."""
-        return self._admin.fetch_partition_counts()
 
     @property
     def standby_tasks(self) -> list[Task]:

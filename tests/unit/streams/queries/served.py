@@ -61,7 +61,7 @@ class FakeReads:
         return [StoreHost("127.0.0.1", 8100, 0, "active", 0.5)]
 
     def read(
-        self, name: str, read: StoreRead, *, at_least: Position, timeout_s: float = 0.0
+        self, name: str, read: StoreRead, *, at_least: Position, **terms: object
     ) -> StoreAnswer:
         spec = self.specs[name]
         check_read(spec, read)
@@ -122,7 +122,7 @@ class LargeReads(FakeReads):
     """Has one store whose rows are counted up, each found by its number."""
 
     def read(
-        self, name: str, read: StoreRead, *, at_least: Position, timeout_s: float = 0.0
+        self, name: str, read: StoreRead, *, at_least: Position, **terms: object
     ) -> StoreAnswer:
         check_read(self.specs[name], read)
         self.reads.append(read)

@@ -144,6 +144,7 @@ def test_position_age_and_partitions_are_in_the_headers(client: httpx.Client) ->
         "millrace-position": "in-0:7",
         "millrace-partitions": "0",
         "millrace-age-ms": "251",
+        "millrace-lag": "0",
         "millrace-more": "0",
     }
     again = client.get("/stores/counts/a", params={"at-least": headers["Millrace-Position"]})

@@ -83,7 +83,9 @@ def read_key(client: EndpointClient, address: str, reads: FakeReads) -> StoreAns
         address,
         reads.specs["counts"],
         StoreRead(is_lookup=True, key="a"),
+        partitions={0},
         at_least={},
+        stale_ok=None,
         timeout_s=HANG_LIMIT_S,
     )
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
 
 import pytest
 
 from streams.errors import StoreUnavailable
 from streams.queries.local_stores import StoreAnswer
 from streams.queries.routed_reads import RoutedReads
+from streams.queries.stale_bounds import StaleBounds
 from streams.queries.store_hosts import StoreHost
 from streams.queries.store_reads import StoreRead, StoreRow
 from tests.unit.streams.runtime.world import build_counting_topology
@@ -17,6 +18,7 @@ from tests.unit.streams.runtime.world import build_counting_topology
 [SPEC] = build_counting_topology().subtopologies[0].stores
 OWN, OTHER = "a:1", "b:2"
 FOUND = StoreRow("k", 7)
+HOSTS: Any = ((OWN, 0, "active"), (OTHER, 1, "active"))
 
 
 def answer(*partitions: int, rows: tuple[StoreRow, ...] = (), age_s: float = 0.0) -> StoreAnswer:
@@ -24,11 +26,19 @@ def answer(*partitions: int, rows: tuple[StoreRow, ...] = (), age_s: float = 0.0
 
 
 class Workers:
-    """Stands in for this worker's stores, and for the client of the other one's."""
+    """Stands in for this worker's stores, and for the client of the other ones'."""
 
-    def __init__(self, answers: Mapping[str, StoreAnswer | Exception], partition: int = 0) -> None:
+    def __init__(
+        self,
+        answers: Mapping[str, StoreAnswer | Exception],
+        partition: int = 0,
+        hosts: Sequence[tuple[str, int, Literal["active", "standby"]]] = HOSTS,
+        own: Collection[int] = (0,),
+    ) -> None:
         self.answers = answers
         self.partition = partition
+        self.hosts = hosts
+        self.own = own
         self.asked: list[str] = []
 
     def find_store(self, name: str) -> Any:
@@ -40,16 +50,18 @@ class Workers:
     def count_partitions(self, name: str) -> int:
         return 2
 
-    def list_hosts(self, name: str) -> list[StoreHost]:
-        hosts = ((OWN, 0), (OTHER, 1))
-        return [StoreHost(a[0], int(a[2]), n, "active", 0.0) for a, n in hosts]
+    def list_own_partitions(self, name: str, *, with_standbys: bool) -> Collection[int]:
+        return self.own
 
-    def answer(self, endpoint: str) -> StoreAnswer:
+    def list_hosts(self, name: str) -> list[StoreHost]:
+        return [StoreHost(a[0], int(a[2]), n, role, 0.0) for a, n, role in self.hosts]
+
+    def answer(self, endpoint: str, partitions: Collection[int]) -> StoreAnswer:
         self.asked.append(endpoint)
         found = self.answers[endpoint]
         if isinstance(found, Exception):
             raise found
-        return found
+        return found._replace(partitions=found.partitions & frozenset(partitions))
 
 
 class Client:
@@ -58,20 +70,25 @@ class Client:
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
 
-    def read(self, endpoint: str, *_: Any, **__: Any) -> StoreAnswer:
-        return self._workers.answer(endpoint)
+    def read(
+        self, endpoint: str, *_: Any, partitions: Collection[int], timeout_s: float, **__: Any
+    ) -> StoreAnswer:
+        return self._workers.answer(endpoint, partitions)
 
 
 class Local(Workers):
     """Answers for this worker, too."""
 
-    def read(self, *_: Any, **__: Any) -> StoreAnswer:
-        return self.answer(OWN)
+    def read(self, *_: Any, partitions: Collection[int], **__: Any) -> StoreAnswer:
+        return self.answer(OWN, partitions)
 
 
-def look_up(local: Local, timeout_s: float = 0.01) -> StoreAnswer:
+def look_up(
+    local: Local, timeout_s: float = 0.01, stale_ok: StaleBounds | None = None
+) -> StoreAnswer:
     reads = RoutedReads(local, lambda: Client(local), OWN)  # type: ignore[arg-type, return-value]
-    return reads.read("c", StoreRead(is_lookup=True, key="k"), at_least={}, timeout_s=timeout_s)
+    read = StoreRead(is_lookup=True, key="k")
+    return reads.read("c", read, at_least={}, timeout_s=timeout_s, stale_ok=stale_ok)
 
 
 @pytest.mark.parametrize("partition", [0, 1])
@@ -91,8 +108,9 @@ def test_a_key_is_nowhere_only_if_every_partition_was_read() -> None:
     absent = look_up(Local({OWN: answer(0), OTHER: answer(1, age_s=2.0)}))
     assert not absent.rows
     assert (absent.partitions, absent.age_s) == (frozenset((0, 1)), 2.0)
-    with pytest.raises(StoreUnavailable, match="partitions 1 are on no worker"):
-        look_up(Local({OWN: answer(0), OTHER: answer()}))
+    for answers in ({OWN: answer(0), OTHER: answer()}, {OWN: answer(0), OTHER: answer(0)}):
+        with pytest.raises(StoreUnavailable, match="partitions 1 are on no worker"):
+            look_up(Local(answers))
     with pytest.raises(StoreUnavailable, match="no answer"):
         look_up(Local({OWN: answer(0), OTHER: StoreUnavailable("no answer")}))
 
@@ -104,8 +122,30 @@ def test_a_worker_that_can_not_answer_is_asked_again_until_the_time_is_over() ->
     assert local.asked.count(OWN) > 1
 
 
-def test_a_partition_that_moves_between_two_answers_is_not_counted_twice() -> None:
-    local = Local({OWN: answer(0, 1, rows=(FOUND,)), OTHER: answer(1, rows=(FOUND,))})
+def test_a_partition_is_read_once_though_two_workers_have_it() -> None:
+    hosts: Any = (*HOSTS, (OWN, 1, "active"))
+    local = Local({OWN: answer(0, 1), OTHER: answer(1, rows=(FOUND,))}, hosts=hosts, own=(0, 1))
     reads = RoutedReads(local, lambda: Client(local), OWN)  # type: ignore[arg-type, return-value]
-    with pytest.raises(StoreUnavailable, match=r"partitions \[1\] have moved"):
-        reads.read("c", StoreRead(), at_least={}, timeout_s=0.01)
+    found = reads.read("c", StoreRead(), at_least={}, timeout_s=0.01)
+    assert (found.partitions, found.rows, local.asked) == (frozenset((0, 1)), (), [OWN])
+
+
+def test_standbys_are_asked_only_if_that_is_allowed_and_after_the_active_task() -> None:
+    hosts: Any = (*HOSTS, ("c:3", 1, "standby"))
+    answers: dict[str, StoreAnswer | Exception] = {
+        OWN: answer(0),
+        OTHER: StoreUnavailable("gone"),
+        "c:3": answer(1, rows=(FOUND,)),
+    }
+    local = Local(answers, 1, hosts)
+    with pytest.raises(StoreUnavailable, match="gone"):
+        look_up(local)
+    assert local.asked == [OTHER]
+    assert look_up(local, stale_ok=StaleBounds()).rows == (FOUND,)
+    assert local.asked == [OTHER, OTHER, "c:3"]
+
+
+def test_a_copy_on_this_worker_is_asked_first_if_it_may_be_stale() -> None:
+    local = Local({OWN: answer(0, 1, rows=(FOUND,))}, 1, own=(0, 1))
+    assert look_up(local, stale_ok=StaleBounds()).rows == (FOUND,)
+    assert local.asked == [OWN]
