@@ -38,6 +38,7 @@ from streams.settings.config import StreamsConfig, load_config
 from streams.settings.exception_handlers import check_dead_letter_topics
 from streams.settings.keywords import StreamsSettings
 from streams.settings.optimizations import parse_optimizations
+from streams.settings.properties_file import check_application_id_of
 from streams.settings.timestamp_extractors import TimestampExtractor, TimestampPolicyName
 from streams.topology.build import Topology, build_topology
 from streams.topology.explicit_names import check_explicit_names
@@ -90,6 +91,7 @@ class App:
 
     def configure(self, file: Path | None, **flags: Any) -> None:
         """Apply the command line's settings: `flags` above those given before, and `file` below."""
+        check_application_id_of(file, self.application_id)
         self.config = load_config(file, flags, **self._given_settings)
 
     @overload

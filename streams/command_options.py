@@ -57,7 +57,7 @@ BootstrapServers = Annotated[
 StateDir = Annotated[
     Path | None, typer.Option(help="The state directory, where the embedded broker is found.")
 ]
-ConfigFile = Annotated[Path | None, typer.Option(help="A TOML file with settings.")]
+ConfigFile = Annotated[Path | None, typer.Option(help="A TOML or .properties file with settings.")]
 SettingOptions = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as needed."),

@@ -71,7 +71,9 @@ class _Reviewer:
     def __init__(
         self, topology: Topology, config: StreamsConfig, admin: AdminClient, bootstrap_servers: str
     ) -> None:
-        self.wanted = list_topic_settings(topology, has_ledger=config.ledger)
+        self.wanted = list_topic_settings(
+            topology, has_ledger=config.ledger, defaults=config.topic_defaults
+        )
         self._lags_ms = find_cut_lags(topology, config.cut_retention_ms)
         self._replication_factor = config.replication_factor
         self._admin = admin

@@ -66,7 +66,9 @@ def check_settings(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """
     topics = facts.topics()
     if facts.topology is not None:
-        wanted = list_topic_settings(facts.topology, has_ledger=facts.config.ledger)
+        wanted = list_topic_settings(
+            facts.topology, has_ledger=facts.config.ledger, defaults=facts.config.topic_defaults
+        )
     else:
         wanted = {topic: dict(REPARTITION_SETTINGS) for topic in topics.repartition}
         if topics.ledger:

@@ -184,7 +184,7 @@ def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
     )
     check_metadata_sizes(topology, metadata_bytes_max)
     if config.ledger and ledger_topic(topology.application_id) not in counts:
-        _create_ledger(admin, topology.application_id, config.replication_factor)
+        _create_ledger(admin, topology.application_id, config)
     return _Brokers(cluster, clients, metadata_bytes_max)
 
 
@@ -222,11 +222,12 @@ def _check_rights_to_unlisted_topics(
         raise BrokerUnavailable(f"the rights to topics can't be looked at: {error}") from error
 
 
-def _create_ledger(admin: Admin, application_id: str, replication_factor: int) -> None:
+def _create_ledger(admin: Admin, application_id: str, config: StreamsConfig) -> None:
     """Create the topic of the application's ledger if there is none. Raises BrokerUnavailable."""
     topic = ledger_topic(application_id)
     try:
-        admin.create_topics({topic: 1}, {topic: LEDGER_SETTINGS}, replication_factor)
+        settings = {**config.topic_defaults, **LEDGER_SETTINGS}
+        admin.create_topics({topic: 1}, {topic: settings}, config.replication_factor)
     except OutcomeUnknown as error:
         raise BrokerUnavailable(f"the ledger can't be made: {error}") from error
 
@@ -362,7 +363,7 @@ def _open_global_tables(
     return GlobalTables(
         tables,
         replicas,
-        create_consumer=lambda: clients.create_restore_consumer("global", watch_topic_ids=True),
+        create_consumer=lambda: clients.create_global_consumer("global"),
         copier=copier,
         admin=admin,
         host=host,

@@ -1,6 +1,7 @@
 """Parse and merge the settings that are dictionaries of other libraries' own settings.
 
-`connection`, `consumer` and `producer` are librdkafka's, `schema_registry` confluent-kafka's.
+`connection`, `producer` and the consumers' are librdkafka's, `schema_registry` confluent-kafka's,
+`topic_defaults` Kafka's of topics.
 
 Places spell their names differently: in TOML `sasl.mechanism` without quotes is a table in a table,
 and some names have an alias. They are merged by their dotted names.
@@ -25,9 +26,18 @@ from streams.connection.settings import (
     rename_aliases,
 )
 from streams.errors import ConfigError
+from streams.settings.kafka_streams_settings import rename_settings
 
-CLIENT_SETTINGS = ("connection", "consumer", "producer", SCHEMA_REGISTRY)
-"""The settings that are dictionaries of other libraries' own settings."""
+LIBRDKAFKA_SETTINGS = (
+    "consumer",
+    "main_consumer",
+    "restore_consumer",
+    "global_consumer",
+    "producer",
+)
+"""The settings of single clients, by librdkafka's names."""
+CLIENT_SETTINGS = ("connection", *LIBRDKAFKA_SETTINGS, SCHEMA_REGISTRY, "topic_defaults")
+"""The settings that are dictionaries of settings by others' own names."""
 SECRET_SETTINGS = {"connection": "--connection", SCHEMA_REGISTRY: "--schema-registry"}
 """Those that may hold secrets, and the options of commands that read them from a file."""
 
@@ -68,6 +78,8 @@ def parse_client_settings(setting: str, text: str) -> dict[str, Any]:
         is_secret = any(name in setting.lower() for name in SECRET_SETTINGS)
         shown = "this text" if is_secret or hides_value(text) else repr(text)
         kind = "librdkafka's settings", '{"fetch.min.bytes": 1}'
+        if "topic_defaults" in setting.lower():
+            kind = "settings of topics", '{"min.insync.replicas": 2}'
         if SCHEMA_REGISTRY in setting.lower():
             kind = "a schema registry's settings", '{"url": "https://registry:8081"}'
         raise ConfigError(
@@ -112,9 +124,10 @@ def merge_settings(lower: dict[str, Any], higher: dict[str, Any]) -> dict[str, A
 def rename_to_dotted_names(settings: dict[str, Any]) -> dict[str, Any]:
     """Return settings with those of other libraries by their dotted names, aliases replaced.
 
-    The repr of what it returns shows no secret of a connection.
+    Settings of Kafka Streams have the name that they have here. The repr of what it returns shows
+    no secret of a connection.
     """
-    named = dict(settings)
+    named = rename_settings(settings)
     for setting in CLIENT_SETTINGS:
         if not isinstance(named.get(setting), dict):
             continue

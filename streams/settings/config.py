@@ -1,6 +1,6 @@
 """Load and check the settings of an application from all the places that they come from.
 
-In rising order: defaults, a TOML file (`--config`), `MILLRACE_*` environment variables, keyword
+In rising order: defaults, a file (`--config`), `MILLRACE_*` environment variables, keyword
 arguments of `App`, command-line flags. Names are Kafka Streams' with underscores.
 """
 
@@ -23,7 +23,6 @@ from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 
 from streams.common.addresses import parse_addresses, strip_brackets
@@ -32,7 +31,9 @@ from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import ConnectionSettings, is_security_setting
 from streams.errors import ConfigError
 from streams.settings import choices
+from streams.settings.client_options import ClientOptions
 from streams.settings.client_settings import (
+    LIBRDKAFKA_SETTINGS,
     RESERVED_CLIENT_SETTINGS,
     merge_settings,
     rename_to_dotted_names,
@@ -46,6 +47,7 @@ from streams.settings.offset_reset import STOP_WORDS, parse_reset_policy
 from streams.settings.optimizations import parse_optimizations
 from streams.settings.query_settings import PORT_MAX, QuerySettings
 from streams.settings.setting_origins import ENVIRONMENT_PREFIX, SettingOrigins
+from streams.settings.settings_file import SettingsFile
 from streams.settings.source_settings import SourceSettings
 from streams.settings.topology_settings import TopologySettings
 from streams.settings.uncaught_exceptions import (
@@ -68,7 +70,7 @@ Handler = Annotated[ExceptionHandler, PlainValidator(parse_handler)]
 UncaughtHandler = Annotated[UncaughtExceptionHandler, PlainValidator(parse_uncaught_handler)]
 
 
-class StreamsConfig(QuerySettings, SourceSettings, TopologySettings, BaseSettings):
+class StreamsConfig(ClientOptions, QuerySettings, SourceSettings, TopologySettings, BaseSettings):
     """Holds the settings of one application, each checked at construction; durations in ms."""
 
     model_config = SettingsConfigDict(
@@ -271,7 +273,7 @@ class StreamsConfig(QuerySettings, SourceSettings, TopologySettings, BaseSetting
         parse_reset_policy(text, stop_word=STOP_WORDS[info.field_name or ""])
         return text
 
-    @field_validator("consumer", "producer", mode="before")
+    @field_validator(*LIBRDKAFKA_SETTINGS, mode="before")
     @classmethod
     def _flatten_client_settings(cls, settings: Any) -> Any:
         """Flatten tables of client settings to dotted names.
@@ -280,7 +282,7 @@ class StreamsConfig(QuerySettings, SourceSettings, TopologySettings, BaseSetting
         """
         return dict(flatten_tables(settings)) if isinstance(settings, dict) else settings
 
-    @field_validator("consumer", "producer")
+    @field_validator(*LIBRDKAFKA_SETTINGS)
     @classmethod
     def _refuse_settings_that_break_guarantee(cls, settings: dict[str, Any]) -> dict[str, Any]:
         for name in settings:
@@ -327,15 +329,8 @@ class StreamsConfig(QuerySettings, SourceSettings, TopologySettings, BaseSetting
         return (
             lambda: rename_to_dotted_names(init_settings()),
             lambda: rename_to_dotted_names(env_settings()),
-            _TomlFile(settings_cls),
+            SettingsFile(settings_cls),
         )
-
-
-class _TomlFile(TomlConfigSettingsSource):
-    """Reads the TOML file; gives each setting the name that it has in other sources."""
-
-    def __call__(self) -> dict[str, Any]:
-        return rename_to_dotted_names(super().__call__())
 
 
 def load_config(
@@ -343,7 +338,7 @@ def load_config(
 ) -> StreamsConfig:
     """Load and check the settings from all sources, in rising order.
 
-    These are the TOML `file`, the environment, the `arguments` of `App`, and the command line's
+    These are the `file`, the environment, the `arguments` of `App`, and the command line's
     `options`. Raises ConfigError with one message that names each wrong setting and its source.
     """
     if file is not None and not file.is_file():

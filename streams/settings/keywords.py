@@ -17,6 +17,7 @@ from streams.settings.choices import (
     ProcessingGuarantee,
     RecordingLevelName,
 )
+from streams.settings.client_options import ClientKeywords
 from streams.settings.exception_handlers import ExceptionHandler
 from streams.settings.query_settings import QueryKeywords
 from streams.settings.source_settings import SourceKeywords
@@ -24,7 +25,7 @@ from streams.settings.topology_settings import TopologyKeywords
 from streams.settings.uncaught_exceptions import UncaughtExceptionHandler, UncaughtResponseName
 
 
-class StreamsSettings(QueryKeywords, SourceKeywords, TopologyKeywords, total=False):
+class StreamsSettings(ClientKeywords, QueryKeywords, SourceKeywords, TopologyKeywords, total=False):
     """Holds settings as they are given in Python; those that are not given keep their defaults."""
 
     bootstrap_servers: str

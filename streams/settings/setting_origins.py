@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from streams.settings.client_settings import CLIENT_SETTINGS
+from streams.settings.settings_file import read_setting_names
 
 ENVIRONMENT_PREFIX = "MILLRACE_"
 
@@ -45,4 +45,4 @@ class SettingOrigins:
 
     def _read_file_names(self) -> Collection[str]:
         """Return the settings of the file, which was read before without an error."""
-        return () if self.file is None else tomllib.loads(self.file.read_text()).keys()
+        return () if self.file is None else read_setting_names(self.file)

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from streams.connection.settings import hides_value
 from streams.settings.client_settings import CLIENT_SETTINGS
+from streams.settings.kafka_streams_settings import REFUSED, RENAMED
 from streams.settings.setting_origins import SettingOrigins
 
 _OTHER_LIBRARIES = {
@@ -37,8 +38,10 @@ def describe_unknown_setting(
 
     `spell` returns a setting's name as it is written where the unknown one was found.
     """
-    if meant := _OTHER_LIBRARIES.get(name):
+    if meant := _OTHER_LIBRARIES.get(name) or RENAMED.get(name):
         return f"unknown setting {shown_name}; here it is {spell(meant)!r}"
+    if why := REFUSED.get(name):
+        return f"setting {shown_name} of Kafka Streams is not there: {why}"
     close = difflib.get_close_matches(name, fields, n=1)
     hint = f"; did you mean {spell(close[0])!r}?" if close else ""
     return f"unknown setting {shown_name}{hint}"

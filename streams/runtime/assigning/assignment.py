@@ -299,7 +299,11 @@ class StreamsPartitionAssignor:
         new = {topic: count for topic, count in wanted.items() if topic not in existing_counts}
         if is_only_version:
             self._warn_of_leftovers(new, existing_counts)
-        settings = list_topic_settings(topology, cut_retention_ms=self._config.cut_retention_ms)
+        settings = list_topic_settings(
+            topology,
+            cut_retention_ms=self._config.cut_retention_ms,
+            defaults=self._config.topic_defaults,
+        )
         self._admin.create_topics(new, settings, self._config.replication_factor)
         self._topic_check.check_topics(existing_counts)
 

@@ -53,7 +53,9 @@ class InternalTopicCheck:
         self._is_secured = bool(config.connection)
         self._replication_factor = config.replication_factor
         # What cuts alone need is no loss: a warning says it.
-        self._needed = list_topic_settings(topology, has_ledger=config.ledger)
+        self._needed = list_topic_settings(
+            topology, has_ledger=config.ledger, defaults=config.topic_defaults
+        )
         self._lags_ms = find_cut_lags(topology, config.cut_retention_ms)
         self._unread = set(self._needed)
         self._is_told_unread = False

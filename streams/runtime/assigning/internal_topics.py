@@ -20,12 +20,15 @@ may be a limit.
 With `cut_retention_ms` changelogs keep for so long what a newer record of the same key would let be
 compacted away, so that cuts can be read: by min.compaction.lag.ms, where they are compacted.
 
-All have CreateTime: a record's timestamp is the store's and must come back as it was. What a store
-is declared with (`topic_settings`) goes over it. Source: WindowedChangelogTopicConfig,
-VersionedChangelogTopicConfig, RepartitionTopicConfig.
+All have CreateTime: a record's timestamp is the store's and must come back as it was. The setting
+`topic_defaults` goes over this, and what a store is declared with (`topic_settings`) over both.
+Source: WindowedChangelogTopicConfig, VersionedChangelogTopicConfig, RepartitionTopicConfig.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.ledger import ledger_topic
@@ -84,15 +87,25 @@ def list_internal_topics(
 
 
 def list_topic_settings(
-    topology: Topology, *, cut_retention_ms: int = 0, has_ledger: bool = False
+    topology: Topology,
+    *,
+    cut_retention_ms: int = 0,
+    has_ledger: bool = False,
+    defaults: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, dict[str, str]]:
-    """Return the settings that each internal topic of an application is created with."""
+    """Return the settings that each internal topic of an application is created with.
+
+    `defaults` are the setting `topic_defaults`, which those that are declared with a store go over.
+    """
     settings = {topic: dict(REPARTITION_SETTINGS) for topic in sorted(topology.repartition_topics)}
     for changelog, store in list_changelogs(topology).items():
         settings[changelog] = changelog_settings(store, cut_retention_ms)
     if has_ledger:
         settings[ledger_topic(topology.application_id)] = dict(LEDGER_SETTINGS)
-    return settings
+    declared = {topic: store.topic_settings for topic, store in list_changelogs(topology).items()}
+    return {
+        topic: {**each, **defaults, **declared.get(topic, {})} for topic, each in settings.items()
+    }
 
 
 def find_cut_lags(topology: Topology, cut_retention_ms: int) -> dict[str, int]:

@@ -129,6 +129,7 @@ class KafkaClientSupplier:
                 **self._statistics_settings(name),
                 **self._common_settings(name),
                 **self._config.consumer,
+                **self._config.main_consumer,
                 **self._read_committed_settings(),
             },
             self.security.note_client_error,
@@ -136,13 +137,22 @@ class KafkaClientSupplier:
             stalled_reads=self._create_stalled_read_check(),
         )
 
-    def create_restore_consumer(self, name: str, *, watch_topic_ids: bool = False) -> DataConsumer:
+    def create_restore_consumer(self, name: str) -> DataConsumer:
         """Create a consumer that reads changelogs in bulk.
 
         Its fetches are large, and none waits for long: while one waits, for an open transaction to
-        end, no partition that is added meanwhile is read. With `watch_topic_ids` it notes the ids
-        that topics get.
+        end, no partition that is added meanwhile is read.
         """
+        return self._create_bulk_consumer(name, self._config.restore_consumer)
+
+    def create_global_consumer(self, name: str) -> DataConsumer:
+        """Create a consumer that reads topics of global tables in bulk, and notes their ids."""
+        return self._create_bulk_consumer(name, self._config.global_consumer, watch_topic_ids=True)
+
+    def _create_bulk_consumer(
+        self, name: str, own_settings: Mapping[str, Any], *, watch_topic_ids: bool = False
+    ) -> DataConsumer:
+        """Create a consumer of large fetches, whose `own_settings` go over those of all."""
         return DataConsumer(
             {
                 "socket.timeout.ms": self._socket_timeout_ms,
@@ -150,6 +160,7 @@ class KafkaClientSupplier:
                 **self._common_settings(name),
                 **self._config.consumer,
                 **_RESTORE_FETCH_SETTINGS,
+                **own_settings,
                 **self._read_committed_settings(),
             },
             self.security.note_client_error,
@@ -165,6 +176,7 @@ class KafkaClientSupplier:
                 **self._common_settings(name),
                 **self._config.consumer,
                 **_STANDBY_FETCH_SETTINGS,
+                **self._config.restore_consumer,
                 **self._read_committed_settings(),
             },
             self.security.note_client_error,
@@ -245,6 +257,8 @@ class KafkaClientSupplier:
     def check_user_settings(self) -> None:
         """Raise ConfigError for a setting of the user's that librdkafka doesn't take."""
         self.create_consumer("check").close()
+        self.create_restore_consumer("check").close()
+        self.create_global_consumer("check").close()
         transactional = self._config.exactly_once
         settings = self._producer_settings("check", transactional=transactional)
         create_client("producer", Producer, settings)

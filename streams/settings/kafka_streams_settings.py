@@ -1,0 +1,138 @@
+"""Translate the settings of Kafka Streams: what each is called here, or why there is none.
+
+    where they are given        how they are written
+    App(...), TOML, --set       with underscores: statestore_cache_max_bytes
+    a .properties file          as in Java, with dots (`streams.settings.properties_file`)
+
+A name that is here with underscores needs no entry. One that has no counterpart is refused with the
+reason and the other way. The list is that of StreamsConfig in Kafka Streams 4.4, read by a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streams.errors import ConfigError
+
+RENAMED = {
+    "cache_max_bytes_buffering": "cache_max_bytes",
+    "statestore_cache_max_bytes": "cache_max_bytes",
+    "deserialization_exception_handler": "deserialization_handler",
+    "default_deserialization_exception_handler": "deserialization_handler",
+    "processing_exception_handler": "processing_handler",
+    "production_exception_handler": "production_handler",
+    "default_production_exception_handler": "production_handler",
+    "default_dsl_store": "default_store",
+    "dsl_store_suppliers_class": "default_store",
+}
+"""The settings that have another name here, with underscores."""
+
+_HANDLERS = {
+    "LogAndFailExceptionHandler": "fail",
+    "LogAndContinueExceptionHandler": "skip",
+    "LogAndFailProcessingExceptionHandler": "fail",
+    "LogAndContinueProcessingExceptionHandler": "skip",
+    "DefaultProductionExceptionHandler": "fail",
+}
+_STORES = {
+    "rocksDB": "rocksdb",
+    "RocksDBDslStoreSuppliers": "rocksdb",
+    "InMemoryDslStoreSuppliers": "in_memory",
+}
+_VALUES: Mapping[str, Mapping[str, str]] = {
+    "deserialization_handler": _HANDLERS,
+    "processing_handler": _HANDLERS,
+    "production_handler": _HANDLERS,
+    "default_store": _STORES,
+    "processing_guarantee": {"exactly_once_beta": "exactly_once_v2"},
+    "metrics_recording_level": {"INFO": "info", "DEBUG": "debug", "TRACE": "trace"},
+}
+"""The values that are written otherwise here: names of Java's classes, and former names."""
+
+_ONE_CLIENT = "the settings of single clients go to consumer={...}, producer={...}"
+_SERDES = "serdes are said where they are needed: key= and value= of stream, table and to"
+_LIBRDKAFKA = f"it is a setting of Java's clients; {_ONE_CLIENT}, by librdkafka's names"
+REFUSED = {
+    "allow_os_group_write_access": "directories have the rights of the process: set its umask",
+    "application_id": "it is the first argument of App",
+    "built_in_metrics_version": "metrics have one version (docs/metrics.md)",
+    "client_id": "clients are named after the application and the thread (docs/logging.md)",
+    "config_providers": "values come from files and MILLRACE_* variables; connection={...} reads "
+    "secrets from files",
+    "connections_max_idle_ms": "set connections.max.idle.ms in connection={...}",
+    "default_client_supplier": "clients are created by the runtime: TopologyTestDriver replaces "
+    "them in tests",
+    "default_interactive_query_isolation_level": "queries read what is committed",
+    "default_key_serde": _SERDES,
+    "default_value_serde": _SERDES,
+    "default_list_key_serde_inner": _SERDES,
+    "default_list_key_serde_type": _SERDES,
+    "default_list_value_serde_inner": _SERDES,
+    "default_list_value_serde_type": _SERDES,
+    "dsl_store_format": "stores have one format (docs/state.md)",
+    "enable_metrics_push": "metrics are scraped from metrics_port",
+    "enable_transactional_statestores": "stores are always transactional",
+    "errors_dead_letter_queue_topic_name": "set deserialization_handler=dead_letter:<topic>, and "
+    "the other handlers",
+    "log_summary_interval_ms": "running.metrics() and /metrics have the figures at any time",
+    "metadata_cluster_check_enable": "Kafka's cluster ids are checked where they matter: by the "
+    "ids of topics",
+    "metadata_recovery_rebootstrap_trigger_ms": _LIBRDKAFKA,
+    "metadata_recovery_strategy": "set metadata.recovery.strategy in connection={...}",
+    "metric_reporters": "metrics are scraped from metrics_port",
+    "metrics_num_samples": "metrics are counters and histograms: the one who scrapes them samples",
+    "metrics_sample_window_ms": "metrics are counters and histograms: the one who scrapes them "
+    "samples",
+    "poll_ms": "a thread sleeps until there is something to do",
+    "processing_exception_handler_global_enabled": "processors of global stores always have the "
+    "processing_handler",
+    "processor_wrapper_class": "give the function: App(..., processor_wrapper=...)",
+    "rack_aware_assignment_non_overlap_cost": "assignment does not look at racks: client_tags and "
+    "rack_aware_assignment_tags place standby tasks",
+    "rack_aware_assignment_strategy": "assignment does not look at racks of partitions: "
+    "client_tags and rack_aware_assignment_tags place standby tasks",
+    "rack_aware_assignment_traffic_cost": "assignment does not look at racks: client_tags and "
+    "rack_aware_assignment_tags place standby tasks",
+    "receive_buffer_bytes": "set socket.receive.buffer.bytes in connection={...}",
+    "reconnect_backoff_max_ms": "set reconnect.backoff.max.ms in connection={...}",
+    "reconnect_backoff_ms": "set reconnect.backoff.ms in connection={...}",
+    "retry_backoff_ms": "set retry.backoff.ms in connection={...}",
+    "rocksdb_config_setter": "RocksDB options go to Store.persistent(rocksdb=lambda options: ...)",
+    "security_protocol": "set security.protocol in connection={...}",
+    "send_buffer_bytes": "set socket.send.buffer.bytes in connection={...}",
+    "state_cleanup_dir_max_age_ms": "directories of tasks that run elsewhere are removed after "
+    "state_cleanup_delay_ms",
+    "task_assignor_class": "tasks are assigned by Kafka Streams' HighAvailabilityTaskAssignor",
+    "topology_description_push_enabled": "millrace plan prints the topology",
+    "upgrade_from": "versions that share no protocol are told apart by themselves "
+    "(docs/upgrading.md)",
+    "window_size_ms": "a windowed serde is made with its windows: serdes know their size",
+    "windowed_inner_class_serde": _SERDES,
+    "windowstore_changelog_additional_retention_ms": "changelogs of windows expire by stream time, "
+    "and not by the clock",
+}
+"""The settings that have no counterpart, with underscores: the reason, or the other way."""
+
+
+def rename_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with Kafka Streams' names and values replaced by those that they have here.
+
+    Raises ConfigError where two names of one setting have different values.
+    """
+    renamed: dict[str, Any] = {}
+    for name, value in given.items():
+        setting = RENAMED.get(name, name)
+        translated = _translate_value(setting, value)
+        if setting in renamed and name != setting and renamed[setting] != translated:
+            raise ConfigError(f"{name} and {setting} are one setting, and have different values")
+        renamed[setting] = translated
+    return renamed
+
+
+def _translate_value(setting: str, value: Any) -> Any:
+    """Return a value as it is written here: a class by its last name, a former name by the new."""
+    if not isinstance(value, str) or setting not in _VALUES:
+        return value
+    last_name = value.rpartition(".")[2].rpartition("$")[2]
+    return _VALUES[setting].get(last_name, value)

@@ -1,0 +1,163 @@
+"""Read a `.properties` file of a Kafka Streams application as settings.
+
+    a name                                       becomes
+    commit.interval.ms                           commit_interval_ms
+    statestore.cache.max.bytes                   cache_max_bytes (`kafka_streams_settings`)
+    topic.min.insync.replicas                    topic_defaults
+    consumer., main.consumer., restore.consumer., global.consumer., producer.
+                                                 the dictionary of that name, by librdkafka's names
+    client.tag.zone                              client_tags
+    security.protocol, sasl.*, ssl.*             connection
+    session.timeout.ms and others of consumers   the setting that the runtime has for them
+
+The syntax is that of java.util.Properties: comments with # and !, `=`, `:` or white space behind
+the name, a backslash at the end of a line that goes on, and \\uXXXX.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from streams.connection.settings import is_security_setting
+from streams.errors import ConfigError
+from streams.settings.kafka_streams_settings import REFUSED, RENAMED
+
+PROPERTIES_SUFFIX = ".properties"
+_APPLICATION_ID = "application.id"
+_CLIENT_PREFIXES = {
+    "main.consumer.": "main_consumer",
+    "restore.consumer.": "restore_consumer",
+    "global.consumer.": "global_consumer",
+    "consumer.": "consumer",
+    "producer.": "producer",
+    "topic.": "topic_defaults",
+    "client.tag.": "client_tags",
+}
+_OWN_CLIENT_SETTINGS = {
+    "auto.offset.reset",
+    "heartbeat.interval.ms",
+    "max.poll.interval.ms",
+    "max.poll.records",
+    "metadata.max.age.ms",
+    "request.timeout.ms",
+    "session.timeout.ms",
+    "transaction.timeout.ms",
+}
+"""The settings of Java's clients that are settings of the application here, with underscores."""
+_JAVA_CLIENT_NAMES = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "max.request.size": "message.max.bytes",
+}
+"""What librdkafka calls settings of Java's clients."""
+_ADMIN_PREFIX = "admin."
+_COMMENTS = ("#", "!")
+_BLANK = " \t\f"
+_LINE = re.compile(
+    rf"(?P<name>(?:\\.|[^\\=:{_BLANK}])*)[{_BLANK}]*(?:[=:][{_BLANK}]*)?(?P<value>.*)", re.DOTALL
+)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def read_properties(file: Path) -> dict[str, Any]:
+    """Return the settings of a `.properties` file, by their names here.
+
+    Its `application.id` is left out (`check_application_id_of`). Raises ConfigError for a name that
+    has no counterpart, with the reason, and for a file that can't be read.
+    """
+    settings: dict[str, Any] = {}
+    for name, value in _read_properties(file).items():
+        try:
+            if name != _APPLICATION_ID:
+                _add_setting(settings, name, value)
+        except ValueError as error:
+            raise ConfigError(f"config file {str(file)!r}: {name}: {error}") from None
+    return settings
+
+
+def check_application_id_of(file: Path | None, application_id: str) -> None:
+    """Raise ConfigError if a `.properties` file is that of another application."""
+    if file is None or file.suffix != PROPERTIES_SUFFIX or not file.is_file():
+        return
+    of_file = _read_properties(file).get(_APPLICATION_ID, application_id)
+    if of_file != application_id:
+        raise ConfigError(
+            f"config file {str(file)!r} is that of application.id={of_file}, and this is "
+            f"App({application_id!r}): give both the same"
+        )
+
+
+def _read_properties(file: Path) -> dict[str, str]:
+    """Read and parse a `.properties` file. Raises ConfigError."""
+    try:
+        return parse_properties(file.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"config file {str(file)!r} can't be read: {error}") from None
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Parse the text of a `.properties` file; the last value of a name wins."""
+    properties: dict[str, str] = {}
+    lines = iter(re.split(r"\r\n|\r|\n", re.sub(r"(\r\n|\r|\n)\Z", "", text)))
+    for text_line in lines:
+        line = text_line.lstrip(_BLANK)
+        if line.startswith(_COMMENTS):
+            continue
+        is_ended_by_backslash = False
+        while _goes_on(line):
+            line, following = line[:-1], next(lines, None)
+            is_ended_by_backslash = following is None
+            following = (following or "").lstrip(_BLANK)
+            line += "" if not line and following.startswith(_COMMENTS) else following
+        if line or is_ended_by_backslash:
+            parts = _LINE.fullmatch(line)
+            assert parts is not None, f"every line has a name, which may be empty: {line!r}"
+            properties[_replace_escapes(parts["name"])] = _replace_escapes(parts["value"])
+    return properties
+
+
+def _goes_on(line: str) -> bool:
+    """Return whether a line ends with an odd number of backslashes."""
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _replace_escapes(text: str) -> str:
+    """Replace escapes by what they stand for; a backslash before any other character falls away."""
+
+    def replace_escape(found: re.Match[str]) -> str:
+        escape = found[1]
+        if len(escape) > 1:
+            return chr(int(escape[1:], 16))
+        return _ESCAPED.get(escape, escape)
+
+    return _ESCAPE.sub(replace_escape, text)
+
+
+def _add_setting(settings: dict[str, Any], name: str, value: str) -> None:
+    """Add one property to `settings`. Raises ValueError for one that has no counterpart."""
+    for prefix, setting in _CLIENT_PREFIXES.items():
+        if name.startswith(prefix):
+            below = name.removeprefix(prefix)
+            if setting != "topic_defaults" and below in _OWN_CLIENT_SETTINGS:
+                settings[_to_underscores(below)] = value
+            else:
+                below = _JAVA_CLIENT_NAMES.get(below, below)
+                settings.setdefault(setting, {})[below] = value
+            return
+    if name.startswith(_ADMIN_PREFIX):
+        raise ValueError("admin clients have no settings of their own: connection={...} is for all")
+    if is_security_setting(name) or name == "security.protocol":
+        settings.setdefault("connection", {})[name] = value
+        return
+    setting = _to_underscores(name)
+    if (why := REFUSED.get(setting)) is not None:
+        raise ValueError(f"there is no such setting here: {why}")
+    settings[RENAMED.get(setting, setting)] = value
+
+
+def _to_underscores(name: str) -> str:
+    return name.replace(".", "_")

@@ -1,0 +1,138 @@
+"""Test that settings of Kafka Streams are taken by their names, or refused with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streams import App
+from streams.errors import ConfigError
+from streams.runtime.clients import KafkaClientSupplier
+from streams.runtime.clients import factory as clients_factory
+from streams.settings.config import StreamsConfig, load_config
+from streams.settings.timestamp_extractors import TimestampPolicy
+
+
+def load_properties(tmp_path: Path, text: str) -> StreamsConfig:
+    file = tmp_path / "app.properties"
+    file.write_text(text)
+    return load_config(file)
+
+
+def test_a_properties_file_is_taken_as_it_is(tmp_path: Path) -> None:
+    config = load_properties(
+        tmp_path,
+        """
+        # of the team
+        application.id=shop
+        bootstrap.servers = kafka-1:9092,\\
+                            kafka-2:9092
+        processing.guarantee=exactly_once_beta
+        commit.interval.ms: 200
+        statestore.cache.max.bytes=0
+        default.deserialization.exception.handler=\
+org.apache.kafka.streams.errors.LogAndContinueExceptionHandler
+        default.timestamp.extractor=org.apache.kafka.streams.processor.WallclockTimestampExtractor
+        dsl.store.suppliers.class=org.apache.kafka.streams.state.BuiltInDslStoreSuppliers\
+$InMemoryDslStoreSuppliers
+        metrics.recording.level=DEBUG
+        topic.min.insync.replicas=2
+        consumer.max.poll.records=50
+        main.consumer.fetch.max.wait.ms=7
+        restore.consumer.fetch.min.bytes=9
+        global.consumer.fetch.min.bytes=10
+        producer.linger.ms=20
+        client.tag.zone=eu-1a
+        security.protocol=SSL
+        """,
+    )
+    assert config.bootstrap_servers == "kafka-1:9092,kafka-2:9092"
+    assert config.processing_guarantee == "exactly_once_v2"
+    assert (config.commit_interval_ms, config.cache_max_bytes) == (200, 0)
+    assert config.deserialization_handler == "skip"
+    assert config.default_timestamp_extractor is TimestampPolicy.WALLCLOCK
+    assert (config.default_store, config.metrics_recording_level) == ("in_memory", "debug")
+    assert config.topic_defaults == {"min.insync.replicas": "2"}
+    assert (config.max_poll_records, config.consumer) == (50, {})
+    assert config.main_consumer == {"fetch.wait.max.ms": "7"}
+    assert config.restore_consumer == {"fetch.min.bytes": "9"}
+    assert config.global_consumer == {"fetch.min.bytes": "10"}
+    assert config.producer == {"linger.ms": "20"}
+    assert config.client_tags == {"zone": "eu-1a"}
+    assert config.connection["security.protocol"] == "SSL"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("rocksdb.config.setter=a.B", r"RocksDB options go to Store.persistent\(rocksdb="),
+        ("default.key.serde=a.B", "serdes are said where they are needed"),
+        ("admin.retries=1", "admin clients have no settings of their own"),
+        ("consumer.isolation.level=read_uncommitted", "isolation.level can't be set"),
+        ("comit.interval.ms=1", "did you mean 'commit_interval_ms'"),
+        ("topic.cleanup.policy=delete", "cleanup.policy can't be set for all internal topics"),
+    ],
+)
+def test_what_has_no_counterpart_is_refused_with_the_reason(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message) as refused:
+        load_properties(tmp_path, line)
+    assert "app.properties" in str(refused.value)
+
+
+def test_the_file_is_that_of_this_application(tmp_path: Path) -> None:
+    file = tmp_path / "app.properties"
+    file.write_text("application.id=shop\ncommit.interval.ms=5")
+    app = App("shop")
+    app.configure(file)
+    assert app.config.commit_interval_ms == 5
+    with pytest.raises(ConfigError, match=r"application.id=shop, and this is App\('other'\)"):
+        App("other").configure(file)
+
+
+def test_names_with_underscores_are_taken_in_python_too() -> None:
+    settings: dict[str, Any] = {
+        "statestore_cache_max_bytes": 7,
+        "processing_guarantee": "exactly_once_beta",
+    }
+    config = App("a", **settings).config
+    assert (config.cache_max_bytes, config.processing_guarantee) == (7, "exactly_once_v2")
+    with pytest.raises(ConfigError, match="task_assignor_class of Kafka Streams is not there: "):
+        load_config(task_assignor_class="a.B")
+    with pytest.raises(ConfigError, match="are one setting, and have different values"):
+        load_config(cache_max_bytes=1, statestore_cache_max_bytes=2)
+
+
+def test_each_kind_of_consumer_has_its_own_settings_over_those_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = load_config(
+        consumer={"fetch.min.bytes": 1, "check.crcs": True},
+        main_consumer={"fetch.min.bytes": 2},
+        restore_consumer={"fetch.wait.max.ms": 3},
+        global_consumer={"fetch.wait.max.ms": 4},
+    )
+    created: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        clients_factory, "DataConsumer", lambda settings, *_, **__: created.append(settings)
+    )
+    supplier = KafkaClientSupplier("a", config, "127.0.0.1:1")
+    supplier.create_consumer("main")
+    supplier.create_restore_consumer("restore")
+    supplier.create_standby_consumer("standby")
+    supplier.create_global_consumer("global")
+    assert [each["fetch.min.bytes"] for each in created] == [2, 1, 1, 1]
+    assert [each["fetch.wait.max.ms"] for each in created] == [100, 3, 3, 4]
+    assert all(each["check.crcs"] is True for each in created)
+    assert all(each["isolation.level"] == "read_committed" for each in created)
+
+
+@pytest.mark.parametrize(
+    "name", ["consumer", "main_consumer", "restore_consumer", "global_consumer", "producer"]
+)
+def test_no_client_takes_a_setting_that_breaks_the_guarantee(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"group.id can't be set"):
+        load_config(**{name: {"group.id": "other"}})
