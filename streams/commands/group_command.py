@@ -30,7 +30,7 @@ from streams.commands.reset_command import find_application, reset
 from streams.commands.restore_offsets_command import restore_offsets
 from streams.commands.tables import create_console, create_table, shorten_ids
 from streams.errors import ConfigError
-from streams.membership.group_description import fetch_group_description
+from streams.membership.application_group import STREAMS, fetch_group_description
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.monitoring.group_report import (
     STABLE,
@@ -40,13 +40,16 @@ from streams.monitoring.group_report import (
     StandbyTask,
     TopicOffsets,
     build_report,
-    decode_members,
     find_partitions,
 )
+from streams.monitoring.streams_group_members import read_members
 from streams.settings.config import StreamsConfig
 
 _VERSION_CHARS = 8
 """How much of a topology's fingerprint tells versions apart in a table."""
+
+_CLASSIC, _NOT_READY = "classic", "NotReady"
+"""The protocol of groups whose leader assigns, and a state of groups of the other one."""
 
 group = typer.Typer(
     help="Look at groups, reset an application's, or restore its offsets.",
@@ -68,7 +71,8 @@ def list_groups(
 ) -> None:
     """List all groups of the cluster with their state and protocol.
 
-    The group of an application has the name of its application id, and the classic protocol.
+    The group of an application has the name of its application id, and the protocol that the
+    setting group_protocol says.
     """
     with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
         _ = clients.partition_counts  # it raises where no broker answers
@@ -87,8 +91,8 @@ def describe(
 ) -> None:
     """Show the members of an application's group, their tasks, and how far each is behind.
 
-    No worker is asked: all comes from the brokers. In a rebalance they tell who the members are,
-    and nothing of their tasks.
+    No worker is asked: all comes from the brokers. In a rebalance of the classic protocol they tell
+    who the members are, and nothing of their tasks.
     """
     with exit_on_cluster_error():
         found, settings = find_application(app, config, bootstrap_servers, state_dir, connection)
@@ -114,11 +118,11 @@ def fetch_report(application_id: str, config: StreamsConfig) -> GroupReport:
     )
     if description is None:
         raise ConfigError(
-            f"there is no group {application_id!r} of the classic protocol on "
+            f"there is no group {application_id!r} of the classic or the streams protocol on "
             f"{clients.servers}: no worker of this application has run there, or its "
             "offsets have expired; is the application id right?"
         )
-    members = decode_members(application_id, description)
+    members = read_members(application_id, description, counts)
     committed = clients.ask_brokers(
         lambda open_connection: fetch_group_offsets(
             open_connection, application_id, None, require_stable=False
@@ -126,9 +130,9 @@ def fetch_report(application_id: str, config: StreamsConfig) -> GroupReport:
     ).offsets
     partitions = find_partitions(application_id, members, counts, committed)
     ends = clients.admin.fetch_latest_offsets(partitions) if partitions else {}
-    return build_report(
-        application_id, description.state, members, TopicOffsets(counts, committed, ends)
-    )
+    offsets = TopicOffsets(counts, committed, ends)
+    protocol = _CLASSIC if description.streams is None else STREAMS
+    return build_report(application_id, description.state, members, offsets, protocol)
 
 
 def print_report(report: GroupReport, console: Console) -> None:
@@ -147,8 +151,9 @@ def _describe_group(report: GroupReport) -> str:
     count = len(report.members)
     text = f"group {report.group}: {report.state}, {count or 'no'} member{'s'[: count != 1]}"
     if report.former_generation is not None and report.former_generation >= 0:
-        text += f", from generation {report.former_generation}"
-    return text
+        word = "at epoch" if report.protocol == STREAMS else "from generation"
+        text += f", {word} {report.former_generation}"
+    return f"{text}; the broker assigns the tasks" if report.protocol == STREAMS else text
 
 
 def _name_member(member: MemberReport) -> str:
@@ -241,7 +246,9 @@ def _list_notes(report: GroupReport) -> Iterator[str]:
     """Yield a line for each thing that is wrong, or about to change."""
     if not report.members:
         yield "no worker runs; it goes on at the committed offsets when one starts"
-    elif report.state != STABLE:
+    elif report.protocol == STREAMS and report.state == _NOT_READY:
+        yield "topics are missing, or have wrong partitions: the log of each worker names them"
+    elif report.state != STABLE and report.protocol != STREAMS:
         yield "in a rebalance brokers don't tell the tasks: look again in a moment"
     for each in report.members:
         name = _name_member(each)

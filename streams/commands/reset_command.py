@@ -58,7 +58,7 @@ from streams.common.names import check_application_id
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import ConfigError
 from streams.ledger import ledger_topic
-from streams.membership.group_description import fetch_group_description
+from streams.membership.application_group import fetch_group_description
 from streams.membership.group_offsets import check_groups_listed, fetch_group_offsets
 from streams.processes.embedded import refuse_application_of_broker_directory
 from streams.runtime.offsets.offset_metadata import RESET_BEGUN, RESET_DONE
@@ -202,7 +202,7 @@ def require_no_members(clients: ClusterClients, application_id: str, *, is_known
         if is_known or any(topic.startswith(f"{application_id}-") for topic in topics):
             return
         raise ConfigError(
-            f"there is no group {application_id!r} of the classic protocol on {clients.servers}: "
+            f"there is no group {application_id!r} on {clients.servers}: "
             f"{format_command('group list')} shows the groups; is the application id right?"
         )
     if description.members:

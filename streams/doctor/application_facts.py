@@ -27,17 +27,18 @@ from streams.doctor.worker_facts import fetch_worker_facts
 from streams.doctor.workers import WorkerFacts
 from streams.errors import OutcomeUnknown, UserError
 from streams.ledger import ledger_topic
+from streams.membership.application_group import STREAMS, fetch_group_description
 from streams.membership.connection import ConnectionLost
-from streams.membership.group_description import GroupDescription, fetch_group_description
+from streams.membership.group_description import GroupDescription
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.monitoring.group_report import (
     GroupMembers,
     GroupReport,
     TopicOffsets,
     build_report,
-    decode_members,
     find_partitions,
 )
+from streams.monitoring.streams_group_members import read_members
 from streams.runtime.assigning.internal_topics import list_changelogs
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
@@ -98,7 +99,7 @@ class ApplicationFacts:
 
     @fetched_once
     def group(self) -> GroupDescription | None:
-        """Describe the group of the classic protocol; None if there is none."""
+        """Describe the group, of the classic or the streams protocol; None if there is none."""
         self.group_fetched_at_s = time.monotonic()
         return self.cluster.clients().ask_brokers(
             lambda open_connection: fetch_group_description(open_connection, self.application_id)
@@ -110,7 +111,8 @@ class ApplicationFacts:
         group = self.group()
         if group is None:
             return GroupMembers((), {}, {})
-        return decode_members(self.application_id, group)
+        counts = self.cluster.clients().partition_counts
+        return read_members(self.application_id, group, counts)
 
     @fetched_once
     def committed(self) -> Mapping[Partition, OffsetAndMetadata]:
@@ -134,7 +136,9 @@ class ApplicationFacts:
         ends = self.cluster.admin().fetch_latest_offsets(partitions) if partitions else {}
         offsets = TopicOffsets(counts, self.committed(), ends)
         state = "" if group is None else group.state
-        return build_report(self.application_id, state, members, offsets)
+        is_streams = group is not None and group.streams is not None
+        protocol = STREAMS if is_streams else "classic"
+        return build_report(self.application_id, state, members, offsets, protocol)
 
     @fetched_once
     def workers(self) -> WorkerFacts:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streams.doctor.cluster_facts import ClusterFacts
-from streams.membership.group_description import GroupDescription, fetch_group_description
+from streams.membership.application_group import STREAMS, fetch_group_description
+from streams.membership.group_description import GroupDescription
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.membership.protocol import decode_subscription
 from streams.runtime.access.resource_names import is_cut_group
@@ -19,8 +20,8 @@ def find_applications(cluster: ClusterFacts) -> list[str]:
 
     Groups of Kafka Streams' applications, of consumers, and of cuts are left out.
     """
-    classic = [each.group for each in cluster.groups() if each.protocol == _CLASSIC]
-    return [name for name in leave_out_cuts(classic) if _is_application(cluster, name)]
+    groups = [each.group for each in cluster.groups() if each.protocol in (_CLASSIC, STREAMS)]
+    return [name for name in leave_out_cuts(groups) if _is_application(cluster, name)]
 
 
 def leave_out_cuts(groups: Sequence[str]) -> list[str]:
@@ -38,7 +39,7 @@ def _is_application(cluster: ClusterFacts, name: str) -> bool:
     described = clients.ask_brokers(lambda connect: fetch_group_description(connect, name))
     if described is None:
         return False
-    if described.members:
+    if described.members and described.streams is None:
         return _has_members_of_millrace(described)
     offsets = clients.ask_brokers(
         lambda connect: fetch_group_offsets(connect, name, None, require_stable=False)

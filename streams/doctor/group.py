@@ -9,6 +9,7 @@ from streams.common.counted import format_count
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
 from streams.doctor.topics import name_partitions
+from streams.membership.application_group import STREAMS
 from streams.monitoring.group_report import STABLE, GroupReport, MemberReport
 from streams.runtime.offsets.offset_metadata import has_metadata_of_streams
 
@@ -23,7 +24,7 @@ def check_foreign_members(refusal: str, protocols: Collection[str]) -> Iterator[
     `refusal` says why the members can't be read, empty if they can; `protocols` are those of the
     groups of this name.
     """
-    others = sorted(set(protocols) - {_CLASSIC})
+    others = sorted(set(protocols) - {_CLASSIC, STREAMS})
     if others:
         refusal = f"the group is of the protocol {', '.join(others)}, and not of this application"
     if refusal:

@@ -20,7 +20,7 @@ from streams.doctor.security_facts import (
     read_own_certificates,
 )
 from streams.errors import AuthorizationError
-from streams.membership.group_description import fetch_group_description
+from streams.membership.application_group import fetch_group_description
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.runtime.access.acls import derive_acls
 from streams.runtime.access.resource_names import is_cut_group

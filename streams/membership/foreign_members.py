@@ -7,9 +7,11 @@ the leader finds that it can't read their subscriptions.
 
 from __future__ import annotations
 
+from streams.common.counted import format_count
 from streams.errors import StreamsError
 from streams.membership.connection import BrokerConnection, ConnectionLost
 from streams.membership.group_description import describe_group
+from streams.membership.streams.group_description import describe_streams_group
 
 _NAMED_MEMBERS_MAX = 3
 
@@ -29,9 +31,11 @@ def describe_foreign_members(connection: BrokerConnection, group_id: str) -> str
     """
     try:
         group = describe_group(connection, group_id)
+        if group is None:
+            return _describe_streams_members(connection, group_id)
     except (ConnectionLost, StreamsError):
         return ""
-    if group is None or not group.members:
+    if not group.members:
         return ""
     members = ", ".join(
         f"{each.member_id} at {each.client_host.removeprefix('/')}"
@@ -43,4 +47,16 @@ def describe_foreign_members(connection: BrokerConnection, group_id: str) -> str
     return (
         f"{members}, which speak {group.protocol_type!r}{protocol}; one that was killed is a "
         "member until its session time-out is over"
+    )
+
+
+def _describe_streams_members(connection: BrokerConnection, group_id: str) -> str:
+    """Count the members of a streams group in words; empty if it is none or has none."""
+    group = describe_streams_group(connection, group_id)
+    if group is None or not group.members:
+        return ""
+    return (
+        f"{format_count(len(group.members), 'member')} of the streams protocol; if they are of "
+        "this application, set group_protocol='streams' or 'auto', or end all workers before the "
+        "protocol changes (docs/upgrading.md)"
     )

@@ -6,7 +6,6 @@ stable; in a rebalance only who they are. It does not tell the generation.
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
@@ -16,12 +15,11 @@ from streams.membership.authorization import check_authorized
 from streams.membership.connection import (
     BrokerConnection,
     BrokerNotReady,
-    OpenConnection,
     build_entity,
-    find_coordinator,
     load_request_classes,
 )
 from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS
+from streams.membership.streams.described_group import StreamsGroupDescription
 
 _DESCRIBE_GROUPS_API_KEY = 15
 _DEAD = "Dead"
@@ -39,26 +37,16 @@ class MemberDescription(NamedTuple):
 
 
 class GroupDescription(NamedTuple):
-    """Holds the state of a group, its protocol and its members."""
+    """Holds the state of a group, its protocol and its members.
+
+    `streams` is what is known of a streams group besides; None for one of the classic protocol.
+    """
 
     state: str
     protocol_type: str
     protocol: str
     members: tuple[MemberDescription, ...]
-
-
-def fetch_group_description(
-    open_connection: OpenConnection, group_id: str
-) -> GroupDescription | None:
-    """Fetch the description of a group over new connections; None if there is no classic group.
-
-    Raises: ConnectionLost where the coordinator does not answer, AuthorizationError, StreamsError
-    for another refusal.
-    """
-    with closing(open_connection(None)) as bootstrap:
-        address = find_coordinator(bootstrap, group_id)
-    with closing(open_connection(address)) as connection:
-        return describe_group(connection, group_id)
+    streams: StreamsGroupDescription | None = None
 
 
 def describe_group(connection: BrokerConnection, group_id: str) -> GroupDescription | None:

@@ -55,6 +55,8 @@ _LATER_APIS: Mapping[int, tuple[str, KafkaRelease]] = {
     66: ("ListTransactions", KafkaRelease(3, 0)),
     68: ("ConsumerGroupHeartbeat", KafkaRelease(3, 7)),
     69: ("ConsumerGroupDescribe", KafkaRelease(3, 8)),
+    88: ("StreamsGroupHeartbeat", KafkaRelease(4, 2)),
+    89: ("StreamsGroupDescribe", KafkaRelease(4, 2)),
 }
 
 

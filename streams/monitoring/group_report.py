@@ -100,6 +100,8 @@ class GroupReport:
     former_generation: int | None
     members: Sequence[MemberReport]
     unassigned: Sequence[PartitionLag]
+    protocol: str = "classic"
+    """Who assigns the tasks: a member (`classic`), or the broker (`streams`)."""
 
     def as_json(self) -> str:
         """Return the report as indented JSON."""
@@ -158,7 +160,11 @@ def find_partitions(
 
 
 def build_report(
-    group_id: str, state: str, members: GroupMembers, offsets: TopicOffsets
+    group_id: str,
+    state: str,
+    members: GroupMembers,
+    offsets: TopicOffsets,
+    protocol: str = "classic",
 ) -> GroupReport:
     """Build the report of a group."""
     reports = [
@@ -185,6 +191,7 @@ def build_report(
         max(generations, default=None),
         reports,
         [_measure_lag(each, offsets) for each in sorted(wanted - held)],
+        protocol,
     )
 
 

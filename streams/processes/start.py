@@ -31,6 +31,7 @@ from streams.processes.broker_wait import (
 from streams.processes.cluster import Cluster, find_cluster
 from streams.processes.endpoints import start_endpoints
 from streams.processes.garbage_collection import collect_less_often
+from streams.processes.group_protocol_choice import choose_group_protocol
 from streams.processes.lifecycle import ApplicationLifecycle
 from streams.processes.query_endpoint import QueryEndpoint
 from streams.processes.running import RunningApp
@@ -100,7 +101,7 @@ def start_application(
         worker = WorkerResources(
             process_id=str(slot.id),
             topology=topology,
-            config=config,
+            config=choose_group_protocol(config, topology.application_id, outage.open_connection),
             clients=brokers.clients,
             directory=directory,
             directory_id=directory_id,

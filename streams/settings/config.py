@@ -86,7 +86,7 @@ class StreamsConfig(ClientOptions, QuerySettings, SourceSettings, TopologySettin
     processing_guarantee: choices.ProcessingGuarantee = "exactly_once_v2"
     """`exactly_once` has a producer and a transaction for each task, as before KIP-447."""
     group_protocol: choices.GroupProtocol = "classic"
-    """Who assigns tasks: `classic`: a worker; `streams`: the broker (KIP-1071)."""
+    """Who assigns tasks: `classic`: a worker; `streams`: the broker (KIP-1071); `auto`."""
     commit_interval_ms: Annotated[int | None, Field(ge=0)] = None
     """Default 100 with exactly once, 30 000 with at least once, as in Kafka Streams."""
     num_stream_threads: Positive = 1

@@ -114,7 +114,7 @@ def test_a_group_that_does_not_exist_is_one_line_and_status_2(
     group = unique("nobody")
     result = run_describe(broker, group)
     assert result.exit_code == 2
-    assert f"there is no group '{group}' of the classic protocol" in result.stderr
+    assert f"there is no group '{group}' of the classic or the streams protocol" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
@@ -145,7 +145,7 @@ def other_program(broker: Broker, topics: Topics, protocol: str) -> Iterator[Non
     ("protocol", "message"),
     [
         ("classic", "is not of a Millrace application: member 'rdkafka-"),
-        ("consumer", "of the classic protocol"),
+        ("consumer", "of the classic or the streams protocol"),
     ],
 )
 def test_a_group_of_another_program_is_told_from_an_application(

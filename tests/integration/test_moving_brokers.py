@@ -20,7 +20,7 @@ from examples import word_count
 from streams.commands.cluster_clients import ClusterClients
 from streams.commands.root import cli
 from streams.common.topic_partitions import Partition
-from streams.membership.group_description import fetch_group_description
+from streams.membership.application_group import fetch_group_description
 from streams.membership.group_offsets import check_groups_listed, fetch_group_offsets
 from streams.membership.transactions import (
     OpenProducer,

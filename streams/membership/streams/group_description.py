@@ -2,68 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 from kio.schema.errors import ErrorCode
 
 from streams.common.addresses import format_address
 from streams.membership.connection import (
     BrokerConnection,
-    OpenConnection,
     build_entity,
-    find_coordinator,
     load_request_classes,
 )
 from streams.membership.group_description import check_described
+from streams.membership.streams.described_group import (
+    StreamsGroupDescription,
+    StreamsMemberDescription,
+)
 from streams.membership.streams.task_roles import TasksByRole, name_tasks
 
 STREAMS_GROUP_DESCRIBE_API_KEY = 89
-
-
-class StreamsMemberDescription(NamedTuple):
-    """Holds what a group knows of one member: who it is, its tasks, and those it is to have."""
-
-    member_id: str
-    epoch: int
-    process_id: str
-    client_host: str
-    endpoint: str
-    tags: Mapping[str, str]
-    assigned: TasksByRole
-    target: TasksByRole
-
-
-class StreamsGroupDescription(NamedTuple):
-    """Holds the state of a streams group, its epochs and its members.
-
-    `sources` are the topics that each sub-topology reads, `changelogs` those it writes, by the
-    number of the sub-topology.
-    """
-
-    state: str
-    epoch: int
-    assignment_epoch: int
-    members: tuple[StreamsMemberDescription, ...]
-    sources: Mapping[int, frozenset[str]]
-    changelogs: Mapping[int, frozenset[str]]
-
-
-def fetch_streams_group(
-    open_connection: OpenConnection, group_id: str
-) -> StreamsGroupDescription | None:
-    """Fetch the description of a group over new connections; None if there is no streams group.
-
-    Raises: ConnectionLost where the coordinator does not answer, AuthorizationError, StreamsError
-    for another refusal.
-    """
-    with closing(open_connection(None)) as bootstrap:
-        if STREAMS_GROUP_DESCRIBE_API_KEY not in bootstrap.api_versions:
-            return None
-        address = find_coordinator(bootstrap, group_id)
-    with closing(open_connection(address)) as connection:
-        return describe_streams_group(connection, group_id)
 
 
 def describe_streams_group(
@@ -71,7 +27,8 @@ def describe_streams_group(
 ) -> StreamsGroupDescription | None:
     """Ask a group's coordinator for the group's description; None if there is no streams group.
 
-    Raises as `fetch_streams_group`.
+    Raises: ConnectionLost where it does not answer, AuthorizationError, StreamsError for another
+    refusal.
     """
     classes = load_request_classes(connection, STREAMS_GROUP_DESCRIBE_API_KEY, 0)
     request = build_entity(

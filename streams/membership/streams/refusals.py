@@ -21,8 +21,9 @@ def explain_refusal(group_id: str, code: ErrorCode, message: str) -> StreamsErro
     if code is ErrorCode.group_id_not_found or code is ErrorCode.inconsistent_group_protocol:
         return StreamsError(
             f"group {group_id!r} can't be joined with group_protocol='streams' ({said}): while "
-            "members of another protocol run, or have not left yet, it keeps theirs. End all "
-            "workers, and start them with one setting of group_protocol (docs/upgrading.md)"
+            "members of another protocol run, or have not left yet, it keeps theirs. If they are "
+            "of this application, set group_protocol='classic' or 'auto', or end all workers "
+            "before the protocol changes (docs/upgrading.md); else choose another application id"
         )
     if message.startswith(_TOPOLOGY_CHANGED):
         return StreamsError(

@@ -20,6 +20,7 @@ from tests.unit.streams.membership.fakes import (
 )
 
 DESCRIBE = 15
+STREAMS_DESCRIBE = 89
 INCONSISTENT = ErrorCode.inconsistent_group_protocol
 
 
@@ -57,6 +58,7 @@ def refusal(worker: Worker, api_key: int, answer: Any) -> str:
     fields = create_join_response() if api_key == JOIN else create_sync_response(NOTHING)
     worker.coordinator.answer(api_key, {**fields, "error_code": INCONSISTENT})
     worker.coordinator.answer(DESCRIBE, answer)
+    worker.coordinator.answer(STREAMS_DESCRIBE, ConnectionLost("gone"))
     with pytest.raises(StreamsError) as raised:
         worker.join()
     return str(raised.value)

@@ -1,0 +1,36 @@
+"""Hold what a broker tells of a streams group (StreamsGroupDescribe, KIP-1071)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from streams.membership.streams.task_roles import TasksByRole
+
+
+class StreamsMemberDescription(NamedTuple):
+    """Holds what a group knows of one member: who it is, its tasks, and those it is to have."""
+
+    member_id: str
+    epoch: int
+    process_id: str
+    client_host: str
+    endpoint: str
+    tags: Mapping[str, str]
+    assigned: TasksByRole
+    target: TasksByRole
+
+
+class StreamsGroupDescription(NamedTuple):
+    """Holds the state of a streams group, its epochs and its members.
+
+    `sources` are the topics that each sub-topology reads, `changelogs` those it writes, by the
+    number of the sub-topology.
+    """
+
+    state: str
+    epoch: int
+    assignment_epoch: int
+    members: tuple[StreamsMemberDescription, ...]
+    sources: Mapping[int, frozenset[str]]
+    changelogs: Mapping[int, frozenset[str]]

@@ -1,0 +1,85 @@
+"""Convert what a broker tells of a streams group to what a report of any group is made from.
+
+The broker tells the topology and each member's tasks at any time, and neither where the state of a
+task is nor how far it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streams.membership.group_description import GroupDescription
+from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.membership.streams.described_group import (
+    StreamsGroupDescription,
+    StreamsMemberDescription,
+)
+from streams.membership.streams.task_roles import split_task
+from streams.monitoring.group_report import GroupMembers, decode_members
+from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
+
+
+def read_members(
+    group_id: str, description: GroupDescription, partition_counts: Mapping[str, int]
+) -> GroupMembers:
+    """Return the members of a group of either protocol, with their tasks.
+
+    Raises: ConfigError for a group of another program.
+    """
+    if description.streams is None:
+        return decode_members(group_id, description)
+    return _convert_members(description, description.streams, partition_counts)
+
+
+def _convert_members(
+    description: GroupDescription,
+    group: StreamsGroupDescription,
+    partition_counts: Mapping[str, int],
+) -> GroupMembers:
+    """Return the members of a streams group with their tasks, as a report needs them."""
+    topology = DeclaredTopology(
+        "",
+        {number: DeclaredSubtopology(sources) for number, sources in group.sources.items()},
+        {},
+    )
+    return GroupMembers(
+        description.members,
+        {m.member_id: _build_subscription(m, topology) for m in group.members},
+        {m.member_id: _build_assignment(m, topology, partition_counts) for m in group.members},
+    )
+
+
+def _build_subscription(
+    member: StreamsMemberDescription, topology: DeclaredTopology
+) -> SubscriptionInfo:
+    """Return what a member has told its group."""
+    return SubscriptionInfo(
+        tuple(sorted(member.assigned.active, key=split_task)),
+        topology=topology,
+        generation=member.epoch,
+        process=member.process_id,
+        tags=member.tags,
+        endpoint=member.endpoint,
+    )
+
+
+def _build_assignment(
+    member: StreamsMemberDescription,
+    topology: DeclaredTopology,
+    partition_counts: Mapping[str, int],
+) -> AssignmentInfo:
+    """Return the tasks of a member, those that it is to give up among them."""
+    assigned, target = member.assigned, member.target
+    active = sorted(assigned.active & target.active, key=split_task)
+    return AssignmentInfo(
+        tuple(active),
+        tuple(
+            (topic, partition)
+            for subtopology, partition in map(split_task, active)
+            for topic in sorted(topology.subtopologies[int(subtopology)].sources)
+            if partition < partition_counts.get(topic, 0)
+        ),
+        revoked=tuple(sorted(assigned.active - target.active, key=split_task)),
+        standby=tuple(sorted(assigned.standby, key=split_task)),
+        warmup=tuple(sorted(assigned.warmup, key=split_task)),
+    )

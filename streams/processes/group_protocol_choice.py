@@ -1,0 +1,122 @@
+"""Choose the protocol by which an application joins its group, and refuse what brokers lack.
+
+    group_protocol   the group            the brokers             what is chosen
+    classic          any                  any                     classic
+    streams          any                  have streams groups     streams
+    streams          any                  don't                   nothing: ConfigError
+    auto             has members          any                     the protocol of the members
+    auto             has none, or there   have streams groups     streams
+                     is none
+    auto             the same             don't, or are of 4.2    classic
+
+A live group keeps its protocol, so that a worker that is started beside others joins them.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import closing
+
+from streams.command_lines import format_kafka_command
+from streams.errors import BrokerUnavailable, ConfigError
+from streams.membership.connection import ConnectionLost, OpenConnection
+from streams.membership.streams.support import (
+    explain_missing_streams_groups,
+    find_broken_migration,
+    find_live_protocol,
+)
+from streams.settings.config import StreamsConfig
+
+log = logging.getLogger(__name__)
+
+_GROUP_SETTINGS = {
+    "num_standby_replicas": "streams.num.standby.replicas",
+    "session_timeout_ms": "streams.session.timeout.ms",
+}
+"""Settings that the group has on the broker instead, with Kafka's names."""
+_WITHOUT_COUNTERPART = (
+    "max_warmup_replicas",
+    "acceptable_recovery_lag",
+    "probing_rebalance_interval_ms",
+    "rack_aware_assignment_tags",
+)
+
+
+def choose_group_protocol(
+    config: StreamsConfig, group_id: str, open_connection: OpenConnection
+) -> StreamsConfig:
+    """Return the settings with `classic` or `streams` as the group's protocol.
+
+    Raises ConfigError if the brokers don't serve it, BrokerUnavailable if none answers;
+    AuthorizationError.
+    """
+    if config.group_protocol == "classic":
+        return config
+    try:
+        with closing(open_connection(None)) as connection:
+            missing = explain_missing_streams_groups(connection)
+            broken = find_broken_migration(connection)
+        if config.group_protocol == "streams":
+            if missing:
+                raise ConfigError(
+                    f"group_protocol='streams' is not possible here: {missing}. Set "
+                    "group_protocol='classic', or 'auto', or change the brokers"
+                )
+            if broken:
+                log.warning("group_protocol='streams': %s", broken)
+            chosen, why = "streams", ""
+        else:
+            chosen, why = _choose_by_group(group_id, open_connection, missing or broken)
+            log.info("group_protocol='auto': %s, since %s", chosen, why)
+    except ConnectionLost as error:
+        raise BrokerUnavailable(
+            f"group_protocol={config.group_protocol!r} can't be checked: {error}"
+        ) from error
+    if chosen == "streams":
+        _warn_of_unused_settings(config, group_id)
+    return config.model_copy(update={"group_protocol": chosen})
+
+
+def _choose_by_group(
+    group_id: str, open_connection: OpenConnection, obstacle: str
+) -> tuple[str, str]:
+    """Return the protocol for a group, and why; `obstacle` is why a new one can't be `streams`."""
+    live = find_live_protocol(open_connection, group_id)
+    if live:
+        return live, f"members of group {group_id!r} speak it"
+    if obstacle:
+        return "classic", obstacle
+    return "streams", f"group {group_id!r} has no members, and the brokers serve streams groups"
+
+
+def _warn_of_unused_settings(config: StreamsConfig, group_id: str) -> None:
+    """Warn of settings that differ from their defaults, and that the broker decides instead."""
+    fields = type(config).model_fields
+    changed = {
+        name
+        for name in (*_GROUP_SETTINGS, *_WITHOUT_COUNTERPART)
+        if getattr(config, name) != fields[name].get_default()
+    }
+    given = [
+        f"{setting}={getattr(config, name)}"
+        for name, setting in _GROUP_SETTINGS.items()
+        if name in changed
+    ]
+    if given:
+        command = format_kafka_command(
+            "kafka-configs.sh",
+            *("--alter", "--entity-type", "groups", "--entity-name", group_id),
+            *("--add-config", ",".join(given)),
+        )
+        log.warning(
+            "with group_protocol='streams' %s of this worker %s not used: the group has it on the "
+            "broker, set it there: %s",
+            " and ".join(sorted(changed & _GROUP_SETTINGS.keys())),
+            "is" if len(given) == 1 else "are",
+            command,
+        )
+    if unused := sorted(changed.intersection(_WITHOUT_COUNTERPART)):
+        log.warning(
+            "with group_protocol='streams' the broker assigns tasks, and has no use for %s",
+            ", ".join(unused),
+        )

@@ -1,0 +1,179 @@
+"""Test applications whose group has the streams protocol (KIP-1071): the broker assigns tasks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from streams.commands.root import cli
+from streams.runtime.threads.commit import CommitStep
+from tests.integration.cluster import Topics, Worker, stored_counts
+
+pytestmark = pytest.mark.sampled(1, by="broker")
+
+RECORDS = 1_000
+VARIABLE = "MILLRACE_GROUP_PROTOCOL"
+NewWorker = Callable[..., Worker]
+
+
+def wait_until_it_runs(worker: Worker) -> None:
+    worker.wait_until_ready(lambda: "-> RUNNING" in worker.log_since(0))
+
+
+def load_and_wait(topics: Topics) -> None:
+    topics.load(RECORDS)
+    topics.wait_for_counts(topics.loaded)
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    "step", [CommitStep.PRODUCED.name, CommitStep.OFFSETS_SENT.name, CommitStep.COMMITTED.name]
+)
+def test_counts_are_exact_while_workers_are_killed(
+    topics: Topics,
+    new_worker: NewWorker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+) -> None:
+    """Kill one of two workers in a commit, and then the other one, and end the first in order."""
+    monkeypatch.setenv(VARIABLE, "streams")
+    one, two = new_worker(state="one"), new_worker(state="two")
+    one.start()
+    two.start()
+    load_and_wait(topics)
+    one.kill()
+    one = new_worker(state="one")
+    one.start(kill_at=step, kill_commit=3)
+    one.load_until_killed(topics)
+    one.start()
+    load_and_wait(topics)
+    two.kill()
+    two.start()
+    load_and_wait(topics)
+    one.finish()
+    load_and_wait(topics)
+    two.finish()
+    assert topics.counts() == topics.truth
+    stored = stored_counts(tmp_path / "two", topics.application)
+    assert stored == topics.truth, "the last worker had all tasks"
+
+
+def test_a_worker_that_was_killed_has_its_tasks_back_at_once(
+    topics: Topics, new_worker: NewWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Check that nobody waits for the end of its former session, which is 45 s."""
+    monkeypatch.setenv(VARIABLE, "streams")
+    worker = new_worker()
+    worker.start()
+    load_and_wait(topics)
+    worker.kill()
+    worker.start()
+    load_and_wait(topics)
+    assert "its worker was started anew" in worker.log_since(0)
+    worker.finish()
+    assert topics.counts() == topics.truth
+
+
+def describe(topics: Topics) -> dict[str, Any]:
+    """Return what `millrace group describe --json` tells of the application's group."""
+    arguments = ["group", "describe", topics.application, "--json"]
+    result = CliRunner().invoke(cli, [*arguments, "--bootstrap-servers", topics.servers])
+    assert result.exit_code == 0, result.output
+    report: dict[str, Any] = json.loads(result.stdout)
+    return report
+
+
+def test_a_group_changes_its_protocol_there_and_back(
+    topics: Topics, new_worker: NewWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Follow docs/upgrading.md: end all workers, and start them with the other protocol.
+
+    One is killed in each protocol.
+    """
+    for protocol in ("classic", "streams", "classic"):
+        monkeypatch.setenv(VARIABLE, protocol)
+        workers = [new_worker(state=state) for state in ("one", "two")]
+        for worker in workers:
+            worker.start()
+        load_and_wait(topics)
+        workers[0].kill()
+        workers[0].start()
+        load_and_wait(topics)
+        told = describe(topics)
+        expected = "classic" if protocol == "classic" else "streams"
+        assert told["protocol"] == expected
+        for worker in workers:
+            worker.finish()
+        assert topics.counts() == topics.truth, protocol
+
+
+def test_the_members_and_tasks_of_a_group_are_told(
+    topics: Topics, new_worker: NewWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "streams")
+    worker = new_worker()
+    worker.start()
+    load_and_wait(topics)
+    told = describe(topics)
+    (member,) = told["members"]
+    assert (told["state"], told["protocol"]) == ("Stable", "streams")
+    assert [task["task"] for task in member["active"]] == ["0_0", "0_1", "0_2"]
+    assert [task["partitions"][0]["topic"] for task in member["active"]] == [topics.source] * 3
+    assert told["unassigned"] == []
+    worker.finish()
+
+
+@pytest.mark.parametrize(("first", "second"), [("classic", "streams"), ("streams", "classic")])
+def test_a_member_of_the_other_protocol_is_told_what_to_do(
+    topics: Topics,
+    new_worker: NewWorker,
+    monkeypatch: pytest.MonkeyPatch,
+    first: str,
+    second: str,
+) -> None:
+    """Start a worker by either protocol beside one of the other: it ends, and `auto` joins it."""
+    monkeypatch.setenv(VARIABLE, first)
+    running = new_worker(state="running")
+    running.start()
+    wait_until_it_runs(running)
+    monkeypatch.setenv(VARIABLE, second)
+    refused = new_worker(state="refused")
+    refused.start()
+    advice = f"set group_protocol='{first}' or 'auto'"
+    refused.wait_until_ready(lambda: advice in refused.log_since(0))
+    monkeypatch.setenv(VARIABLE, "auto")
+    joining = new_worker(state="joining")
+    joining.start()
+    wait_until_it_runs(joining)
+    load_and_wait(topics)
+    joining.finish()
+    running.finish()
+    assert topics.counts() == topics.truth
+
+
+def test_another_topology_is_refused_with_the_way_out(
+    topics: Topics, new_worker: NewWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A streams group keeps its topology; an interlude of the classic protocol lets it change."""
+    topics.create(f"{topics.target}-odd")
+    monkeypatch.setenv(VARIABLE, "streams")
+    worker = new_worker()
+    worker.start()
+    load_and_wait(topics)
+    worker.finish()
+    worker.change_kind("upgraded")
+    worker.start()
+    worker.wait_until_ready(lambda: "was formed with another topology" in worker.log_since(0))
+    worker.kill()
+    for protocol in ("classic", "streams"):
+        monkeypatch.setenv(VARIABLE, protocol)
+        worker.start()
+        load_and_wait(topics)
+        worker.finish()
+    assert topics.counts() == topics.truth

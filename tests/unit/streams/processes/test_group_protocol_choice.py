@@ -1,0 +1,101 @@
+"""Test which protocol an application joins its group by, and what is refused."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import closing
+from threading import Lock
+
+import pytest
+
+from coordinator.embedded import EmbeddedBroker
+from streams.errors import ConfigError
+from streams.membership.connection import BrokerConnection
+from streams.processes.group_protocol_choice import choose_group_protocol
+from streams.settings.config import StreamsConfig, load_config
+from tests.conformance.members import Member
+from tests.conformance.wire import Client
+
+GROUP = "app"
+HEARTBEAT_KEY = 88
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as broker:
+        yield broker
+
+
+class Opener:
+    """Opens connections to a broker, without the APIs that it is told to leave out."""
+
+    def __init__(self, broker: EmbeddedBroker, without: int | None = None) -> None:
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+        self._address = host, int(port)
+        self._without = without
+
+    def __call__(self, address: tuple[str, int] | None) -> BrokerConnection:
+        opened = BrokerConnection(address or self._address, "test", 10.0, Lock())
+        opened.api_versions.pop(self._without or -1, None)
+        return opened
+
+
+def choose(config: StreamsConfig, opener: Opener) -> str:
+    return choose_group_protocol(config, GROUP, opener).group_protocol
+
+
+def load(protocol: str, **settings: int) -> StreamsConfig:
+    return load_config(group_protocol=protocol, **settings)
+
+
+def test_classic_is_the_default_and_asks_nobody(broker: EmbeddedBroker) -> None:
+    assert load_config().group_protocol == "classic"
+    assert choose(load_config(), Opener(broker)) == "classic"
+
+
+def test_streams_is_refused_where_the_broker_has_no_such_api(broker: EmbeddedBroker) -> None:
+    with pytest.raises(ConfigError) as refused:
+        choose(load("streams"), Opener(broker, without=HEARTBEAT_KEY))
+    text = str(refused.value)
+    assert text.startswith(
+        "group_protocol='streams' is not possible here: the broker doesn't serve"
+    )
+    assert "StreamsGroupHeartbeat, which Kafka has from 4.2 on" in text
+    assert "Set group_protocol='classic'" in text
+
+
+def test_streams_is_refused_where_the_feature_is_off() -> None:
+    with EmbeddedBroker(settings={"streams.version": 0}) as broker:
+        with pytest.raises(ConfigError, match=r"feature streams\.version is not enabled"):
+            choose(load("streams"), Opener(broker))
+        assert choose(load("auto"), Opener(broker)) == "classic"
+
+
+def test_auto_takes_streams_for_an_empty_group_where_the_broker_has_them(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    assert choose(load("auto"), Opener(broker)) == "streams"
+    assert "group 'app' has no members" in caplog.text
+    assert choose(load("auto"), Opener(broker, without=HEARTBEAT_KEY)) == "classic"
+
+
+def test_auto_takes_the_protocol_of_members(broker: EmbeddedBroker) -> None:
+    with closing(Client(broker.bootstrap_servers)) as client:
+        member = Member(client, GROUP, protocols=("stream",))
+        member.join()
+        member.sync()
+        assert choose(load("auto"), Opener(broker)) == "classic"
+        member.leave()
+    assert choose(load("auto"), Opener(broker)) == "streams"
+
+
+def test_settings_that_the_broker_decides_are_pointed_out(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = load("streams", num_standby_replicas=1, acceptable_recovery_lag=5)
+    assert choose(config, Opener(broker)) == "streams"
+    assert "num_standby_replicas of this worker is not used" in caplog.text
+    assert "--add-config streams.num.standby.replicas=1" in caplog.text
+    assert "no use for acceptable_recovery_lag" in caplog.text
