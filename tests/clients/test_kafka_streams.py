@@ -1,5 +1,7 @@
 """Test Kafka Streams with the streams protocol (KIP-1071): instances are killed, counts are exact.
 
+It runs with each version of Kafka Streams that has the protocol; a sample runs one of them.
+
 Three instances of two threads each count words. Two are killed with -9, and one joins; an embedded
 broker is killed, too. Every change of a count is written, so that the output
 of a word must be 1, 2, 3 and so on, each once.
@@ -10,6 +12,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,14 +26,17 @@ from tests.conformance.calls import create_topic, metadata
 from tests.conformance.streams_members import describe, tasks_of
 from tests.conformance.wire import Api, Client
 from tests.differential.peer import JARS
+from tests.kafka.versions import YARDSTICK
 from tests.processes import wait_until
 from tests.reading import records
+from tests.sampling import draw_sample
 
 PARTITIONS = 4
 WORDS = [f"word{number}" for number in range(40)]
 GROUP_RESOURCE = 32
 
 pytestmark = pytest.mark.sampled(1, by="broker")
+VERSIONS = draw_sample("Kafka Streams with the streams protocol", ("4.3.0", YARDSTICK), 1)
 # A JVM that starts beside others takes seconds; an instance that is killed is missed soon.
 GROUP_CONFIGS = {
     "streams.session.timeout.ms": "3000",
@@ -39,11 +45,12 @@ GROUP_CONFIGS = {
 }
 
 
-@pytest.fixture(scope="module")
-def counting(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Return the command of the word count."""
+@pytest.fixture(scope="module", params=VERSIONS)
+def counting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Return the command of the word count with a version of Kafka Streams."""
     need("javac")
-    into, path = tmp_path_factory.mktemp("counting"), JARS.class_path()
+    into = tmp_path_factory.mktemp("counting")
+    path = replace(JARS, version=request.param).class_path()
     source = str(Path(__file__).parent / "streams_java" / "Counting.java")
     run(["javac", "-Xlint:all", "-Werror", "-cp", path, "-d", str(into), source])
     return ["java", *JVM_FLAGS, "-cp", f"{into}:{path}", "Counting"]
