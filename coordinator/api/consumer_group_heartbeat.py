@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coordinator.api.context import RequestContext
-from coordinator.api.coordinator_codes import translate_coordinator_code
+from coordinator.api.coordinator_codes import translate_coordinator_refusal
 from coordinator.errors import Code, Refused
 from coordinator.groups.consumer.heartbeat import ConsumerHeartbeat, ConsumerHeartbeatAnswer
 from coordinator.groups.consumer.state import AWAY_EPOCH, JOINING_EPOCH, LEFT_EPOCH
@@ -35,15 +35,6 @@ VERSIONS = range(2)
 CACHES_REQUESTS = True
 
 TIMEOUT_NOT_GIVEN = -1
-# Codes for the state of the coordinator, which come without a message.
-_WITHOUT_MESSAGE = frozenset(
-    {
-        Code.UNKNOWN_SERVER_ERROR,
-        Code.COORDINATOR_LOAD_IN_PROGRESS,
-        Code.COORDINATOR_NOT_AVAILABLE,
-        Code.NOT_COORDINATOR,
-    }
-)
 
 
 def handle_request(
@@ -71,8 +62,7 @@ def build_error_response(
 def _refuse_with_message(
     context: RequestContext[ConsumerGroupHeartbeatResponse], refusal: Refused
 ) -> ConsumerGroupHeartbeatResponse:
-    code = translate_coordinator_code(refusal.code)
-    message = None if code in _WITHOUT_MESSAGE else refusal.message or None
+    code, message = translate_coordinator_refusal(refusal)
     return context.build_response(
         error_code=code,
         error_message=message,

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from coordinator.errors import Code
+from coordinator.errors import Code, Refused
+
+# Codes for the state of the coordinator, which come without a message.
+_WITHOUT_MESSAGE = frozenset(
+    {
+        Code.UNKNOWN_SERVER_ERROR,
+        Code.COORDINATOR_LOAD_IN_PROGRESS,
+        Code.COORDINATOR_NOT_AVAILABLE,
+        Code.NOT_COORDINATOR,
+    }
+)
 
 
 def translate_coordinator_code(code: Code) -> Code:
@@ -19,6 +29,12 @@ def translate_coordinator_code(code: Code) -> Code:
             return Code.UNKNOWN_SERVER_ERROR
         case _:
             return code
+
+
+def translate_coordinator_refusal(refusal: Refused) -> tuple[Code, str | None]:
+    """Translate a refusal's code, and return it with the message, if the code comes with one."""
+    code = translate_coordinator_code(refusal.code)
+    return code, None if code in _WITHOUT_MESSAGE else refusal.message or None
 
 
 def translate_fenced_code(code: Code, version: int, *, fenced_since: int) -> Code:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
-from coordinator.api.coordinator_codes import translate_coordinator_code
+from coordinator.api.coordinator_codes import translate_coordinator_refusal
 from coordinator.api.internal_topics import create_internal_topics
 from coordinator.api.streams_heartbeat_answer import (
     build_streams_response,
@@ -45,15 +45,6 @@ VERSIONS = range(1)
 CACHES_REQUESTS = True
 
 TIMEOUT_NOT_GIVEN = -1
-# Codes for the state of the coordinator, which come without a message.
-_WITHOUT_MESSAGE = frozenset(
-    {
-        Code.UNKNOWN_SERVER_ERROR,
-        Code.COORDINATOR_LOAD_IN_PROGRESS,
-        Code.COORDINATOR_NOT_AVAILABLE,
-        Code.NOT_COORDINATOR,
-    }
-)
 
 
 def handle_request(
@@ -81,8 +72,7 @@ def build_error_response(
 def _refuse_with_message(
     context: RequestContext[StreamsGroupHeartbeatResponse], refusal: Refused
 ) -> StreamsGroupHeartbeatResponse:
-    code = translate_coordinator_code(refusal.code)
-    message = None if code in _WITHOUT_MESSAGE else refusal.message or None
+    code, message = translate_coordinator_refusal(refusal)
     refused: StreamsGroupHeartbeatResponse = build_streams_response(
         context.response_type, error_code=code, error_message=message
     )

@@ -31,9 +31,9 @@ from coordinator.groups.consumer.effects import (
     StartMemberTimer,
 )
 from coordinator.groups.consumer.regex import resolve_regexes, save_resolved_regexes
-from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupPhase
 from coordinator.groups.consumer.topics import TopicList
 from coordinator.groups.counters import AssignorCounters
+from coordinator.groups.epoch_counting import count_epoch_settled, count_epoch_start
 from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.groups.state import Record
 from coordinator.shard.decision import Decision
@@ -101,14 +101,22 @@ class ConsumerEffectExecutor:
             case RememberTopicsVersion(topics_version):
                 transient_state = _require_transient_state(shard, group_id)
                 transient_state.hashed_topics_version = topics_version
-            case CountEpochStart():
-                self._count_rebalance_start(shard, shard.state.consumer[group_id], effect)
+            case CountEpochStart(cause, member_ids):
+                count_epoch_start(
+                    shard.consumer_counters,
+                    shard.state.consumer[group_id],
+                    _require_transient_state(shard, group_id),
+                    cause.value,
+                    member_ids,
+                    self._clock.now_ms(),
+                )
             case CountTargetAssignment(assignor, moved_count, began_ns):
                 counters = shard.assignor_counters.setdefault(assignor, AssignorCounters())
                 counters.times.record_ns(self._clock.monotonic_ns() - began_ns)
                 counters.partitions_moved += moved_count
             case CountEpochSettled():
-                self._count_rebalance_end(shard, shard.state.consumer[group_id])
+                group, start = shard.state.consumer[group_id], shard.transient_states.get(group_id)
+                count_epoch_settled(shard.consumer_counters, group, start, self._clock)
             case ResolveRegexes(regexes):
                 self._resolve_regexes(shard, group_id, regexes)
             case _:
@@ -145,33 +153,6 @@ class ConsumerEffectExecutor:
         for member_id in member_ids:
             for timer in ConsumerTimer:
                 self._timers.cancel_timer((timer, group_id, member_id))
-
-    # Rebalances
-
-    def _count_rebalance_start(
-        self, shard: GroupShard, group: ConsumerGroup, effect: CountEpochStart
-    ) -> None:
-        shard.consumer_counters.count_rebalance_start(group.group_id, effect.cause.value)
-        description = " ".join([effect.cause.value, *effect.member_ids])
-        logger.info("%s: epoch %d begins: %s", group.group_id, group.epoch, description)
-        transient_state = _require_transient_state(shard, group.group_id)
-        if transient_state.unstable_since_ms is None:
-            transient_state.unstable_since_ms = self._clock.now_ms()
-
-    def _count_rebalance_end(self, shard: GroupShard, group: ConsumerGroup) -> None:
-        """Count a rebalance as complete if the group is Stable or Empty by now."""
-        transient_state = shard.transient_states.get(group.group_id)
-        if transient_state is None or transient_state.unstable_since_ms is None:
-            return
-        if group.phase not in (ConsumerGroupPhase.STABLE, ConsumerGroupPhase.EMPTY):
-            return
-        elapsed_ms = self._clock.now_ms() - transient_state.unstable_since_ms
-        shard.consumer_counters.count_rebalance_end(
-            group.group_id, elapsed_ms, self._clock.monotonic_ms()
-        )
-        log_arguments = group.group_id, len(group.members), group.target_epoch, elapsed_ms
-        logger.info("%s: all %d members are at epoch %d, after %d ms", *log_arguments)
-        transient_state.unstable_since_ms = None
 
     # Regular expressions
 

@@ -12,6 +12,7 @@ from typing import TypeAlias, TypeVar
 
 from coordinator.clock import Clock, Scheduler
 from coordinator.groups.counters import AssignorCounters
+from coordinator.groups.epoch_counting import count_epoch_settled, count_epoch_start
 from coordinator.groups.shard import GroupShard
 from coordinator.groups.state import Record
 from coordinator.groups.streams.command import TransientStreamsState
@@ -30,7 +31,6 @@ from coordinator.groups.streams.effects import (
     StartInitialDelay,
     StreamsTimer,
 )
-from coordinator.groups.streams.state import StreamsGroup, StreamsGroupPhase
 from coordinator.shard.decision import Decision
 from coordinator.shard.timers import KeyedTimers
 
@@ -87,14 +87,23 @@ class StreamsEffectExecutor:
             case DropStreamsMember(member_id):
                 self._cancel_member_timers(group_id, [member_id])
                 self.run_effect(shard, group_id, DropTaskOffsets(member_id))
-            case CountStreamsEpoch():
-                self._count_rebalance_start(shard, shard.state.streams[group_id], effect)
+            case CountStreamsEpoch(cause, member_id):
+                count_epoch_start(
+                    shard.streams_counters,
+                    shard.state.streams[group_id],
+                    require_transient_streams_state(shard, group_id),
+                    cause.value,
+                    [member_id],
+                    self._clock.now_ms(),
+                )
             case CountStreamsTarget(moved_count, began_ns):
                 counters = shard.assignor_counters.setdefault(ASSIGNOR, AssignorCounters())
                 counters.times.record_ns(self._clock.monotonic_ns() - began_ns)
                 counters.partitions_moved += moved_count
             case CountStreamsSettled():
-                self._count_rebalance_end(shard, shard.state.streams[group_id])
+                start = shard.transient_streams_states.get(group_id)
+                group = shard.state.streams[group_id]
+                count_epoch_settled(shard.streams_counters, group, start, self._clock)
             case _:
                 _change_transient_state(require_transient_streams_state(shard, group_id), effect)
 
@@ -115,33 +124,6 @@ class StreamsEffectExecutor:
         for member_id in member_ids:
             for timer in StreamsTimer:
                 self._timers.cancel_timer((timer, group_id, member_id))
-
-    # Rebalances
-
-    def _count_rebalance_start(
-        self, shard: GroupShard, group: StreamsGroup, effect: CountStreamsEpoch
-    ) -> None:
-        shard.streams_counters.count_rebalance_start(group.group_id, effect.cause.value)
-        log_arguments = group.group_id, group.epoch, effect.cause.value, effect.member_id
-        logger.info("%s: epoch %d begins: %s %s", *log_arguments)
-        transient_state = require_transient_streams_state(shard, group.group_id)
-        if transient_state.unstable_since_ms is None:
-            transient_state.unstable_since_ms = self._clock.now_ms()
-
-    def _count_rebalance_end(self, shard: GroupShard, group: StreamsGroup) -> None:
-        """Count a rebalance as complete if the group is Stable or Empty by now."""
-        transient_state = shard.transient_streams_states.get(group.group_id)
-        if transient_state is None or transient_state.unstable_since_ms is None:
-            return
-        if group.phase not in (StreamsGroupPhase.STABLE, StreamsGroupPhase.EMPTY):
-            return
-        elapsed_ms = self._clock.now_ms() - transient_state.unstable_since_ms
-        shard.streams_counters.count_rebalance_end(
-            group.group_id, elapsed_ms, self._clock.monotonic_ms()
-        )
-        log_arguments = group.group_id, len(group.members), group.target_epoch, elapsed_ms
-        logger.info("%s: all %d members are at epoch %d, after %d ms", *log_arguments)
-        transient_state.unstable_since_ms = None
 
 
 def require_transient_streams_state(shard: GroupShard, group_id: str) -> TransientStreamsState:
