@@ -17,7 +17,7 @@ PRODUCT := millrace streams state coordinator pytest_millrace.py
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help porting demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-node-loss bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness cluster monitoring monitoring-faults security differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade versions changelog dist audit lock package pythons clean
+.PHONY: help porting demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-node-loss bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness cluster monitoring monitoring-faults security smoke differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade versions changelog dist audit lock package pythons clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -76,6 +76,9 @@ monitoring: $(VENV)/installed  ## alert rules and dashboards in a real Prometheu
 
 monitoring-faults: $(VENV)/installed  ## more faults in a running application, each judged by its alerts; as root
 	$(BIN)/pytest -q tests/monitoring/test_faults.py $(OPTIONS)
+
+smoke: $(VENV)/installed  ## Kafka's smoke test of Kafka Streams, with kills, verified by its driver; needs Java and Maven
+	$(BIN)/pytest -q tests/smoke $(OPTIONS)
 
 soak-app: $(VENV)/installed  ## workers under kills, stops, lost answers: MINUTES=10, OPTIONS='--broker kafka'
 	$(BIN)/python -m tests.soak_app --minutes $(MINUTES) $(OPTIONS)

@@ -86,6 +86,7 @@ _CI = (
 )
 _ONLY_FULL = (
     _make("faults and alerts", "monitoring-faults"),
+    _make("Kafka's smoke test", "smoke"),
     *(_make(f"clients, seed {n}", "clients", f"OPTIONS=--seed {n}") for n in SEEDS),
     *(_make(f"fuzzing, seed {n}", "fuzz", f"OPTIONS=--seed {n}") for n in SEEDS),
     *(

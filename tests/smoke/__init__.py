@@ -1,0 +1,1 @@
+"""Run the smoke test of Kafka Streams on the embedded broker."""
