@@ -171,7 +171,7 @@ bench-peers: $(VENV)/installed  ## operators beside Kafka Streams and a hand-wri
 bench-latency: $(VENV)/installed  ## how soon results can be read, beside Kafka Streams and a loop: OPTIONS="--rates 10000"
 	$(BIN)/python -m benchmarks.peers.latency $(OPTIONS)
 
-bench-dsl: $(VENV)/installed  ## what each operator costs for a record: OPTIONS='--only join'
+bench-dsl: $(VENV)/installed  ## what each operator costs for a record, and metrics: OPTIONS='--only join'
 	$(BIN)/python -m benchmarks.dsl $(OPTIONS)
 
 bench-spark: $(VENV)/installed-spark  ## a topic read into Spark, beside Spark's own Kafka connector: OPTIONS=--quick

@@ -67,6 +67,9 @@ CASES = [
     Case("filter", lambda app: _read_left(app).filter(lambda k, v: True)),
     Case("map_values", lambda app: _read_left(app).map_values(lambda v: v)),
     Case("map", lambda app: _read_left(app).map(lambda k, v: (k, v))),
+    Case(
+        "map, to a topic", lambda app: _read_left(app).map(lambda k, v: (k, v), **_TEXT).to("out")
+    ),
     Case("flat_map_values, one value", lambda app: _read_left(app).flat_map_values(lambda v: (v,))),
     Case("select_key", lambda app: _read_left(app).select_key(lambda k, v: v)),
     Case("peek", lambda app: _read_left(app).peek(_ignore_record)),
@@ -87,6 +90,16 @@ CASES = [
     Case(
         "count",
         lambda app: _read_left(app).group_by_key().count(store=_memory_store("c", caching=True)),
+    ),
+    Case(
+        "count, to a topic",
+        lambda app: (
+            _read_left(app)
+            .group_by_key()
+            .count(store=_memory_store("c", caching=True))
+            .to_stream()
+            .to("out")
+        ),
     ),
     Case(
         "count, no caching",
@@ -173,6 +186,10 @@ CASES = [
     Case("count, tumbling windows, and suppress", lambda app: _count_final_windows(app)),
     Case("foreign-key join, a row that asks", lambda app: _join_by_foreign_key(app)),
 ]
+
+
+AIMED_CASES = {"map, to a topic", "count, to a topic"}
+"""The cases for which `benchmarks.recording_levels` has aims."""
 
 
 def _suppress_table(app: App) -> None:

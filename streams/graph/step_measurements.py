@@ -2,6 +2,7 @@
 
 Counts are of every record. The latency is that of the first record after `is_due` was set, which
 the thread does after each slice of records, so that reading the clock costs nothing for a record.
+The size of what a sink writes is that of this record, and of one record in 64.
 """
 
 from __future__ import annotations
@@ -15,26 +16,46 @@ RECORD_OVERHEAD_BYTES = 20
 """What Kafka Streams adds to the size of each record: timestamp, offset and partition."""
 
 
+_MEASURED_ONE_IN = 64
+
+
 class TopicCounts:
     """Counts the records that were written to, or read from, one topic, and their bytes."""
 
-    __slots__ = ("bytes", "overhead_bytes", "records")
+    __slots__ = (
+        *("_bytes", "_sampled_at", "_sampled_bytes"),
+        *("due_count", "overhead_bytes", "records"),
+    )
 
     def __init__(self, topic: str) -> None:
         self.records = 0
-        self.bytes = 0
-        """The bytes of keys, values and headers."""
+        self.due_count = 0
+        """The number of the next record that is to be measured, or a lower one."""
+        self._bytes = 0
+        """The bytes of keys, values and headers up to the record whose number is `_sampled_at`."""
+        self._sampled_at = self._sampled_bytes = 0
         self.overhead_bytes = RECORD_OVERHEAD_BYTES + len(topic.encode())
 
     def add_record(self, key: bytes | None, value: bytes | None, headers: Any) -> None:
         """Count one record; `headers` are pairs of names and values, or None."""
         self.records += 1
-        self.bytes += len(key or b"") + len(value or b"") + measure_headers_bytes(headers or ())
+        self.measure_last_record(key, value, headers)
+
+    def measure_last_record(self, key: bytes | None, value: bytes | None, headers: Any) -> None:
+        """Measure the record that was counted last; those before it were as large as the former.
+
+        So the bytes never become fewer.
+        """
+        self._bytes += (self.records - 1 - self._sampled_at) * self._sampled_bytes
+        size = len(key or b"") + len(value or b"") + measure_headers_bytes(headers or ())
+        self._bytes += size
+        self._sampled_at, self._sampled_bytes = self.records, size
 
     @property
     def total_bytes(self) -> int:
         """Return the bytes of all records as Kafka Streams counts them, with the topic's name."""
-        return self.bytes + self.records * self.overhead_bytes
+        since = self.records - self._sampled_at
+        return self._bytes + since * self._sampled_bytes + self.records * self.overhead_bytes
 
 
 class StepMeasurements:
@@ -45,6 +66,7 @@ class StepMeasurements:
         self._monotonic_s = monotonic_s
         self.is_due = True
         """Whether the latency of the next record is to be measured."""
+        self._set_due: Callable[[], None] = lambda: None
         self.latency = Timing(monotonic_s)
         """Seconds from a record's timestamp until it had been processed here."""
         self.written: dict[str, TopicCounts] = {}
@@ -55,6 +77,25 @@ class StepMeasurements:
         """The seconds of each emission of closed windows; None for steps that don't wait for it."""
         self.final_records: Timing | None = None
         """The results of each of these emissions."""
+
+    def set_due(self) -> None:
+        """Let the next record be measured: a slice of records has ended."""
+        self.is_due = True
+        for counts in self.written.values():
+            counts.due_count = 0
+
+    def measure_written(
+        self,
+        counts: TopicCounts,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Any,
+        timestamp_ms: int,
+    ) -> None:
+        """Measure the record that a sink has written last, and say when to measure another."""
+        counts.measure_last_record(key, value, headers)
+        counts.due_count = counts.records + _MEASURED_ONE_IN
+        self.observe_latency(timestamp_ms)
 
     def observe_latency(self, timestamp_ms: int) -> None:
         """Measure the latency of a record that has been processed."""

@@ -30,23 +30,24 @@ def list_source_figures(
     """Yield what source steps have got; `source_steps` name the step that reads a topic."""
     totals: dict[tuple[str, str], int] = {}
     latencies: dict[tuple[str, str], list[Timing]] = {}
-    sizes = measured.bytes_consumed.copy()
+    sources = measured.sources.copy()
     for (task, topic), records in measured.records_consumed.copy().items():
         step = source_steps.get(topic, "")
         yield _name_figure(TOPIC_GROUP, "records-consumed-total", (task, step, topic), records)
-        size = sizes.get((task, topic), 0)
+        size = sources[task, topic].bytes if (task, topic) in sources else 0
         yield _name_figure(TOPIC_GROUP, "bytes-consumed-total", (task, step, topic), size)
         totals[task, step] = totals.get((task, step), 0) + records
-    for (task, topic), timing in measured.source_latencies.copy().items():
-        latencies.setdefault((task, source_steps.get(topic, "")), []).append(timing)
+    for (task, topic), each in sources.items():
+        step = source_steps.get(topic, "")
+        latencies.setdefault((task, step), []).append(each.latency)
     for labels, total in totals.items():
         yield _name_figure(NODE_GROUP, "process-total", labels, total)
     for labels, timings in latencies.items():
         yield from _list_latency_figures(labels, timings)
-    for task, each in measured.timings_by_task.copy().items():
+    for task, timings_of_task in measured.timings_by_task.copy().items():
         steps = {step for owner, step in totals if owner == task}
         if len(steps) == 1:
-            rate = each.process_records.read_figures().ratio
+            rate = timings_of_task.process_records.read_figures().ratio
             yield _name_figure(NODE_GROUP, "process-rate", (task, *steps), rate)
 
 

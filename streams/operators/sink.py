@@ -14,7 +14,6 @@ from streams.common.partitioning import partition_for_key
 from streams.errors import AuthorizationError, InvalidTopic, SerdeError, StreamsError, UnknownTopic
 from streams.graph.internal_context import InternalProcessorContext
 from streams.graph.nodes import ForwardRecord, Partitioner, SinkNode, TopicNameExtractor
-from streams.graph.step_measurements import measure_headers_bytes
 from streams.processor.record import Record
 from streams.settings.exception_handlers import Stage
 
@@ -139,12 +138,9 @@ def _create_fixed_writer(
         except Exception as error:
             handle_refusal(error, key, value, topic)
             return
-        written.records += 1
-        written.bytes += len(key_bytes or b"") + len(value_bytes or b"")
-        if headers:
-            written.bytes += measure_headers_bytes(headers)
-        if measured.is_due:
-            measured.observe_latency(timestamp_ms)
+        written.records = count = written.records + 1
+        if count >= written.due_count:
+            measured.measure_written(written, key_bytes, value_bytes, headers, timestamp_ms)
 
     return send_record
 

@@ -89,7 +89,7 @@ _TOPICS = tuple(
         ),
         (
             "bytes-consumed-total",
-            "Bytes of the records that a source step has got, by a sample of 16 of a slice",
+            "Bytes of the records that a source step has got, some of which are measured",
             "bytes",
         ),
         (
@@ -99,7 +99,7 @@ _TOPICS = tuple(
         ),
         (
             "bytes-produced-total",
-            "Bytes of the records that a sink has written, those rolled back later included",
+            "Bytes of the records that a sink has written, some of which are measured",
             "bytes",
         ),
     )

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from streams.common.host import Host
-from streams.common.timings import Timing
 from streams.common.topic_partitions import Partition
-from streams.graph.step_measurements import RECORD_OVERHEAD_BYTES
 from streams.runtime.restoring.restorer_timings import RestorerTimings
 from streams.runtime.tasks.task_lifetimes import TaskLifetimes
-from streams.runtime.threads.record_sizes import estimate_bytes, sample_records
+from streams.runtime.threads.source_measurements import SourceMeasurements, sample_records
 from streams.runtime.threads.timings import TaskTimings, ThreadTimings
 
 LATENCY_BOUNDS_S = (
@@ -74,11 +72,8 @@ class ThreadMeasurements:
         """Records that each task has processed."""
         self.records_consumed: dict[tuple[str, str], int] = {}
         """Records that were handed to a source step, by task and topic."""
-        self.bytes_consumed: dict[tuple[str, str], int] = {}
-        """Bytes of these records as Kafka Streams counts them, estimated by a sample of a slice."""
-        self.source_latencies: dict[tuple[str, str], Timing] = {}
-        """Seconds from a record's timestamp until its slice began: of the first and the last record
-        of a slice, by task and topic."""
+        self.sources: dict[tuple[str, str], SourceMeasurements] = {}
+        """The sizes and the latencies of these records, by task and topic."""
         self.seconds_by_task: dict[str, float] = {}
         """Seconds in which each task has processed records and called punctuations."""
         self.latency = LatencyHistogram()
@@ -113,9 +108,9 @@ class ThreadMeasurements:
         began_at_ms = now_ms - seconds * 1_000
         count = 0
         for _, messages in runs:
-            sample = self._add_run(task, messages, began_at_ms)
+            self._add_run(task, messages, began_at_ms)
             if self._measures_lateness:
-                timings.add_lateness(sample)
+                timings.add_lateness(sample_records(messages))
             count += len(messages)
         self.records_by_task[task] = self.records_by_task.get(task, 0) + count
         self.timings.add_slice(seconds, count)
@@ -138,23 +133,15 @@ class ThreadMeasurements:
             timings = self.timings_by_task[task] = TaskTimings(self._monotonic_s)
         return timings
 
-    def _add_run(self, task: str, messages: Sequence[Any], began_at_ms: float) -> Sequence[Any]:
-        """Add records of one partition of a task, and return a sample of them."""
+    def _add_run(self, task: str, messages: Sequence[Any], began_at_ms: float) -> None:
+        """Add records of one partition of a task."""
         topic: str = messages[0].topic()
         source, count = (task, topic), len(messages)
         self.records_consumed[source] = self.records_consumed.get(source, 0) + count
-        sample = sample_records(messages)
-        size = estimate_bytes(sample, count) + count * (RECORD_OVERHEAD_BYTES + len(topic))
-        self.bytes_consumed[source] = self.bytes_consumed.get(source, 0) + size
-        latencies = self.source_latencies.get(source)
-        if latencies is None:
-            latencies = self.source_latencies[source] = Timing(self._monotonic_s)
-        now_s = self._monotonic_s()
-        for message in (messages[0], messages[-1])[:count]:
-            timestamp_ms = message.timestamp()[1]
-            if timestamp_ms >= 0:  # a record may have none
-                latencies.observe(max(began_at_ms - timestamp_ms, 0.0) / 1_000, now_s)
-        return sample
+        measured = self.sources.get(source)
+        if measured is None:
+            measured = self.sources[source] = SourceMeasurements(topic, self._monotonic_s)
+        measured.add_run(messages, began_at_ms)
 
     def drop_uncommitted(self, task: str) -> None:
         """Forget the slices of a task that is rolled back or given up."""

@@ -237,7 +237,7 @@ class TaskExecutor:
             enforced=task.buffered_records.enforced_count,
         )
         for measured in task.step_measurements.values():
-            measured.is_due = True
+            measured.set_due()
         if self._measures_details:
             for meter in task.stores.meters.values():
                 meter.add_to_timings()

@@ -31,11 +31,18 @@ class TaskTimings:
 
     def add_lateness(self, sample: Sequence[Any]) -> None:
         """Add by how much each of some records is older than the newest of the records so far."""
-        now_s = self._monotonic_s()
+        newest_ms, total_ms, maximum_ms = self._stream_time_ms, 0, 0
         for message in sample:
             timestamp_ms: int = message.timestamp()[1]
-            self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
-            self.lateness.observe((self._stream_time_ms - timestamp_ms) / 1_000, now_s)
+            if timestamp_ms >= newest_ms:
+                newest_ms = timestamp_ms
+                continue
+            total_ms += newest_ms - timestamp_ms
+            maximum_ms = max(maximum_ms, newest_ms - timestamp_ms)
+        self._stream_time_ms = newest_ms
+        average_s = total_ms / len(sample) / 1_000
+        now_s = self._monotonic_s()
+        self.lateness.observe_calls(len(sample), average_s, maximum_ms / 1_000, now_s)
 
     def note_enforced(self, count: int) -> None:
         """Add the records that waited for no empty partition, given their number so far.

@@ -14,7 +14,6 @@ import pytest
 from state.cache import StoreCache
 from state.memory import MemoryDisk
 from streams import App, Store, serdes
-from streams.common.timings import Timing
 from streams.common.topic_partitions import Partition
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.graph.step_measurements import StepMeasurements
@@ -41,6 +40,7 @@ from streams.runtime.tasks.store_opening import open_store
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.measurements import ThreadMeasurements
+from streams.runtime.threads.source_measurements import SourceMeasurements
 from streams.runtime.threads.timings import TaskTimings
 from tests.unit.streams.monitoring.client_texts import make_statistics, tell
 from tests.unit.streams.runtime.fakes import Clock
@@ -115,7 +115,8 @@ class HeldTask:
         sink = StepMeasurements(lambda: 3_000, clock.monotonic_s)
         sink.observe_latency(1_000)
         written = sink.count_topic("out")
-        written.records, written.bytes = 2, 60
+        written.add_record(b"k" * 10, b"v" * 20, None)
+        written.add_record(b"k" * 10, b"v" * 20, None)
         suppression = StepMeasurements(lambda: 3_000, clock.monotonic_s)
         suppression.count_suppression_emits()()
         windows = StepMeasurements(lambda: 3_000, clock.monotonic_s)
@@ -165,9 +166,9 @@ def lines() -> list[str]:
         timings = measured.timings_by_task[task] = TaskTimings(clock.monotonic_s)
         timings.add_slice(seconds, 60)
         timings.add_dropped(3)
-    measured.bytes_consumed["2_1", "orders"] = 500
-    timing = measured.source_latencies["2_1", "orders"] = Timing(clock.monotonic_s)
-    timing.observe(0.4, clock.monotonic_s())
+    source = measured.sources["2_1", "orders"] = SourceMeasurements("orders", clock.monotonic_s)
+    source.bytes = 500
+    source.latency.observe(0.4, clock.monotonic_s())
     measured.timings_by_task["2_1"].note_enforced(3)
     measured.lifetimes.note_created()
     measured.latency.observe(0.3)

@@ -21,18 +21,30 @@ def test_a_sink_counts_what_it_has_written_and_not_what_was_refused() -> None:
     app.stream("in", **TEXT).to("out")
     task = BoundTask(app)
     task.pipe("k", "value", 1, topic="in", headers=())
-    task.pipe(None, "v", 2, topic="in", headers=())
+    (sink,) = (each for each in task.measured.values() if each.written)
+    sink.set_due()
+    task.pipe(None, "v", 2, topic="in", headers=[("name", b"x")])
     task.refused["out"] = ValueError("refused")
     with pytest.raises(Exception, match="refused"):
         task.pipe("k", "value", 3, topic="in", headers=())
-    (sink,) = (each for each in task.measured.values() if each.written)
     assert sink.written["out"].records == 2
-    assert sink.written["out"].total_bytes == 6 + 1 + 2 * OVERHEAD
-    assert sink.latency.total == 1, "the first record after a slice alone"
-    sink.is_due = True
-    task.refused.clear()
-    task.pipe("k", "value", 4, topic="in", headers=())
+    assert sink.written["out"].total_bytes == 6 + 1 + 5 + 2 * OVERHEAD
     assert sink.latency.total == 2
+
+
+def test_of_many_records_between_two_slices_one_in_64_is_measured() -> None:
+    app = App("a")
+    app.stream("in", **TEXT).to("out")
+    task = BoundTask(app)
+    sizes = []
+    for number in range(130):
+        task.pipe("k", "v" * (1 if number < 64 else 3), 1, topic="in", headers=())
+        (sink,) = (each for each in task.measured.values() if each.written)
+        sizes.append(sink.written["out"].total_bytes)
+    assert sizes == sorted(sizes), "a counter never goes back"
+    assert sink.written["out"].records == 130
+    assert sink.latency.total == 3
+    assert sizes[-1] == 130 * OVERHEAD + 64 * 2 + 66 * 4
 
 
 def test_a_step_that_nothing_follows_measures_latencies_of_records_and_of_updates() -> None:

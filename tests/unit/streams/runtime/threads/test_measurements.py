@@ -12,7 +12,7 @@ from streams.runtime.threads.measurements import (
     LatencyHistogram,
     ThreadMeasurements,
 )
-from streams.runtime.threads.record_sizes import SAMPLE_RECORDS, sample_records
+from streams.runtime.threads.source_measurements import SAMPLE_RECORDS, sample_records
 from tests.unit.streams.runtime.fakes import Clock
 from tests.unit.streams.runtime.world import World, build_counting_topology
 
@@ -117,21 +117,21 @@ def test_bytes_of_records_are_counted_as_kafka_streams_does() -> None:
     measured.add_slice("0_0", [(object(), messages)], 0.25, now_ms=10)
     overhead = 8 + 8 + 4 + len("topic")
     expected = 1 + 5 + 1 + 12 + 3 + 2 * overhead
-    assert measured.bytes_consumed == {("0_0", "topic"): expected}
+    assert measured.sources["0_0", "topic"].bytes == expected
 
 
 def test_bytes_of_many_records_are_estimated_by_some_of_them() -> None:
     measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
     many = [Message("t", 1, b"12345") for _ in range(100)]
     measured.add_slice("0_0", [(object(), many)], 0.25, now_ms=10)
-    assert measured.bytes_consumed == {("0_0", "t"): 100 * (6 + 21)}
+    assert measured.sources["0_0", "t"].bytes == 100 * (6 + 21)
     assert len(sample_records(many)) <= SAMPLE_RECORDS
 
 
 def test_the_latency_of_a_source_is_that_of_the_first_and_the_last_record() -> None:
     measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
     measured.add_slice("0_0", [run_of("a", 1_000, 9_999, 1_500)], 0.5, now_ms=2_500)
-    read = measured.source_latencies["0_0", "a"].read_figures()
+    read = measured.sources["0_0", "a"].latency.read_figures()
     assert (read.maximum, read.minimum) == (1.0, 0.5)
 
 

@@ -1,0 +1,83 @@
+"""Bind an application as a worker does at a recording level of metrics, or without any metrics.
+
+`off` is no setting: it shows what the levels cost. What a sink counts is part of its code, so there
+sinks are compiled again without these lines.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, Literal, get_args
+
+from streams.operators import sink
+from streams.runtime.tasks.context import TaskContext
+from streams.runtime.tasks.metered_stores import StoreMeter
+from streams.runtime.threads.measurements import ThreadMeasurements
+from streams.testing.simulated_host import SimulatedHost
+from streams.topology import compile as compiling
+
+Level = Literal["off", "info", "debug"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+AIMS: dict[Level, float] = {"info": 1.02, "debug": 1.10}
+"""The most that a level may cost of count and map, as a ratio to `off`."""
+_COUNTING = re.compile(r" {8}written\.records = count.*?measure_written\(.*?\n", re.DOTALL)
+
+
+class SliceMeter:
+    """Measures the slices of one task as a stream thread does at a level."""
+
+    def __init__(
+        self, level: Level, host: SimulatedHost, context: TaskContext, meters: Sequence[StoreMeter]
+    ) -> None:
+        self._measured = ThreadMeasurements(
+            latencies_at_commit=True, host=host, measures_lateness=level == "debug"
+        )
+        self._is_on = level != "off"
+        self._context, self._meters = context, meters if level == "debug" else ()
+
+    def add_slice(self, messages: Sequence[Any]) -> None:
+        """Measure a slice that has been processed."""
+        if not self._is_on:
+            return
+        self._measured.add_slice(self._context.task_name, [(None, messages)], 0.001, 1)
+        for measured in self._context.step_measurements.values():
+            measured.set_due()
+        for meter in self._meters:
+            meter.add_to_timings()
+
+    def add_commit(self) -> None:
+        """Measure a commit."""
+        self._measured.add_commit(1)
+
+
+@contextmanager
+def bind_at(level: Level) -> Iterator[None]:
+    """Bind steps without what they measure, in this block, if the level is `off`."""
+    names = ("create_topic_writer", "_measure_latency")
+    kept = {name: getattr(compiling, name) for name in names}
+    if level == "off":
+        replaced: Mapping[str, Callable[..., Any]] = {
+            "create_topic_writer": _compile_sinks_without_counts().create_topic_writer,
+            "_measure_latency": lambda node, process, context: process,
+        }
+        for name, function in replaced.items():
+            setattr(compiling, name, function)
+    try:
+        yield
+    finally:
+        for name, function in kept.items():
+            setattr(compiling, name, function)
+
+
+def _compile_sinks_without_counts() -> ModuleType:
+    """Return the module of sinks without the lines in which a record is counted."""
+    source, removed = _COUNTING.subn("", inspect.getsource(sink))
+    if removed != 1:
+        raise RuntimeError(f"{sink.__name__} counts records in {removed} places, not in one")
+    module = ModuleType(f"{sink.__name__}_without_counts")
+    exec(compile(source, sink.__file__, "exec"), module.__dict__)
+    return module
