@@ -18,7 +18,7 @@ from streams import (
 from streams.graph.nodes import StoreKind
 from tests.differential import vocabulary
 from tests.differential.description import Advance, Case, Step, Topology
-from tests.differential.processors import Changes, processor
+from tests.differential.processors import Changes, Fill, processor
 
 SERDES: Mapping[str, Any] = {"string": serdes.string, "int64": serdes.int64}
 
@@ -475,6 +475,26 @@ def _join_foreign(at: _Context) -> Any:
     )
 
 
+def _builder(at: _Context) -> None:
+    args, key, written = at.args, SERDES[at.step.key], SERDES[at.args["writes"]]
+    builder = at.app.topology_builder()
+    builder.add_source(f"{at.step.id}-source", args["topic"], **at.serdes)
+    builder.add_processor(at.step.id, lambda: processor(args), f"{at.step.id}-source")
+    for store in at.own():
+        builder.add_store(store, at.step.id)
+    builder.add_sink(f"{at.step.id}-sink", args["out"], at.step.id, key=key, value=written)
+    copy = f"{args['out']}-copy"
+    builder.add_sink(f"{at.step.id}-copy", copy, f"{at.step.id}-source", **at.serdes)
+
+
+def _global_store(at: _Context) -> None:
+    name = at.args["store"]["name"]
+    (store,) = at.own()
+    at.app.topology_builder().add_global_store(
+        store, at.args["topic"], lambda: Fill(name), **at.serdes, name=at.step.id
+    )
+
+
 _OPERATORS: Mapping[str, Callable[[_Context], Any]] = {
     "stream": _stream,
     "table": _table,
@@ -511,4 +531,6 @@ _OPERATORS: Mapping[str, Callable[[_Context], Any]] = {
     "join_global": _join_global,
     "join_tables": _join_tables,
     "join_foreign": _join_foreign,
+    "builder": _builder,
+    "global_store": _global_store,
 }

@@ -219,3 +219,20 @@ class Changes(ValueTransformer[Any, Any, Any]):
         if self.store is not None:
             seen = f"#{counted(self.store, key, self.context.timestamp_ms)}"
         return f"{text(key)}={text(value)}{seen}"
+
+
+class Fill(Processor[Any, Any, Any, Any]):
+    """Keeps each value as text with the length of the one before, in a global store."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def process(self, record: Record[Any, Any]) -> None:
+        if record.key is None:
+            return
+        store = self.context.store(self.name)
+        if record.value is None:
+            store.delete(record.key)
+            return
+        length = len(store.get(record.key) or "")
+        store.put(record.key, f"{text(record.value)}#{length}")

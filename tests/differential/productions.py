@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.differential.draft import (
     GROUP,
+    PAIRS,
     STREAM,
     TABLE,
     TABLE_GROUP,
@@ -532,6 +533,42 @@ def join_foreign(draft: Draft) -> None:
     made.unknown = store is None
 
 
+def builder(draft: Draft) -> None:
+    """Add a source, a processor and sinks by name, without the DSL."""
+    topic = f"in{len(draft.topics)}"
+    key, read = types = draft.rng.choice(PAIRS)
+    draft.topics[topic] = types
+    kind = draft.rng.choice(("count", "stamp", "recent", "versions", "sessions"))
+    reach, retention = draft.time(5, 10), draft.time(20, 60)
+    store: Mapping[str, Any] | None = None
+    value = read if kind == "stamp" else "string"
+    match kind:
+        case "count":
+            store, value = draft.own_store("key_value", "int64"), "int64"
+        case "recent":
+            size = {"size_ms": draft.time(5), "retention_ms": retention, "duplicates": False}
+            store = draft.own_store("window", read, **size)
+        case "versions":
+            store = draft.own_store("versioned", read, history_ms=retention)
+        case "sessions":
+            store = draft.own_store("session", "string", retention_ms=retention)
+    arguments: dict[str, Any] = {"processor": kind, "store": store, "reach_ms": reach}
+    out = f"out-{len(draft.steps)}"
+    draft.add("builder", [], None, key, read, topic=topic, out=out, writes=value, **arguments)
+
+
+def global_store(draft: Draft) -> None:
+    """Add a global store that a processor fills, and a processor that reads it."""
+    topic = f"in{len(draft.topics)}"
+    types = draft.rng.choice(PAIRS)
+    draft.topics[topic] = types
+    store = {**draft.own_store("key_value", "string"), "caching": False}
+    draft.add("global_store", [], None, *types, topic=topic, store=store)
+    stream = draft.stream(text_key=True)
+    arguments = {"processor": "global", "global": store["name"]}
+    draft.add("process", [stream], STREAM, "string", "string", **arguments)
+
+
 def _windows(kind: str) -> Make:
     return lambda draft: aggregate_windows(draft, kind)
 
@@ -552,6 +589,8 @@ PRODUCTIONS: Mapping[str, Production] = {
     "to_table": Production(to_table),
     "process": Production(process, 1.5),
     "process_global": Production(process_global),
+    "builder": Production(builder),
+    "global_store": Production(global_store),
     "process_values": Production(process_values, stays=True),
     "stream_ticks": Production(stream_ticks, 3.0, needs_task_time=True),
     "hold": Production(hold, 3.0, needs_task_time=True),

@@ -1,8 +1,11 @@
 import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.function.Consumer;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
@@ -31,6 +34,8 @@ final class Building {
     private final Map<String, Object> built = new LinkedHashMap<>();
     private final Map<String, Step> steps = new HashMap<>();
     private final Map<String, StoreBuilder<?>> stores = new HashMap<>();
+    /** What is added to the topology without the DSL, when that is done. */
+    private final List<Consumer<Topology>> added = new ArrayList<>();
 
     static Topology topology(JsonNode description, Properties properties) {
         Building building = new Building(properties);
@@ -42,7 +47,9 @@ final class Building {
                 building.built.put(each.get("id").asText(), made);
             }
         }
-        return building.builder.build(properties);
+        Topology topology = building.builder.build(properties);
+        building.added.forEach(add -> add.accept(topology));
+        return topology;
     }
 
     private Building(Properties properties) {
@@ -69,6 +76,10 @@ final class Building {
             case "join_tables", "join_foreign", "suppress", "to_stream" -> Tables.make(step, this);
             case "join_stream", "join_table", "join_global" -> join(step);
             case "branch" -> branch(step);
+            case "builder", "global_store" -> {
+                added.add(step.op.equals("builder") ? Added.processor(step) : Added.globalStore(step));
+                yield null;
+            }
             default -> ofStream(step);
         };
     }

@@ -334,6 +334,36 @@ final class Processors {
         }
     }
 
+    /** Keeps each value as text with the length of the one before, in a global store. */
+    static final class Fill implements Processor<Object, Object, Void, Void> {
+        private final String name;
+        private TimestampedKeyValueStore<Object, Object> store;
+
+        Fill(String name) {
+            this.name = name;
+        }
+
+        @Override
+        public void init(ProcessorContext<Void, Void> context) {
+            store = context.getStateStore(name);
+        }
+
+        @Override
+        public void process(Record<Object, Object> record) {
+            if (record.key() == null) {
+                return;
+            }
+            if (record.value() == null) {
+                store.delete(record.key());
+                return;
+            }
+            ValueAndTimestamp<Object> before = store.get(record.key());
+            int length = before == null ? 0 : Vocabulary.text(before.value()).length();
+            String value = Vocabulary.text(record.value()) + "#" + length;
+            store.put(record.key(), ValueAndTimestamp.make(value, record.timestamp()));
+        }
+    }
+
     /** Key and value as text, and with a store how often the key was seen. */
     private static final class Changes implements ValueTransformerWithKey<Object, Object, Object> {
         private final String name;
