@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
+from streams.commands.queried_row import QueriedRowOutput
 from streams.errors import ConfigError
 from streams.log_analysis.report import LogAnalysisOutput
 from streams.monitoring.assignment_preview import AssignmentPreview
@@ -350,6 +351,7 @@ OUTPUTS: dict[str, Any] = {
     "new": CreatedFileOutput,
     "plan": PlanOutput,
     "produce": ProducedRecordsOutput,
+    "query": QueriedRowOutput,
     "reconcile": ReconciliationOutput,
     "state dump": StoreEntryOutput,
     "state inspect": InspectedStoreOutput,

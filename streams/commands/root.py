@@ -72,6 +72,11 @@ COMMANDS = {
         "streams.commands.changelog_command:changelog",
         "Look at the changelog topics of an application's stores.",
     ),
+    "query": LazyCommand(
+        "streams.commands.query_command:query_store",
+        "Read a store of a running application: one key, or a range, as all workers have committed "
+        "it.",
+    ),
     "txn": LazyCommand(
         "streams.commands.txn_command:txn",
         "List the transactions of a cluster, and abort one.",

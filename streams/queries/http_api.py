@@ -45,7 +45,7 @@ from streams.queries.http_parameters import (
     read_parameters,
     split_store_path,
 )
-from streams.queries.http_problems import EXCEPTION_HANDLERS, NotFound
+from streams.queries.http_problems import EXCEPTION_HANDLERS, NO_SUCH_KEY, NotFound
 from streams.queries.http_texts import (
     RowTexts,
     format_position,
@@ -176,7 +176,7 @@ class _StoreEndpoints:
         wanted = _parse_request(spec, key_text, request.scope["query_string"])
         answer, body = await self._read_page(wanted, wanted.read)
         if wanted.read.is_lookup and not answer.rows and not wanted.is_local:
-            raise NotFound(f"store {spec.name!r} has no value of this key")
+            raise NotFound(f"store {spec.name!r} has no value of this key", NO_SUCH_KEY)
         headers = {
             POSITION_HEADER: format_position(answer.position),
             PARTITIONS_HEADER: ",".join(map(str, sorted(answer.partitions))),

@@ -21,15 +21,26 @@ RETRY_AFTER_S = 1
 """The seconds after which a request may succeed that was refused by 503."""
 
 
+NO_SUCH_KEY = "urn:millrace:no-such-key"
+"""The type of the problem that a key is nowhere, by which it is told from a store that is not."""
+
+
 class NotFound(Exception):
-    """Reports a store or a key that there is not."""
+    """Reports a store or a key that there is not; `problem_type` tells which."""
+
+    def __init__(self, detail: str, problem_type: str = "about:blank") -> None:
+        super().__init__(detail)
+        self.problem_type = problem_type
 
 
 def create_problem(
-    status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None
+    status: HTTPStatus,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    problem_type: str = "about:blank",
 ) -> Response:
     """Return the response with a problem document."""
-    fields = {"type": "about:blank", "title": status.phrase, "status": status, "detail": detail}
+    fields = {"type": problem_type, "title": status.phrase, "status": status, "detail": detail}
     given = {"Cache-Control": "no-store", **(headers or {})}
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         given["Retry-After"] = str(RETRY_AFTER_S)
@@ -49,7 +60,8 @@ async def _explain_routing(request: Request, error: Exception) -> Response:
 
 async def _explain_absence(request: Request, error: Exception) -> Response:
     """Return the problem of a store or a key that there is not."""
-    return create_problem(HTTPStatus.NOT_FOUND, str(error))
+    assert isinstance(error, NotFound)
+    return create_problem(HTTPStatus.NOT_FOUND, str(error), problem_type=error.problem_type)
 
 
 async def _explain_mistake(request: Request, error: Exception) -> Response:

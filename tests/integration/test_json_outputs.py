@@ -24,7 +24,7 @@ from tests.processes import HANG_LIMIT_S, wait_until
 
 PROGRAM = """
 from streams import App, serdes, windows
-app = App("shown", commit_interval_ms=20, ledger=True, health_port=0)
+app = App("shown", commit_interval_ms=20, ledger=True, health_port=0, query_port=0)
 words = app.stream("shown-in", key=serdes.string, value=serdes.string).group_by_key()
 words.count(store="counts").to_stream().to("shown-out")
 words.windowed_by(windows.tumbling(60_000)).count(store="by-minute")
@@ -84,6 +84,8 @@ def test_every_command_prints_what_its_schema_says(shown: Shown, tmp_path: Path)
         assert shown.check("broker status")[0]["workers"]
         (figures,) = shown.check("metrics", program, "--interval", "0.1")
         assert (figures["states"], figures["unanswered"]) == ({"RUNNING": 1}, [])
+        (row,) = shown.check("query", program, "counts", "b")
+        assert (row["key"], row["value"]) == ("b", 1)
         shown.check("state inspect", program)
         (healthy,) = shown.check("doctor", program)
         assert {each["verdict"] for each in healthy["findings"]} <= {"fine", "not looked at"}

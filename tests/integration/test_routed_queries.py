@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner, Result
 
+from streams.commands.root import cli
 from streams.errors import ConfigError, StoreUnavailable
 from streams.processes.running import RunningApp
 from streams.queries.stale_bounds import StaleBounds
@@ -123,6 +126,53 @@ def test_requests_that_are_wrong_are_told_why(topics: Topics, tmp_path: Path) ->
         page = client.get("/stores/counts", params={"limit": 3})
         assert len(page.text.splitlines()) == 3
         assert page.headers["Millrace-More"] == "1"
+
+
+def test_the_command_finds_the_workers_and_says_what_is_wrong(
+    topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = ("--bootstrap-servers", topics.servers)
+
+    def query(*arguments: str) -> Result:
+        return CliRunner().invoke(cli, ["query", topics.application, *arguments])
+
+    nobody = query("counts", *cluster)
+    assert (nobody.exit_code, "answers queries: start workers with" in nobody.stderr) == (2, True)
+    with start(topics, tmp_path) as running:
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+        topics.load(500)
+        counts = running.query("counts", timeout=HANG_LIMIT_S)
+        wait_until(lambda: dict(counts.all()) == topics.truth, what="all counts")
+        refused = query("counts", *cluster)
+        assert (refused.exit_code, "set MILLRACE_QUERY_TOKEN" in refused.stderr) == (2, True)
+        monkeypatch.setenv("MILLRACE_QUERY_TOKEN", TOKEN)
+        key, count = next(iter(topics.truth.items()))
+        found = query("counts", key, *cluster)
+        assert (found.exit_code, str(count) in found.stdout, "ms old" in found.stderr) == (
+            0,
+            True,
+            True,
+        )
+        absent = query("counts", "no/such key", *cluster)
+        assert (absent.exit_code, absent.stdout) == (1, "")
+        assert "store 'counts' has no value of the key 'no/such key'" in absent.stderr
+        listed = query("counts", "--json", *cluster)
+        rows = [json.loads(line) for line in listed.stdout.splitlines()]
+        assert {row["key"]: row["value"] for row in rows} == topics.truth
+        part = query("counts", "--limit", "2", "--reverse", "--json", *cluster)
+        assert len(part.stdout.splitlines()) == 2
+        assert "there are more rows" in part.stderr
+        mistaken = query("cuonts", *cluster)
+        assert (mistaken.exit_code, "there is no store 'cuonts'" in mistaken.stderr) == (2, True)
+        windows = query("counts", "--from-ms", "5", *cluster)
+        assert (windows.exit_code, "is no window store" in windows.stderr) == (2, True)
+        port = running.ports["query_port"]
+        there = query("counts", key, "--address", f"http://127.0.0.1:{port}", "--json")
+        assert json.loads(there.stdout)["value"] == count
+    gone = query("counts", key, "--address", f"127.0.0.1:{port}")
+    assert (gone.exit_code, "can't be read now: 127.0.0.1:" in gone.stderr) == (2, True)
+    wrong = query("counts", "--address", "ftp://127.0.0.1:21")
+    assert (wrong.exit_code, "write host:port, or https://host:port" in wrong.stderr) == (2, True)
 
 
 def test_a_worker_that_dies_is_an_error_and_no_absent_key(topics: Topics, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from streams.queries.http_api import ENDPOINTS
+from streams.queries.http_problems import NO_SUCH_KEY
 from streams.queries.store_reads import StoreRead
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.unit.streams.queries.served import (
@@ -196,7 +197,7 @@ def test_a_request_that_is_wrong_is_told_why(
     assert (response.status_code, problem["status"], problem["type"]) == (
         status,
         status,
-        "about:blank",
+        NO_SUCH_KEY if "no value of this key" in detail else "about:blank",
     )
     assert detail in problem["detail"]
 
