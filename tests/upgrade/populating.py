@@ -35,6 +35,7 @@ BULKY = ("bulky-0", "bulky-1")  # one a partition of __consumer_offsets
 MODERN = ("modern", "modern-regex", "modern-static", "modern-away", "modern-empty")
 MIXED = "modern-mixed"
 STREAMS = "streams"
+OF_CLASSIC, OF_STREAMS = CONVERTED = "streams-of-classic", "classic-of-streams"
 FOREIGN = ("share",)
 TRANSACTION_IDS = ("t-empty", "t-committed", "t-aborted", "t-ongoing", "t-to-commit", "t-to-abort")
 # Transactions that are decided, and carried out by whoever loads them; the group that the offset of
@@ -78,6 +79,7 @@ def populate(broker: Broker, *, kinds: tuple[str, ...] = ()) -> None:
             share_group(client)
         if STREAMS in kinds:
             streams_group(client)
+            converted_groups(client)
         be_compacted(client, broker.data_dir)
 
 
@@ -331,3 +333,19 @@ def streams_group(client: Client) -> None:
     second.join(shape, user_endpoint={"host": "h", "port": 60_000})
     first.acknowledge(client_tags=[{"key": "zone", "value": "z"}])
     commit(client, STREAMS, TOPIC, [offset(0, 71)], first.member_id, first.epoch)
+
+
+def converted_groups(client: Client) -> None:
+    """Create a streams group that was an empty classic one with an offset, and the other way."""
+    classic = Member(client, OF_CLASSIC)
+    assert classic.join().error_code == Code.NONE
+    assert classic.leave() == Code.NONE
+    commit(client, OF_CLASSIC, TOPIC, [offset(0, 81)])
+    shape = topology({"source_topics": (TOPIC,)})
+    StreamsMember(client, OF_CLASSIC, None, "p-3", "s-3").join(shape)
+    member = StreamsMember(client, OF_STREAMS, None, "p-4", "s-4")
+    member.join(shape)
+    commit(client, OF_STREAMS, TOPIC, [offset(0, 82)], member.member_id, member.epoch)
+    assert member.leave().error_code == Code.NONE
+    joined = Member(client, OF_STREAMS, session_timeout_ms=SESSION_MS)
+    assert joined.join().error_code == Code.NONE

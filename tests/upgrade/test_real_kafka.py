@@ -32,9 +32,12 @@ from tests.upgrade.moving import (
 )
 from tests.upgrade.populating import (
     CARRIED_OUT,
+    CONVERTED,
     FOREIGN,
     MIXED,
     MODERN,
+    OF_CLASSIC,
+    OF_STREAMS,
     PLAIN,
     SETTINGS,
     STREAMS,
@@ -110,7 +113,7 @@ def journey() -> Iterator[Journey]:
 
 
 def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Journey:
-    everything = (*PLAIN, *MODERN, MIXED, STREAMS, *FOREIGN)
+    everything = (*PLAIN, *MODERN, MIXED, STREAMS, *CONVERTED, *FOREIGN)
     kafka.start()
     make_topics(kafka)
     populate(kafka, kinds=("consumer", "mixed", "share", STREAMS))
@@ -134,7 +137,7 @@ def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Jo
     prepare(ours.data_dir)
     ours.start()
     outcomes = [carried_out(ours)]
-    ours_answers = said(ours, (*PLAIN, *MODERN, MIXED, STREAMS))
+    ours_answers = said(ours, (*PLAIN, *MODERN, MIXED, STREAMS, *CONVERTED))
     work(ours, ours_answers)
     ours.stop()
 
@@ -150,14 +153,14 @@ def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Jo
     populate(born, kinds=("consumer", STREAMS))
     with connect(born) as client:
         open_transactions(client)
-    ours_born = said(born, (*PLAIN, *MODERN, STREAMS))
+    ours_born = said(born, (*PLAIN, *MODERN, STREAMS, *CONVERTED))
     born.stop()
     compacted["ours"] = gaps(born.data_dir)
     move_internal_topics(born.data_dir, kafka.data_dir, suffixes=(".log",))
     prepare(kafka.data_dir)
     kafka.restart()
     outcomes.append(carried_out(kafka))
-    kafka_born = said(kafka, (*PLAIN, *MODERN, STREAMS))
+    kafka_born = said(kafka, (*PLAIN, *MODERN, STREAMS, *CONVERTED))
     with connect(kafka) as client:
         beat(client, kafka_born)
     return Journey(
@@ -247,6 +250,21 @@ def test_a_streams_group_is_the_same_here_and_on_kafka(journey: Journey) -> None
         assert {each["instance_id"] for each in members} == {"i-1", None}
         tasks = [each["assignment"]["active_tasks"] for each in members]
         assert sum(len(ids["partitions"]) for held in tasks for ids in held) == 12
+
+
+def test_a_group_that_has_changed_its_protocol_is_the_same_here_and_on_kafka(
+    journey: Journey,
+) -> None:
+    same_for(CONVERTED, journey.kafka_before, journey.ours)
+    same_for(CONVERTED, journey.kafka_before, journey.kafka_after)
+    for answers in (journey.ours, journey.ours_born, journey.kafka_born):
+        assert answers.listed[OF_CLASSIC] == ("streams", "Stable", "streams")
+        assert answers.listed[OF_STREAMS][0] == "classic"
+        for name in CONVERTED:
+            [topic] = answers.offsets[name]["topics"]
+            assert [each["committed_offset"] for each in topic["partitions"]] == [
+                {OF_CLASSIC: 81, OF_STREAMS: 82}[name]
+            ]
 
 
 def test_kafka_s_consumer_groups_are_the_same_here_and_come_back(journey: Journey) -> None:
