@@ -123,6 +123,14 @@ class StateDirectory:
                 "and the state is rebuilt from changelogs"
             )
 
+    def find_identity(self) -> tuple[int, int] | None:
+        """Return what tells this directory from a later one at its path; None if it is gone."""
+        try:
+            found = (self.path / _MARKER).stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
     def read_or_create_id(self, create_id: Callable[[], UUID]) -> UUID:
         """Return the UUID of the directory, which `create_id` returns the first time.
 

@@ -10,6 +10,7 @@ asks the system when it is called: so a test hides what Linux has, and runs an a
     find_memory_file_system     /dev/shm                    none: what asks takes TMPDIR
     read_memory_limit           the limits of its cgroups   none
     list_open_files             /proc/self/fd               none: how many there are is not known
+    find_removed_files          /proc/*/fd                  none: nobody else's are known
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ MEMORY_FILE_SYSTEM = Path("/dev/shm")  # nosec B108 # tempfile makes the names i
 """The directory of a file system in memory, on Linux."""
 _CGROUPS = Path("/sys/fs/cgroup")
 _DESCRIPTORS = Path("/proc/self/fd")
+_PROCESSES, _REMOVED = Path("/proc"), " (deleted)"
 _UNLIMITED_BYTES = 1 << 60
 """About what version 1 of cgroups shows where there is no limit."""
 
@@ -124,3 +126,22 @@ def list_open_files() -> list[str] | None:
         with suppress(OSError):  # it may be closed by now
             paths.append(os.readlink(_DESCRIPTORS / name))
     return paths
+
+
+def find_removed_files(directory: Path, name: str) -> dict[int, Path]:
+    """Return the files of a name below a directory that were removed, and that processes have open.
+
+    By the process's id. Those of processes that this user may not look at are left out.
+    """
+    found: dict[int, Path] = {}
+    start, end = f"{directory.absolute()}{os.sep}", f"{os.sep}{name}{_REMOVED}"
+    for process in _PROCESSES.iterdir() if _PROCESSES.is_dir() else ():
+        if not process.name.isdecimal():
+            continue
+        with suppress(OSError):
+            for each in (process / "fd").iterdir():
+                with suppress(OSError):  # closed meanwhile
+                    target = os.readlink(each)
+                    if target.startswith(start) and target.endswith(end):
+                        found[int(process.name)] = Path(target.removesuffix(_REMOVED))
+    return found

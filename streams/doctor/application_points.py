@@ -119,6 +119,7 @@ def _list_running_points() -> list[tuple[str, Look]]:
         (coordinators.COORDINATORS, running_points.check_coordinators),
         (RIGHTS, running_points.check_rights),
         (local_workers.ZOMBIES, running_points.check_zombies),
+        (local_workers.DIRECTORY, running_points.check_state_directory),
         (local_workers.FENCING, running_points.check_fencing),
     ]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from streams.command_lines import format_command
 from streams.common.topic_partitions import Partition
 from streams.doctor import (
+    broker_disks,
     brokers,
     configuration,
     coordinators,
@@ -44,6 +45,7 @@ def list_points(*, is_alone: bool) -> list[tuple[str, Look]]:
             lambda facts: configuration.check_retention(facts.broker_settings()),
         ),
         ("coordinators' topics", _check_coordinator_topics),
+        (broker_disks.BROKER_DISKS, _check_broker_disks),
         (coordinators.COORDINATORS, running_points.check_broker_figures),
         (security.CERTIFICATES, running_points.check_certificates),
         (security.TOKEN, running_points.check_token),
@@ -124,6 +126,12 @@ def _check_clock(facts: ClusterFacts) -> Iterator[DoctorFinding]:
         yield find_unknown(brokers.CLOCK, "the brokers don't tell theirs (KRaft does, from 3.3 on)")
         return
     yield from brokers.check_clock(skew)
+
+
+def _check_broker_disks(facts: ClusterFacts) -> Iterator[DoctorFinding]:
+    addresses = [each.address for each in facts.probes() if not each.failure]
+    disks = broker_disks.fetch_broker_disks(addresses, facts.clients().open_connection)
+    yield from broker_disks.check_broker_disks(disks)
 
 
 def _check_coordinator_topics(facts: ClusterFacts) -> Iterator[DoctorFinding]:

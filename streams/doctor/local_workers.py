@@ -18,7 +18,7 @@ from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_w
 from streams.membership.group_description import GroupDescription
 from streams.monitoring.group_report import STABLE, GroupReport
 
-ZOMBIES, FENCING = "zombies", "fencing"
+ZOMBIES, FENCING, DIRECTORY = "zombies", "fencing", "state directory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,18 @@ def find_local_workers(path: Path) -> list[LocalWorker]:
             continue
         found.append(LocalWorker(lock.parent.name, identity, holder))
     return found
+
+
+def check_state_directory(path: Path, removed: Mapping[int, Path]) -> Iterator[DoctorFinding]:
+    """Find workers whose state directory was removed under them: `removed` locks, by process id."""
+    for process in sorted(removed):
+        yield find_error(
+            DIRECTORY,
+            f"process {process} runs in {path}, which was removed under it, or what was in it",
+            "it goes on until it has to create a file there, and ends then; what it has on the "
+            "disk is lost, and in the changelogs",
+            f"end it and start it again: `kill {process}`; its stores are restored",
+        )
 
 
 def check_zombies(local: list[LocalWorker], report: GroupReport) -> Iterator[DoctorFinding]:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from state.directory import LOCK_FILE
+from state.linux_calls import find_removed_files
 from streams.common.topic_partitions import Partition
 from streams.doctor import coordinators, local_workers, readers, security
 from streams.doctor.application_facts import ApplicationFacts
@@ -143,6 +145,12 @@ def check_broker_figures(facts: ClusterFacts) -> Iterator[DoctorFinding]:
 def check_zombies(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Compare the workers of this machine with the members of the group."""
     return local_workers.check_zombies(find_local_workers(facts.state_path), facts.report())
+
+
+def check_state_directory(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Look for workers of this machine whose state directory was removed."""
+    removed = find_removed_files(facts.state_path, LOCK_FILE)
+    return local_workers.check_state_directory(facts.state_path, removed)
 
 
 def check_fencing(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

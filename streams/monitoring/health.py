@@ -3,7 +3,8 @@
     healthy   records are processed, or could be: a broker answers, and each partition has a leader;
               state CREATED, REBALANCING or RUNNING; no thread
               stuck, failing or without an answer from its group for `stuck_after_ms`, none
-              whose heartbeat a broker lets wait, and none that has failed and waits to be replaced
+              whose heartbeat a broker lets wait, and none that has failed and waits to be replaced;
+              the state directory is there, and the embedded broker's disk is not full
     live      a restart of the process would not help: state as above; no thread stuck, except in
               a broker call
 
@@ -164,16 +165,19 @@ def judge_health(
     doing: dict[str, ThreadActivity],
     *,
     outage: str = "",
+    disk_troubles: Sequence[str] = (),
     stuck_after_s: float,
     now_s: float,
 ) -> Health:
     """Return the worker's health report: whether it is healthy and live, and why not.
 
     `outage` says that no broker answers, or no leader of a partition; empty if all do.
+    `disk_troubles` are of the state directory and the embedded broker's disk.
     """
     why = [] if state in ACTIVE_STATES else [f"state {state}" + (f": {error}" if error else "")]
     if outage:
         why.append(outage)
+    why += disk_troubles
     for thread in threads:
         why += _unhealthy_reasons(thread, doing.get(thread.name), stuck_after_s, now_s)
     hangs = any(thread.stuck and thread.doing != ThreadLocation.BROKER for thread in threads)

@@ -16,6 +16,8 @@ from streams.errors import ConfigError, NotClosed, StreamsError, UserError
 from streams.graph.nodes import StoreSpec
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.monitoring.health import Health, judge_health, report_thread_health
+from streams.processes.disk_watch import DiskWatch
+from streams.processes.embedded import broker_directory
 from streams.processes.lifecycle import ApplicationLifecycle, ApplicationState
 from streams.processes.state_cleanup import StateDirectoryCleaner
 from streams.queries.changelog_ends import ChangelogEnds
@@ -34,6 +36,7 @@ from streams.runtime.tasks.task import Task
 from streams.runtime.threads.stream_thread import StreamThread
 from streams.runtime.threads.watchdog import Watchdog, describe_activity
 from streams.runtime.threads.worker_resources import WorkerResources
+from streams.settings.config import EMBEDDED
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +88,14 @@ class RunningApp:
                 task.directory for task in (*self._list_tasks(), *self._list_standby_tasks())
             },
         )
+        config = worker.config
+        is_embedded = config.bootstrap_servers == EMBEDDED
+        self._disk_watch = DiskWatch(
+            worker.directory,
+            broker_directory(config.state_dir) / "data" if is_embedded else None,
+            worker.host,
+            worker.stop,
+        )
         self.local_stores = LocalStores(
             worker.topology,
             list_tasks=self._list_tasks,
@@ -118,6 +129,7 @@ class RunningApp:
         self._replication_thread = spawn(GLOBAL_THREAD, self._replicate_global_tables)
         self._watchdog_thread = spawn("watchdog", self._watchdog.watch_until_stopped)
         spawn("cleanup", self._cleaner.clean_until_stopped)
+        spawn("disks", self._disk_watch.watch_until_stopped)
         outage = self._worker.outage
         if outage is not None:
             spawn("leaders", lambda: outage.leaders.watch_until_stopped(self._worker.stop))
@@ -239,6 +251,7 @@ class RunningApp:
             threads,
             doing,
             outage="" if outage is None else outage.describe_trouble(),
+            disk_troubles=self._disk_watch.troubles,
             stuck_after_s=self._stuck_after_s,
             now_s=now_s,
         )

@@ -116,7 +116,11 @@ _RESOURCES = (
         code="MR-062",
         meaning="A disk is full.",
         page="disk-full.md",
-        messages=(" stores are closed without a flush, as a disk is full", "make room and start "),
+        messages=(
+            " stores are closed without a flush, as a disk is full",
+            "make room and start ",
+            "the disk of the embedded broker's data is full",
+        ),
     ),
     Symptom(
         code="MR-063",
@@ -222,7 +226,11 @@ _STATE = (
         code="MR-023",
         meaning="A state directory is used by another process or of another application.",
         page="state-directory.md",
-        messages=("it is no state directory; choose another", "choose another state_dir"),
+        messages=(
+            "it is no state directory; choose another",
+            "choose another state_dir",
+            " was removed, or replaced, under this worker",
+        ),
         classes=("DirectoryLocked",),
     ),
     Symptom(

@@ -183,7 +183,11 @@ class NoThreads(SystemHost):
 
 def build_running_app(host: NoThreads) -> RunningApp:
     config = SimpleNamespace(
-        stuck_after_ms=1, state_cleanup_delay_ms=1, shutdown_timeout_ms=1, session_timeout_ms=1
+        stuck_after_ms=1,
+        state_cleanup_delay_ms=1,
+        shutdown_timeout_ms=1,
+        session_timeout_ms=1,
+        bootstrap_servers="x:1",
     )
     worker: Any = SimpleNamespace(
         host=host, config=config, directory=None, stop=host.create_event(), topology=None
