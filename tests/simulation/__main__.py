@@ -2,7 +2,8 @@
 
 The status is 1 if one fails. `--first` says where to begin; `--seeds 1 --first 4711` runs one
 again. Each seed stands for two histories of transactions, the second with days that pass, one of
-groups, one of rebalances (with days for every third seed) and five of the runtime: one of any kind,
+groups, two of rebalances (with days for every third seed), the second with the streams protocol,
+and five of the runtime: one of any kind,
 one where time decides what comes out, one of an application with a model of its own, one with a
 ledger, and one in which days pass; `--only` runs one kind.
 """
@@ -22,6 +23,10 @@ from tests.simulation.groups.history import GroupHistory
 from tests.simulation.history import find_failure
 from tests.simulation.rebalances import scenario as rebalances
 from tests.simulation.rebalances.history import RebalanceHistory
+from tests.simulation.rebalances.streams_history import (
+    StreamsRebalanceHistory,
+    streams_scenario,
+)
 from tests.simulation.runtime import scenario as runtime
 from tests.simulation.runtime.applications import APPLICATIONS
 from tests.simulation.runtime.days import scenario as days
@@ -43,6 +48,9 @@ KINDS: dict[str, Callable[[int], str]] = {
     "groups": lambda seed: find_failure(GroupHistory, groups.scenario(seed, days=_has_days(seed))),
     "rebalances": lambda seed: find_failure(
         RebalanceHistory, rebalances.scenario(seed, days=_has_days(seed))
+    ),
+    "streams groups": lambda seed: find_failure(
+        StreamsRebalanceHistory, streams_scenario(seed, days=_has_days(seed))
     ),
     "runtime": lambda seed: find_failure(RuntimeHistory, runtime.scenario(seed)),
     "timed": lambda seed: find_failure(

@@ -61,7 +61,7 @@ from streams.membership.streams.statuses import (
 log = logging.getLogger(__name__)
 
 LOST_ERRORS = {ErrorCode.unknown_member_id, ErrorCode.fenced_member_epoch}
-_BACK_OFF_S = 0.1
+_JOIN_BACK_OFF_S, _BACK_OFF_S = 0.1, 0.5
 _ATTENTIVE_INTERVAL_MS = 1_000
 _ATTENTIVE_FOR_S = 10.0
 """For how long after a change heartbeats are sent at the shorter interval."""
@@ -244,7 +244,8 @@ class HeartbeatLoop:
         except ConnectionLost as error:
             log.debug("heartbeat of %s: %s", self._facts.member_id, error)
             self._require_patience(error)
-            self._closed.wait(_BACK_OFF_S)
+            is_joining = self.state.phase is MemberPhase.JOINING
+            self._closed.wait(_JOIN_BACK_OFF_S if is_joining else _BACK_OFF_S)
             return
         self._check_readiness()
 

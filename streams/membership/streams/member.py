@@ -5,7 +5,8 @@ The stream thread joins, takes what it is told, and acknowledges; heartbeats do 
 
     the runtime asks            the answer
     start_joining               epoch 0: the group is told all of the member, and that it has no
-                                tasks; where it has some, a heartbeat that reports them
+                                tasks; where it has some, they are reported, and what was told is
+                                to be taken once more
     is_joining                  the member joins, or tasks were told that are not taken yet
     is_generation_over          never: a broker accepts offsets of tasks that it has left with the
                                 member, with the epoch before as well
@@ -43,7 +44,7 @@ from streams.membership.streams.heartbeat_request import MemberFacts
 from streams.membership.streams.member_state import (
     MemberPhase,
     acknowledge_tasks,
-    apply_lost_answer,
+    repeat_offer,
     start_joining,
     take_offer,
 )
@@ -161,10 +162,10 @@ class StreamsProtocolMember(GroupMember):
         return owned_generation != _NO_GENERATION
 
     def start_joining(self, subscription: SubscriptionInfo) -> None:
-        """Join the group with no tasks; a member that has some reports them once more."""
+        """Join the group with no tasks; a member that has some is offered them once more."""
         self._shutdown_reason = subscription.shutdown
         is_fresh = subscription.generation == _NO_GENERATION or not self._heartbeats.state.is_member
-        self._heartbeats.change_state(start_joining if is_fresh else apply_lost_answer)
+        self._heartbeats.change_state(start_joining if is_fresh else repeat_offer)
         self._heartbeats.ensure_started()
 
     def peek_assignment(self, wait_s: float) -> None:

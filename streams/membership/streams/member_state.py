@@ -14,6 +14,8 @@ committed and closed here. A member has its epoch from its latest answer; it com
     JOINED        `take_offer`                           JOINED        nothing: the tasks move
     JOINED        `acknowledge_tasks`                    JOINED        a heartbeat with the tasks
                                                                        owned, at once
+    JOINED        `repeat_offer`                         JOINED        the tasks told are offered
+                                                                       once more, and reported
     JOINED        UNKNOWN_MEMBER_ID,                     LOST          all tasks are dropped without
                   FENCED_MEMBER_EPOCH, or a thread                     a commit, and the member
                   that makes no turn                                   joins anew
@@ -127,7 +129,8 @@ class TaskMembership:
         if self.phase is not MemberPhase.JOINED:
             return False
         if self.taken is None:
-            return not self.told.is_empty or is_group_ready(self.statuses)
+            has_tasks = not (self.told.is_empty and self.owned.is_empty)
+            return has_tasks or is_group_ready(self.statuses)
         return self.taken != (self.told, self.endpoints)
 
     @property
@@ -199,6 +202,14 @@ def apply_loss(state: TaskMembership, sent: MemberHeartbeat) -> TaskMembership:
     if sent.join_number != state.join_number or state.phase is not MemberPhase.JOINED:
         return state
     return replace(state, phase=MemberPhase.LOST, epoch=JOINING_EPOCH)
+
+
+def repeat_offer(state: TaskMembership) -> TaskMembership:
+    """Return the state in which what was told is offered once more, and the tasks are reported.
+
+    The stream thread may have failed between taking an offer and acknowledging it.
+    """
+    return replace(state, taken=None, reported=None)
 
 
 def take_offer(state: TaskMembership) -> TaskMembership:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from tests.simulation.checkers.checker import Checker
@@ -21,11 +21,12 @@ from tests.simulation.rebalances.scenario import (
     Sleep,
 )
 from tests.simulation.rebalances.settled import find_idle_tasks, find_unrest
-from tests.simulation.rebalances.world import RebalanceWorld
+from tests.simulation.rebalances.world import STREAMS, RebalanceWorld, Start
 from tests.simulation.runtime.process import Blockade
 from tests.simulation.steps import DAY_MS, PassDays, inject_fault
 from tests.simulation.world import Violation
 
+CheckMovement = Callable[[RebalanceWorld, str, str, Mapping[str, list[str]], list[Start]], str]
 RUNNING_MS = 60_000.0
 """The time after the last fault within which every task runs."""
 REST_MS = 240_000.0
@@ -47,13 +48,12 @@ class RebalanceHistory(History):
         scenario: RebalanceScenario,
         bug: Bug = no_bug,
         checkers: Sequence[type[Checker]] = CHECKERS,
-        *,
-        checks_movement: bool = True,
+        check_movement: CheckMovement = check_movement,
     ) -> None:
         world = RebalanceWorld(scenario.setting, scenario.seed)
         super().__init__(world, bug)
         self.scenario = scenario
-        self._checks_movement = checks_movement
+        self._check_movement = check_movement
         self._all_back_at_ms = 0.0
         """The time at which the last of the killed members that come back has come back."""
         world.checkers = [checker(world) for checker in checkers]
@@ -178,10 +178,9 @@ class RebalanceHistory(History):
                 slot.start(slot.version)
         self._wait_for_change(slot, kind)
         self._wait_until_rest()
-        if self._checks_movement:
-            wrong = check_movement(world, kind, slot.instance_id, before, world.starts[starts:])
-            if wrong:
-                raise Violation("movement", wrong)
+        wrong = self._check_movement(world, kind, slot.instance_id, before, world.starts[starts:])
+        if wrong:
+            raise Violation("movement", wrong)
 
     def _pass_days(self, days: int) -> None:
         self.world.loop.passed_ms += days * DAY_MS
@@ -204,6 +203,9 @@ class RebalanceHistory(History):
         self._wait_until_rest()
 
     def _find_generation(self) -> int | None:
+        if self.world.rebalances.protocol == STREAMS:
+            streams_group = self.world.find_streams_group()
+            return None if streams_group is None else streams_group.epoch
         group = self.world.find_group()
         return None if group is None else group.generation
 

@@ -16,7 +16,12 @@ from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MemberTimeouts
 from streams.membership.group_offsets import commit_offsets
+from streams.membership.streams.former_members import name_member
+from streams.membership.streams.heartbeat_request import MemberFacts
+from streams.membership.streams.member import StreamsProtocolMember
+from streams.membership.streams.topology_request import TopologyToSend
 from streams.runtime.assigning.assignment import StreamsPartitionAssignor
+from streams.runtime.assigning.internal_topics import list_topic_settings
 from streams.runtime.tasks.task_offsets import TaskOffsets
 from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.loop_collaborators import (
@@ -109,7 +114,7 @@ class LightMember:
         self.stop = SimHost(self.process).create_event()
         self.tasks: ThreadTasks
         self.rebalance: ThreadRebalance
-        self.membership: ClassicProtocolMember
+        self.membership: ClassicProtocolMember | StreamsProtocolMember
         self.failure: UserError | None = None
         self._commit_connection: SimConnection | None = None
         self.process.spawn("stream", self._main)
@@ -178,21 +183,10 @@ class LightMember:
         timeouts = world.rebalances
         self._lock = host.create_lock
         assignor = StreamsPartitionAssignor(self.topology, world.config, create_admin(self.process))
-        self.membership = ClassicProtocolMember(
-            APPLICATION,
-            slot.instance_id,
-            self.topology.source_topics,
-            assignor.declared,
-            open_connection=lambda _: self._open(),
-            assign=assignor.assign_group,
-            timeouts=MemberTimeouts(
-                timeouts.session_timeout_ms,
-                timeouts.heartbeat_interval_ms,
-                timeouts.max_poll_interval_ms,
-                300_000,
-            ),
-            is_stopping=self.stop.is_set,
-            host=host,
+        self.membership = (
+            self._create_streams_member(assignor)
+            if timeouts.protocol == "streams"
+            else self._create_classic_member(assignor)
         )
         self._restorer = LightRestorer(self)
         dormant = slot.directory.find_dormant_tasks(STORES[self.version])
@@ -232,6 +226,49 @@ class LightMember:
             assignment_wait_s=TURN_S,
         )
         self._recovery = create_recovery(dependencies, self.tasks)
+
+    def _create_timeouts(self) -> MemberTimeouts:
+        timeouts = self.world.rebalances
+        return MemberTimeouts(
+            timeouts.session_timeout_ms,
+            timeouts.heartbeat_interval_ms,
+            timeouts.max_poll_interval_ms,
+            300_000,
+        )
+
+    def _create_classic_member(self, assignor: StreamsPartitionAssignor) -> ClassicProtocolMember:
+        return ClassicProtocolMember(
+            APPLICATION,
+            self.slot.instance_id,
+            self.topology.source_topics,
+            assignor.declared,
+            open_connection=lambda _: self._open(),
+            assign=assignor.assign_group,
+            timeouts=self._create_timeouts(),
+            is_stopping=self.stop.is_set,
+            host=self._host,
+        )
+
+    def _create_streams_member(self, assignor: StreamsPartitionAssignor) -> StreamsProtocolMember:
+        start_id = str(self.slot.lives)
+        sent = TopologyToSend(
+            APPLICATION, assignor.declared, list_topic_settings(self.topology), -1
+        )
+        return StreamsProtocolMember(
+            MemberFacts(
+                APPLICATION,
+                name_member(self.slot.instance_id, start_id),
+                self.slot.id,
+                sent,
+                self.world.rebalances.max_poll_interval_ms,
+            ),
+            self.slot.instance_id,
+            start_id=start_id,
+            open_connection=lambda _: self._open(),
+            fetch_partition_counts=create_admin(self.process).fetch_partition_counts,
+            timeouts=self._create_timeouts(),
+            host=self._host,
+        )
 
     def _open(self) -> SimConnection:
         return SimConnection(self.process, self._lock(), DIAL_TIMEOUT_S)
@@ -286,14 +323,15 @@ class LightMember:
 
     def _commit_in_generation(self, offsets: list[tuple[Partition, OffsetAndMetadata]]) -> bool:
         """Commit in the generation that a transaction would name; return False for a refusal."""
-        generation, member_id = self.rebalance.find_commit_membership()
-        if self._commit_connection is None:
-            self._commit_connection = self._open()
-        return commit_offsets(
-            self._commit_connection,
-            APPLICATION,
-            generation,
-            member_id,
-            self.slot.instance_id,
-            offsets,
-        )
+        with self.membership.hold_membership():
+            generation, member_id = self.rebalance.find_commit_membership()
+            if self._commit_connection is None:
+                self._commit_connection = self._open()
+            return commit_offsets(
+                self._commit_connection,
+                APPLICATION,
+                generation,
+                member_id,
+                self.membership.static_instance_id,
+                offsets,
+            )

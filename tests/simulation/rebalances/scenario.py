@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, TypeAlias
 
-from tests.simulation.rebalances.world import RebalanceSetting
+from tests.simulation.rebalances.world import STREAMS, RebalanceSetting
 from tests.simulation.runtime.process import Blockade
 from tests.simulation.steps import Fault, PassDays, Scenario, Step, Stop, crash
 from tests.simulation.world import Setting
@@ -96,7 +96,8 @@ def scenario(
         ),
         **given,
     )
-    is_upgraded = random.random() < 0.6
+    # A streams group has one topology.
+    is_upgraded = random.random() < 0.6 and setting.protocol != STREAMS
     passing = Random(f"{seed} days")
     steps: list[Step[Action]] = []
     for number in range(rounds):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from coordinator.groups.classic.state import ClassicGroupPhase
 from tests.simulation.rebalances.topologies import list_tasks
-from tests.simulation.rebalances.world import RebalanceWorld
+from tests.simulation.rebalances.world import STREAMS, RebalanceWorld
 
 TASKS = list_tasks()
 
@@ -26,6 +26,9 @@ def _find_unrest(world: RebalanceWorld) -> Iterator[str]:
     if not world.is_listening:
         yield "the broker is away"
         return
+    if world.rebalances.protocol == STREAMS:
+        yield from _find_streams_unrest(world)
+        return
     group = world.find_group()
     if group is None or group.phase is not ClassicGroupPhase.STABLE:
         yield f"the group is {group and group.phase.value}"
@@ -43,6 +46,26 @@ def _find_unrest(world: RebalanceWorld) -> Iterator[str]:
         yield idle
     missing = find_missing_standbys(world)
     if missing:
+        yield f"standbys lack, {missing}"
+
+
+def _find_streams_unrest(world: RebalanceWorld) -> Iterator[str]:
+    group = world.find_streams_group()
+    if group is None or not group.members:
+        yield f"the group has no members: {group}"
+        return
+    known = {member.rpartition("-")[0] for member in group.members}
+    alive = {slot.instance_id for slot in world.alive}
+    if known != alive or len(group.members) != len(alive):
+        yield f"the group has {sorted(known - alive)} too many, and lacks {sorted(alive - known)}"
+    for member in world.members:
+        if not member.is_at_rest:
+            yield f"{member.process.name} is not at rest: {member.describe()}"
+        elif member.membership.current_membership.generation != group.epoch:
+            yield f"{member.process.name} is of another epoch than {group.epoch}"
+    if idle := find_idle_tasks(world):
+        yield idle
+    if missing := find_missing_standbys(world):
         yield f"standbys lack, {missing}"
 
 

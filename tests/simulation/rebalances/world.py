@@ -8,6 +8,7 @@ from random import Random
 from typing import NamedTuple
 
 from coordinator.groups.classic.state import ClassicGroup
+from coordinator.groups.streams.state import StreamsGroup
 from coordinator.shard.placement import partition_for
 from streams.settings.config import StreamsConfig
 from tests.simulation.rebalances.directory import LightDirectory
@@ -25,6 +26,7 @@ BROKER = {
 KEPT_FOR_A_WEEK = {"offsets_retention_minutes": 7 * 24 * 60}
 """Of brokers on which days pass; it is Kafka's default."""
 TASKS = list_tasks()
+STREAMS = "streams"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,19 @@ class RebalanceSetting:
     max_poll_interval_ms: int = 5_000
     probing_interval_ms: int = 1_500
     preemption: float = 0.0
+    protocol: str = "classic"
+    """The protocol of the group: `classic` or `streams`."""
+
+
+def _create_streams_settings(setting: RebalanceSetting) -> dict[str, int]:
+    """Return the settings that a streams group has on its broker."""
+    return {
+        "group_streams_min_session_timeout_ms": 1,
+        "group_streams_session_timeout_ms": setting.session_timeout_ms,
+        "group_streams_min_heartbeat_interval_ms": 1,
+        "group_streams_heartbeat_interval_ms": setting.heartbeat_interval_ms,
+        "group_streams_num_standby_replicas": setting.standbys,
+    }
 
 
 class Start(NamedTuple):
@@ -64,6 +79,8 @@ class RebalanceWorld(ThreadedWorld):
 
     def __init__(self, setting: RebalanceSetting, seed: int) -> None:
         broker = {**BROKER, **(KEPT_FOR_A_WEEK if setting.world.days else {})}
+        if setting.protocol == STREAMS:
+            broker |= _create_streams_settings(setting)
         super().__init__(setting.world, seed, PARTITIONS, broker, preemption=setting.preemption)
         self.rebalances = setting
         self.seed = seed
@@ -134,6 +151,11 @@ class RebalanceWorld(ThreadedWorld):
         """Return the group as its coordinator has it; None if it has none."""
         shards = self.broker.coordinators.groups.shards
         return shards[partition_for(APPLICATION, len(shards))].state.classic.get(APPLICATION)
+
+    def find_streams_group(self) -> StreamsGroup | None:
+        """Return the streams group as its coordinator has it; None if it has none."""
+        shards = self.broker.coordinators.groups.shards
+        return shards[partition_for(APPLICATION, len(shards))].state.streams.get(APPLICATION)
 
     def find_committed(self) -> set[tuple[str, int]]:
         """Return the partitions of which the group has committed offsets."""

@@ -14,7 +14,7 @@ from tests.simulation.loop import Unanswered
 from tests.simulation.runtime.clients.client import Client
 from tests.simulation.runtime.process import Process
 
-VERSIONS = {3: 9, 8: 9, 9: 9, 10: 4, 11: 9, 12: 4, 13: 5, 14: 5, 22: 4, 65: 0, 66: 1}
+VERSIONS = {3: 9, 8: 9, 9: 9, 10: 4, 11: 9, 12: 4, 13: 5, 14: 5, 22: 4, 65: 0, 66: 1, 88: 0, 89: 0}
 """The highest versions of a membership's requests that both brokers have."""
 WAKE_UP_S = 0.1
 HEARTBEAT, SYNC = 12, 14

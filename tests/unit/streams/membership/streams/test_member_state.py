@@ -17,6 +17,7 @@ from streams.membership.streams.member_state import (
     apply_lost_answer,
     build_heartbeat,
     note_sent,
+    repeat_offer,
     start_joining,
     take_offer,
 )
@@ -147,3 +148,12 @@ def test_a_lost_membership_takes_no_acknowledgement() -> None:
     lost = apply_loss(state, build_heartbeat(state))
     assert acknowledge_tasks(lost, ONE) == lost
     assert replace(lost, phase=MemberPhase.JOINED).owned == BOTH
+
+
+def test_what_was_taken_and_not_acknowledged_is_offered_once_more() -> None:
+    moving = take_offer(send(settle(BOTH), answer(3, ONE)))
+    again = repeat_offer(moving)
+    assert again.has_offer
+    assert build_heartbeat(again).owned == BOTH, "nothing is closed yet"
+    none_left = repeat_offer(take_offer(send(settle(ONE), answer(3, NO_ROLES))))
+    assert none_left.has_offer
