@@ -1,0 +1,1 @@
+"""Port the applications of `Ported.java`, line by line."""
