@@ -34,10 +34,11 @@ nearest to it. A worker has some figures under the names, too, that Prometheus' 
 [those of Kafka Streams](#under-kafka-streams-names).
 """
 _KAFKA_STREAMS_TEXT = """\
-Averages, maxima, rates and ratios are of the last 30 to 60 seconds, and latencies in milliseconds,
-as Kafka Streams has them. The latency of `process` is that of a slice of records. `punctuate`
-counts the calls of all timers that were due after a slice as one; a timer by stream time that a
-record makes due is part of `process`. A store's label tells its kind, as `rocksdb_window_state_id`.
+Averages, maxima, rates and ratios are of the last 30 to 60 seconds. Latencies are in milliseconds,
+and those of a store's operations in nanoseconds, as Kafka Streams has them. The latency of
+`process` is that of a slice of records. `punctuate` counts the calls of all timers that were due
+after a slice as one; a timer by stream time that a record makes due is part of `process`. A store's
+label tells its kind, as `rocksdb_window_state_id`.
 Each has the level that Kafka Streams gives it. What would cost too much for each record is sampled:
 end-to-end latencies are those of the first and last record of a slice at its source, and of the
 first one after a slice that reaches a sink, or a step that nothing follows. Bytes are exact where

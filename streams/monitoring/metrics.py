@@ -149,14 +149,16 @@ class WorkerCollector:
     def _describe_processing(self) -> Iterator[Metric]:
         """Yield the metrics of processed records, processing time, lag and latency."""
         records, seconds, lags, latencies = [], [], [], {}
-        measurements = self._measurements()
+        measurements, tasks = self._measurements(), self._get_tasks()
         for thread, measured in measurements.items():
             by_topic = Counter[str]()
             for (_, topic), count in measured.records_consumed.copy().items():
                 by_topic[topic] += count
             for topic, count in by_topic.items():
                 records.append(((thread, self._source_steps.get(topic, ""), topic), count))
-            for task, spent_s in list(measured.seconds_by_task.items()):
+            # A task that never had a record counts too: beside it another one may be busy.
+            spent_by_task = {task.name: 0.0 for task in tasks.get(thread, ())}
+            for task, spent_s in (spent_by_task | measured.seconds_by_task.copy()).items():
                 seconds.append(((thread, task.partition("_")[0], task), spent_s))
             latencies[thread] = measured.latency
             lags += [

@@ -13,7 +13,7 @@ from streams.monitoring.definitions.store_operations import SUPPRESSION_LABEL
 from streams.runtime.tasks.metered_stores import StoreMeter
 from streams.runtime.tasks.task import Task
 
-_MS = 1_000
+_NS = 1_000_000_000
 
 
 def read_store_operations(
@@ -41,14 +41,14 @@ def _list_operation_figures(meter: StoreMeter) -> dict[str, float]:
     """Return the figures of a store by Kafka Streams' names."""
     values: dict[str, float] = {"num-open-iterators": meter.iterators.count}
     durations = meter.iterators.durations.read_figures()
-    values["iterator-duration-avg"] = durations.average * _MS
-    values["iterator-duration-max"] = durations.maximum * _MS
+    values["iterator-duration-avg"] = durations.average * _NS
+    values["iterator-duration-max"] = durations.maximum * _NS
     if (opened_at_ms := meter.iterators.oldest_opened_at_ms) is not None:
         values["oldest-iterator-open-since-ms"] = opened_at_ms
     for operation, timing in meter.timings.items():
         read = timing.read_figures()
-        values[f"{operation}-latency-avg"] = read.average * _MS
-        values[f"{operation}-latency-max"] = read.maximum * _MS
+        values[f"{operation}-latency-avg"] = read.average * _NS
+        values[f"{operation}-latency-max"] = read.maximum * _NS
         values[f"{operation}-rate"] = read.rate
     return values
 

@@ -1,4 +1,7 @@
-"""Define the figures of what is done with stores, under Kafka Streams' names."""
+"""Define the figures of what is done with stores, under Kafka Streams' names.
+
+These times are in nanoseconds there, where all others are in milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,8 @@ _OPERATIONS = {
 }
 """What each operation is, and the labels of the stores that have it."""
 _TIMED = (
-    ("latency-avg", "Average milliseconds of", "milliseconds"),
-    ("latency-max", "Longest milliseconds of", "milliseconds"),
+    ("latency-avg", "Average nanoseconds of", "nanoseconds"),
+    ("latency-max", "Longest nanoseconds of", "nanoseconds"),
     ("rate", "Number a second of", ""),
 )
 _TIMINGS = tuple(
@@ -45,15 +48,23 @@ _ITERATORS = (
         one_of=_ALL,
     ),
     *(
-        define_figure(
-            *(STATE_GROUP, metric, text, TASK_LABELS, "milliseconds"),
-            one_of=_ALL,
-            level="debug",
-        )
-        for metric, text in (
-            ("iterator-duration-avg", "Average milliseconds for which an iterator was open"),
-            ("iterator-duration-max", "Longest milliseconds for which an iterator was open"),
-            ("oldest-iterator-open-since-ms", "When the oldest open iterator began, since 1970"),
+        define_figure(*(STATE_GROUP, metric, text, TASK_LABELS, unit), one_of=_ALL, level="debug")
+        for metric, text, unit in (
+            (
+                "iterator-duration-avg",
+                "Average nanoseconds for which an iterator was open",
+                "nanoseconds",
+            ),
+            (
+                "iterator-duration-max",
+                "Longest nanoseconds for which an iterator was open",
+                "nanoseconds",
+            ),
+            (
+                "oldest-iterator-open-since-ms",
+                "When the oldest open iterator began, in milliseconds since 1970",
+                "milliseconds",
+            ),
         )
     ),
 )

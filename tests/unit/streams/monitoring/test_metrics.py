@@ -109,9 +109,10 @@ class HeldStores:
 class HeldTask:
     """Stands in for a task that processes."""
 
-    name, state = "2_1", TaskState.RUNNING
+    state = TaskState.RUNNING
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, name: str = "2_1") -> None:
+        self.name = name
         sink = StepMeasurements(lambda: 3_000, clock.monotonic_s)
         sink.observe_latency(1_000)
         written = sink.count_topic("out")
@@ -200,7 +201,9 @@ def lines() -> list[str]:
         ),
         source_steps={"orders": "read-orders", "old-orders": "read-orders"},
         client=StreamsClient("a-1", "a", "1"),
-        get_tasks=lambda: {"thread 0": [cast("Task", HeldTask(clock))]},
+        get_tasks=lambda: {
+            "thread 0": [cast("Task", HeldTask(clock)), cast("Task", HeldTask(clock, "3_0"))]
+        },
         read_client_statistics=lambda: [
             *tell(make_statistics("consumer")),
             *tell(make_statistics("producer")),
@@ -260,7 +263,7 @@ def lines() -> list[str]:
         f"kafka_streams_stream_state_updater_metrics_idle_ratio{{{THREAD_ID}}} 1.0",
         f"kafka_streams_stream_metrics_client_state{{{CLIENT}}} 2.0",
         f'{STORES}_put_rate{{rocksdb_window_state_id="a-window",{OF_TASK}}} 0.03333333333333333',
-        f'{STORES}_get_latency_avg{{rocksdb_state_id="a-key-value",{OF_TASK}}} 500.0',
+        f'{STORES}_get_latency_avg{{rocksdb_state_id="a-key-value",{OF_TASK}}} 5e+08',
         f'{STORES}_uncommitted_bytes{{rocksdb_state_id="a-versioned",{OF_TASK}}} 70.0',
         f"{STORES}_suppression_buffer_count_max{{{BUFFER},{OF_TASK}}} 0.0",
         f'{STORES}_num_open_iterators{{rocksdb_session_state_id="a-session",{OF_TASK}}} 1.0',
@@ -275,6 +278,12 @@ def lines() -> list[str]:
 )
 def test_a_line_of_each_metric(line: str, lines: list[str]) -> None:
     assert line in lines
+
+
+def test_a_task_without_a_record_has_spent_no_time(lines: list[str]) -> None:
+    """An average over tasks would leave it out otherwise, and no task be busier than that."""
+    task = 'subtopology="3",task="3_0",thread="thread 0"'
+    assert f"millrace_task_process_seconds_total{{{task}}} 0.0" in lines
 
 
 def test_each_counter_of_a_thread_has_a_help_text() -> None:
