@@ -147,6 +147,43 @@ WORKER = Dashboard(
             },
         ),
         Panel(
+            title="From a record's timestamp until a step had it, at most",
+            unit="ms",
+            description="Of source steps, and of those that nothing follows; sampled.",
+            queries={
+                "{{processor_node_id}}": "max by (processor_node_id) "
+                f"(kafka_streams_stream_processor_node_metrics_record_e2e_latency_max{{{_WORKER}}})"
+            },
+        ),
+        Panel(
+            title="Bytes read and written a second, by topic",
+            unit="Bps",
+            queries={
+                "{{topic}} read": "sum by (topic) "
+                f"(rate(kafka_streams_stream_topic_metrics_bytes_consumed_total{{{_WORKER}}}[5m]))",
+                "{{topic}} written": "sum by (topic) "
+                f"(rate(kafka_streams_stream_topic_metrics_bytes_produced_total{{{_WORKER}}}[5m]))",
+            },
+        ),
+        Panel(
+            title="Share of the time in restores and standby tasks",
+            unit="percentunit",
+            queries={
+                f"{{{{thread_id}}}} {said}": "sum by (thread_id) "
+                f"(kafka_streams_stream_state_updater_metrics_{metric}_ratio{{{_WORKER}}})"
+                for said, metric in (("restores", "active_restore"), ("standby", "standby_update"))
+            },
+        ),
+        Panel(
+            title="Records behind stream time, at most",
+            unit="ms",
+            needs="at the recording level debug",
+            queries={
+                "{{task_id}}": "max by (task_id) "
+                f"(kafka_streams_stream_task_metrics_record_lateness_max{{{_WORKER}}})"
+            },
+        ),
+        Panel(
             title="Seconds since the last commit",
             unit="s",
             description="It rises while there is no input.",
@@ -198,6 +235,39 @@ STORES = Dashboard(
             unit="bytes",
             needs="where the topology has stores",
             queries={"{{store}}": f"sum by (store) (millrace_store_disk_bytes{{{_WORKER}}})"},
+        ),
+        Panel(
+            title="Operations a second of stores",
+            unit="ops",
+            needs="at the recording level debug",
+            queries={
+                f"{operation} {_STORE}": _by_store(f"{operation}_rate")
+                for operation in ("put", "get", "flush", "commit")
+            },
+        ),
+        Panel(
+            title="Longest operation of stores",
+            unit="ns",
+            needs="at the recording level debug",
+            queries={
+                f"{operation} {_STORE}": _by_store(f"{operation}_latency_max")
+                for operation in ("put", "get", "flush", "commit")
+            },
+        ),
+        Panel(
+            title="Open iterators by store",
+            needs="where the topology has stores",
+            description="An iterator that is never closed holds files.",
+            queries={_STORE: _by_store("num_open_iterators")},
+        ),
+        Panel(
+            title="Keys of a commit that the object cache had",
+            unit="percentunit",
+            needs="at the recording level debug",
+            queries={
+                "{{record_cache_id}}": "avg by (record_cache_id) "
+                f"(kafka_streams_stream_record_cache_metrics_hit_ratio_avg{{{_WORKER}}})"
+            },
         ),
         Panel(
             title="Memory of memtables by store",

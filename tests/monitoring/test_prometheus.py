@@ -19,7 +19,10 @@ from tests.monitoring.monitored import TIME_SCALE, WORKERS, Monitored
 from tests.monitoring.prometheus import APPLICATION, fetch, run_promtool
 from tests.processes import wait_until
 
-GIVEN = ("", "where the topology has stores", "where stores are on disk")
+GIVEN = (
+    *("", "where the topology has stores", "where stores are on disk"),
+    "at the recording level debug",
+)
 """The conditions of panels that the application meets: these have data."""
 FOREIGN = ("kafka_streams_", "kafka_consumer_", "kafka_producer_")
 QUIET_S, LOOKBACK_S = 12, 6
