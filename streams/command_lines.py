@@ -58,6 +58,7 @@ OFFERED_COMMANDS: dict[str, tuple[str, ...]] = {
     "group list": _CLUSTER,
     "group reset": _CLUSTER,
     "group restore-offsets": _CLUSTER,
+    "logs analyze": (),
     "plan": _CLUSTER,
     "topics delete": _CLUSTER,
     "topics describe": _CLUSTER,

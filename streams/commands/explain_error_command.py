@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Annotated
 
@@ -14,6 +15,8 @@ from streams.symptoms.lookup import find_by_code, find_by_message, find_nearest_
 from streams.symptoms.pages import read_section
 from streams.symptoms.symptom import Symptom
 from streams.symptoms.table import SYMPTOMS
+
+_CODE = re.compile(r"\bMR-0\d\d\b")
 
 
 def explain_error(
@@ -35,7 +38,8 @@ def explain_error(
 
 def _find_symptom(text: str) -> Symptom:
     """Return the symptom with a code, or of a message. Raises ConfigError if there is none."""
-    found = find_by_code(text) or find_by_message(text)
+    own = _CODE.search(text)
+    found = find_by_code(text) or (own and find_by_code(own[0])) or find_by_message(text)
     if found is not None:
         return found
     if len(text.split()) > 1:

@@ -73,6 +73,14 @@ class KnownTopics:
         return self.inputs | self.internal | self.outputs | self.global_tables
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerPlaces:
+    """Says where to find out more of workers: ports of their /health, and their log files."""
+
+    health_ports: tuple[int, ...] = ()
+    logs: tuple[Path, ...] = ()
+
+
 class ApplicationFacts:
     """Fetches the facts of one application on its cluster, each once.
 
@@ -86,11 +94,13 @@ class ApplicationFacts:
         application_id: str,
         config: StreamsConfig,
         topology: Topology | None = None,
+        places: WorkerPlaces = WorkerPlaces(),
     ) -> None:
         self.cluster = cluster
         self.application_id = application_id
         self.config = config
         self.topology = topology
+        self.places = places
         self.group_fetched_at_s = 0.0
 
     @property
@@ -143,7 +153,9 @@ class ApplicationFacts:
     @fetched_once
     def workers(self) -> WorkerFacts:
         """Ask the workers of this machine. Raises StreamsError where none tells its figures."""
-        return fetch_worker_facts(self.config.state_dir, self.application_id)
+        return fetch_worker_facts(
+            self.config.state_dir, self.application_id, self.places.health_ports
+        )
 
     @fetched_once
     def progress(self) -> Mapping[Partition, InputProgress]:

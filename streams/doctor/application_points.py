@@ -13,6 +13,7 @@ from streams.doctor import (
     local_workers,
     machine,
     readers,
+    recent_errors,
     running_points,
     store_points,
     stores,
@@ -119,6 +120,7 @@ def _list_running_points() -> list[tuple[str, Look]]:
         (coordinators.COORDINATORS, running_points.check_coordinators),
         (RIGHTS, running_points.check_rights),
         (local_workers.ZOMBIES, running_points.check_zombies),
+        (recent_errors.RECENT_ERRORS, lambda facts: recent_errors.check_logs(facts.places.logs)),
         (local_workers.DIRECTORY, running_points.check_state_directory),
         (local_workers.FENCING, running_points.check_fencing),
     ]

@@ -51,7 +51,8 @@ class ClusterFacts:
     def clients(self) -> ClusterClients:
         """Connect to the cluster. Raises UserError where that fails."""
         clients = connect_clients(self.config)
-        _ = clients.partition_counts
+        admin = clients.create_admin(REQUEST_WAIT_S)
+        clients.partition_counts = admin.fetch_partition_counts_at_start(REQUEST_WAIT_S)
         return clients
 
     @fetched_once

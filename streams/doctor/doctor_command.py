@@ -9,6 +9,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,7 +28,7 @@ from streams.commands.reset_command import find_application
 from streams.commands.tables import create_console
 from streams.common.counted import format_count
 from streams.common.names import check_application_id
-from streams.doctor.application_facts import ApplicationFacts
+from streams.doctor.application_facts import ApplicationFacts, WorkerPlaces
 from streams.doctor.applications import find_applications
 from streams.doctor.cluster_facts import ClusterFacts
 from streams.doctor.findings import DoctorFinding, Verdict, choose_status, sort_findings
@@ -37,6 +38,20 @@ from streams.settings.config import StreamsConfig
 
 _INDENT = "    "
 _PIPED_WIDTH_MIN = 1_000
+
+
+HealthPorts = Annotated[
+    list[int] | None,
+    typer.Option(
+        min=1,
+        max=65_535,
+        help="The health_port of a worker of this machine, beside those found; repeatable.",
+    ),
+]
+WorkerLogs = Annotated[
+    list[Path] | None,
+    typer.Option(exists=True, dir_okay=False, help="A worker's log to look at, too; repeatable."),
+]
 
 
 def doctor(
@@ -51,6 +66,8 @@ def doctor(
     all_applications: Annotated[
         bool, typer.Option("--all", help="Look at every application of the cluster.")
     ] = False,
+    health_port: HealthPorts = None,
+    logs: WorkerLogs = None,
     json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
     bootstrap_servers: BootstrapServers = None,
     state_dir: StateDir = None,
@@ -82,7 +99,9 @@ def doctor(
         cluster = ClusterFacts(settings)
         findings = examine_cluster(cluster, is_alone=app is None and not all_applications)
         if app is not None:
-            findings += examine_application(ApplicationFacts(cluster, app, settings, topology))
+            places = WorkerPlaces(tuple(health_port or ()), tuple(logs or ()))
+            facts = ApplicationFacts(cluster, app, settings, topology, places)
+            findings += examine_application(facts)
         elif all_applications:
             findings += _examine_every_application(cluster, settings)
         findings = sort_findings(findings)
@@ -135,17 +154,23 @@ def print_findings(findings: Sequence[DoctorFinding]) -> None:
 
 def merge_unknown(findings: Sequence[DoctorFinding]) -> Iterator[DoctorFinding]:
     """Yield findings, with those that could not be looked at for one reason as one."""
+    errors = {each.what for each in findings if each.verdict is Verdict.ERROR}
+
+    def describe_reason(found: DoctorFinding) -> tuple[str, str]:
+        return ("" if found.what in errors else found.application), found.what
+
     alike: dict[tuple[str, str], list[str]] = {}
     for each in findings:
         if each.verdict is Verdict.NOT_LOOKED_AT:
-            alike.setdefault((each.application, each.what), []).append(each.point)
-    errors = {each.what for each in findings if each.verdict is Verdict.ERROR}
+            alike.setdefault(describe_reason(each), []).append(each.point)
     for each in findings:
         if each.verdict is not Verdict.NOT_LOOKED_AT:
             yield each
-        elif points := alike.pop((each.application, each.what), []):
+        elif points := alike.pop(describe_reason(each), []):
             why = "for the error above" if each.what in errors else each.what
-            yield replace(each, point=", ".join(dict.fromkeys(points)), what=why)
+            application, _ = describe_reason(each)
+            names = ", ".join(dict.fromkeys(points))
+            yield replace(each, point=names, what=why, application=application)
 
 
 def _print_detail(text: str, width: int) -> None:

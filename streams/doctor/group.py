@@ -96,11 +96,20 @@ def check_versions(report: GroupReport) -> Iterator[DoctorFinding]:
     if len(versions) > 1:
         yield find_warning(
             "topology",
-            f"members run {len(versions)} versions of the topology",
+            f"members run {len(versions)} versions of the topology: {_name_versions(report)}",
             "that is so in a rolling upgrade; else somebody runs another application by this id",
             "end the upgrade, or the members of the other version: "
             + format_command("group describe"),
         )
+
+
+def _name_versions(report: GroupReport) -> str:
+    """Return each version of the topology, by its fingerprint, with the hosts that run it."""
+    hosts: dict[str, set[str]] = {}
+    for each in report.members:
+        if each.topology:
+            hosts.setdefault(each.topology[:8], set()).add(f"{each.host} ({_name_member(each)})")
+    return "; ".join(f"{name} at {', '.join(sorted(at))}" for name, at in sorted(hosts.items()))
 
 
 def check_identities(report: GroupReport) -> Iterator[DoctorFinding]:

@@ -6,7 +6,12 @@ from collections.abc import Mapping
 
 from streams.common.topic_partitions import Partition
 from streams.doctor.cluster_facts import ClusterFacts
-from streams.doctor.inputs import KEYS_SAMPLED, InputProgress, find_expiring_time_ms
+from streams.doctor.inputs import (
+    KEYS_SAMPLED,
+    NEXT_RECORDS_MAX,
+    InputProgress,
+    find_expiring_time_ms,
+)
 from streams.serdes.serde import Serde
 from streams.topology.build import Topology
 
@@ -46,10 +51,10 @@ def read_keys(
 def find_unreadable(
     cluster: ClusterFacts, topology: Topology, progress: Mapping[Partition, InputProgress]
 ) -> tuple[dict[tuple[Partition, int], str], int]:
-    """Read the next record of each input with the App's serdes.
+    """Read the next records of each partition of the inputs with the App's serdes.
 
-    Returns the faults by the record's place, and how many records were read. No function of the
-    user but the serdes is called.
+    Returns the first fault of each partition by its place, and how many records were read. No
+    function of the user but the serdes is called.
     """
     serdes: dict[str, tuple[Serde[object], Serde[object]]] = {
         topic: (source.key.for_topic(topic, "key"), source.value.for_topic(topic, "value"))
@@ -65,14 +70,16 @@ def find_unreadable(
             continue
         reader = cluster.clients().create_reader(committed_only=True)
         try:
-            for message in reader.read_records({partition: start}, {partition: stable[partition]}):
+            end = min(stable[partition], start + NEXT_RECORDS_MAX)
+            for message in reader.read_records({partition: start}, {partition: end}):
                 count += 1
                 place = partition, int(message.offset())
                 key, value = serdes[partition.topic]
                 for serde, data in ((key, message.key()), (value, message.value())):
                     if (fault := _find_fault(serde, partition.topic, data)) is not None:
                         faults.setdefault(place, fault)
-                break
+                if place in faults:
+                    break
         finally:
             reader.close()
     return faults, count

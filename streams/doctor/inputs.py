@@ -26,6 +26,8 @@ _SKEW_FACTOR = 4
 _SKEW_RECORDS_MIN = 1_000
 _KEY_SHARE_MAX = 0.5
 KEYS_SAMPLED = 1_000
+NEXT_RECORDS_MAX = 100
+"""How many of the offsets of a partition that come next are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,7 @@ def check_next_records(
         )
         yield find_error(
             NEXT_RECORDS,
-            f"{partition}@{offset} is the next record to process, and can't be read: {fault}",
+            f"{partition}@{offset} is to be processed soon, and can't be read: {fault}",
             "with deserialization_handler=fail the thread ends there, again after each start",
             f"{shown} shows it; correct the serde, or set deserialization_handler=skip or "
             "dead_letter:TOPIC",

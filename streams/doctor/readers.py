@@ -74,7 +74,10 @@ def check_isolation(
         yield find_unknown(
             ISOLATION,
             f"brokers don't tell the isolation.level of {', '.join(map(repr, others))}, which read "
-            "the outputs; none was seen to read uncommitted records",
+            "the outputs; none was seen to read uncommitted records. To be sure, look into the "
+            "settings of those programs: Java's consumers take uncommitted records unless "
+            "isolation.level=read_committed is set; librdkafka's only if it is set to "
+            "read_uncommitted; or look again while results are written",
         )
     if not readers:
         yield find_fine(ISOLATION, "no other group has committed offsets of the outputs")

@@ -43,6 +43,7 @@ CODES = {
     "zombies": "MR-010",
     "fencing": "MR-010",
     "state directory": "MR-023",
+    "recent errors": "MR-003",
     "offsets": "MR-022",
     "health": "MR-063",
     "processing time": "MR-063",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,15 @@ _STARTED = "process_start_time_seconds"
 _UNHEALTHY = 503
 
 
-def fetch_worker_facts(state_dir: Path, application_id: str) -> WorkerFacts:
-    """Ask each worker of an application on this machine.
+def fetch_worker_facts(
+    state_dir: Path, application_id: str, ports: Collection[int] = ()
+) -> WorkerFacts:
+    """Ask each worker of an application on this machine, and those at the given ports.
 
     Raises: StreamsError where none tells its figures.
     """
     addresses, without = list_worker_addresses(state_dir, application_id)
+    addresses += [each for port in ports if (each := f"127.0.0.1:{port}") not in addresses]
     before = _scrape_all(addresses)
     if not addresses:
         if without:

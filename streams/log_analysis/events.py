@@ -22,7 +22,7 @@ _ABOUT = {
     "task": re.compile(r"\btask (\d+_\d+)\b|\b[Tt]asks? \[(\d+_\d+)"),
     "store": re.compile(r"\bstore '([\w.-]+)'"),
     "partition": re.compile(r"\b([\w.-]+\[\d+\])"),
-    "topic": re.compile(r"\btopic '?([\w.-]+)"),
+    "topic": re.compile(r"\b[Tt]opic(?: '|[=:] ?)([\w.-]+)"),
     "member": re.compile(r"\b([\w.-]+-" + _UUID + r"-\d+) leaves group"),
 }
 _NO_GROUP = {"null"}

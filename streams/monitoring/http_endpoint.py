@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from streams.common.host import Host
 from streams.errors import ConfigError
@@ -52,6 +53,10 @@ class HttpEndpoint:
 
         class Server(ThreadingHTTPServer):
             address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
+
+            def handle_error(self, request: Any, client_address: Any) -> None:
+                if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
+                    super().handle_error(request, client_address)  # else the client went away
 
         try:
             self._server = Server((address, port), Handler)

@@ -209,6 +209,8 @@ _STATE = (
         meaning="A topic that is needed was deleted, cut, or made again.",
         page="topics-lost.md",
         messages=(
+            " does not exist on ",
+            " do not exist on ",
             " is not on the brokers any more: it was deleted",
             " is not on the brokers: it was deleted",
             " do not exist any more: create them again",

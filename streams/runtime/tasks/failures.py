@@ -19,6 +19,8 @@ from streams.errors import (
     AuthorizationError,
     SerdeError,
     StreamsError,
+    ValueRefused,
+    WriteRefused,
 )
 from streams.processor.record import MessageWithHeaders
 from streams.runtime.clients import translate_produce_error
@@ -41,6 +43,12 @@ from streams.settings.exception_handlers import (
 log = logging.getLogger(__name__)
 
 _LOG_EVERY_S = 10.0
+_SYMPTOM_CLASSES: dict[Stage, type[Exception]] = {
+    Stage.DESERIALIZATION: SerdeError,
+    Stage.PROCESSING: ValueRefused,
+    Stage.PRODUCTION: WriteRefused,
+}
+"""The errors whose pages say more of a skipped record, by the stage at which it failed."""
 
 
 class FailureContext(Protocol):
@@ -262,6 +270,7 @@ class FailureHandler:
             "skipped" if response == "skip" else response,
             _describe_failure(failure, read_repr(failure.error)),
             f" ({unlogged_count} more like it since the last message)" if unlogged_count else "",
+            extra={"error_class": _SYMPTOM_CLASSES[failure.stage]},
         )
 
 

@@ -70,3 +70,16 @@ def test_a_section_ends_where_that_of_another_code_begins(tmp_path: Path) -> Non
     (tmp_path / symptom.page).write_text("# Page\n\n## MR-021: Next\n")
     with pytest.raises(LookupError, match="MR-020"):
         read_section(symptom, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "WARNING streams.runtime.tasks.failures: step 'a' failed: skipped (see MR-070)",
+        "something that no table knows (see MR-070)",
+    ],
+)
+def test_a_message_that_has_a_code_is_explained_by_it(message: str) -> None:
+    result = CliRunner().invoke(cli, ["explain-error", *message.split()])
+    assert result.exit_code == 0, result.output
+    assert "MR-070" in result.output

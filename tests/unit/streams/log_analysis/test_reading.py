@@ -14,6 +14,7 @@ import cramjam
 import pytest
 
 from streams.errors import ConfigError
+from streams.log_analysis.events import find_subjects
 from streams.log_analysis.headers import read_header
 from streams.log_analysis.report import analyze_logs
 from streams.log_analysis.scanning import LogScanner
@@ -164,3 +165,9 @@ def test_the_memory_does_not_grow_with_the_log(quiet_lines: int, tmp_path: Path)
     (few, small_kib), (many, large_kib) = measure(small), measure(large)
     assert many >= few > 0
     assert large_kib - small_kib < 20_000
+
+
+def test_a_topic_is_a_name_and_no_word_of_the_sentence() -> None:
+    assert dict(find_subjects("another topic or partition")) == {}
+    assert dict(find_subjects("input topic 'lines' is gone"))["topic"] == "lines"
+    assert dict(find_subjects("processorNode=p, topic=lines, partition=0"))["topic"] == "lines"
