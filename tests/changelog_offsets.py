@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import base64
 import struct
-import time
 from collections.abc import Mapping
 
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    TopicPartition,
-)
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from streams.commands.cluster_clients import ClusterClients
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.membership.group_offsets import fetch_group_offsets
+from streams.processes.cluster import find_cluster
 from streams.runtime.offsets.offset_metadata import decode_metadata, encode_metadata
+from streams.settings.config import load_config
 from streams.topology.build import Topology
 
-_TIMEOUT_S, _PAUSE_S = 60.0, 0.1
-_LOADING = (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR)
+_TIMEOUT_S = 60.0
 
 
 def account_for_state(servers: str, topology: Topology) -> None:
@@ -48,19 +46,19 @@ def account_for_changelogs(
     """
     admin = AdminClient({"bootstrap.servers": servers})
     inputs = [
-        TopicPartition(source, number)
+        Partition(source, number)
         for number in admin.list_topics(source, _TIMEOUT_S).topics[source].partitions
     ]
     offsets = []
-    for held in _list_offsets(admin, group, inputs):
-        places = {TopicPartition(each, held.partition): s for s, each in changelogs.items()}
+    committed = _fetch_offsets(servers, group)
+    for each_input in inputs:
+        held = committed.get(each_input, OffsetAndMetadata(0, ""))
+        places = {TopicPartition(each, each_input.number): s for s, each in changelogs.items()}
         ends = admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()))
         positions = {places[p]: end.result(_TIMEOUT_S).offset for p, end in ends.items()}
         # librdkafka has added a NUL to what it committed.
-        metadata = _replace_positions((held.metadata or "").rstrip("\0"), positions)
-        offsets.append(
-            TopicPartition(source, held.partition, max(held.offset, 0), metadata=metadata)
-        )
+        metadata = _replace_positions(held.metadata.rstrip("\0"), positions)
+        offsets.append(TopicPartition(*each_input, held.offset, metadata=metadata))
     (done,) = admin.alter_consumer_group_offsets(
         [ConsumerGroupTopicPartitions(group, offsets)]
     ).values()
@@ -69,20 +67,19 @@ def account_for_changelogs(
             raise RuntimeError(f"offsets of {group} were not committed: {each.error}")
 
 
-def _list_offsets(
-    admin: AdminClient, group: str, partitions: list[TopicPartition]
-) -> list[TopicPartition]:
-    """Return the group's offsets, once its coordinator, which may be new, has loaded them."""
-    deadline_s = time.monotonic() + _TIMEOUT_S
-    while True:
-        asked = [ConsumerGroupTopicPartitions(group, partitions)]
-        (answer,) = admin.list_consumer_group_offsets(asked).values()
-        try:
-            return list(answer.result(_TIMEOUT_S).topic_partitions)
-        except KafkaException as error:
-            if error.args[0].code() not in _LOADING or time.monotonic() > deadline_s:
-                raise
-            time.sleep(_PAUSE_S)
+def _fetch_offsets(servers: str, group: str) -> Mapping[Partition, OffsetAndMetadata]:
+    """Return the group's offsets, once its coordinator, which may be new, has loaded them.
+
+    Over a connection of Millrace's own: where it was asked in a loop, librdkafka 2.16 has ended the
+    process of a benchmark with SIGSEGV.
+    """
+    config = load_config(bootstrap_servers=servers)
+    clients = ClusterClients(config, find_cluster(config))
+    return clients.ask_brokers(
+        lambda open_connection: fetch_group_offsets(
+            open_connection, group, None, require_stable=False
+        )
+    ).offsets
 
 
 def _replace_positions(text: str, positions: Mapping[str, int]) -> str:
