@@ -17,7 +17,7 @@ PRODUCT := millrace streams state coordinator pytest_millrace.py
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help porting demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-node-loss bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness cluster monitoring monitoring-faults security smoke differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz gates unit simulation soak soak-app conformance integration crashes upgrade versions changelog dist audit lock package pythons clean
+.PHONY: help porting demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-node-loss bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools registry containers liveness cluster monitoring monitoring-faults security smoke differential differential-tests docs spark spark-embedded spark-kafka soak-reconcile fuzz fuzz-queries gates unit simulation soak soak-app conformance integration crashes upgrade versions changelog dist audit lock package pythons clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -100,6 +100,9 @@ upgrade: $(VENV)/installed  ## data directories of an earlier commit and of real
 
 porting: $(VENV)/installed  ## applications of Kafka Streams and their ports, beside each other and one after the other
 	$(BIN)/pytest -q tests/porting
+
+fuzz-queries: $(VENV)/installed  ## the HTTP API of queries by its OpenAPI document: EXAMPLES=1000 for each path
+	QUERY_FUZZ_EXAMPLES=$(or $(EXAMPLES),1000) $(BIN)/pytest -q tests/fuzz/test_query_api.py
 
 fuzz: $(VENV)/installed  ## hostile bytes for a time: SECONDS=600, OPTIONS='--seed 7'
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(OPTIONS)

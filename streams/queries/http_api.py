@@ -115,7 +115,8 @@ class _StoreRequest(NamedTuple):
 
 def create_http_api(reads: RoutedReads, token: str) -> ASGIApp:
     """Create the ASGI application; with a `token` each request has to carry it as bearer."""
-    api = _StoreEndpoints(reads, describe_api(ENDPOINTS, has_token=bool(token)))
+    names = [spec.name for spec in _list_readable_stores(reads)]
+    api = _StoreEndpoints(reads, describe_api(ENDPOINTS, names, has_token=bool(token)))
     routes = [
         (_LIST.path, api.list_stores),
         (_RANGE.path, api.read_store),
@@ -150,20 +151,19 @@ class _StoreEndpoints:
         """Return the stores of the application, and where each partition is."""
         read_parameters(request.scope["query_string"], ())
         stores = []
-        for name in self._reads.local.store_names:
-            spec, _ = self._reads.local.find_store(name)
-            if spec.kind is StoreKind.BUFFER:
-                continue
+        for spec in _list_readable_stores(self._reads):
             hosts = [
                 {
                     "address": each.address,
                     "partition": each.partition,
                     "role": each.role,
                 }
-                for each in self._reads.local.list_hosts(name)
+                for each in self._reads.local.list_hosts(spec.name)
             ]
             serdes = {"key_serde": spec.key.name, "value_serde": spec.value.name}
-            stores.append({"name": name, "kind": spec.kind.name.lower(), **serdes, "hosts": hosts})
+            stores.append(
+                {"name": spec.name, "kind": spec.kind.name.lower(), **serdes, "hosts": hosts}
+            )
         return Response(orjson.dumps({"stores": stores}), media_type=JSON_TYPE)
 
     async def read_store(self, request: Request) -> Response:
@@ -238,6 +238,12 @@ class _StoreEndpoints:
             return await run_sync(read)
         finally:
             threads.release()
+
+
+def _list_readable_stores(reads: RoutedReads) -> list[StoreSpec]:
+    """Return the stores that may be asked for, sorted: a suppression's buffer is not read."""
+    specs = [reads.local.find_store(name)[0] for name in reads.local.store_names]
+    return [spec for spec in specs if spec.kind is not StoreKind.BUFFER]
 
 
 def _parse_request(spec: StoreSpec, key_text: str | None, query: bytes) -> _StoreRequest:

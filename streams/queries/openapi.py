@@ -133,8 +133,10 @@ _COMMON_PROBLEMS = (
 )
 
 
-def describe_api(endpoints: Sequence[EndpointDescription], *, has_token: bool) -> dict[str, Any]:
-    """Return the OpenAPI document of the endpoints."""
+def describe_api(
+    endpoints: Sequence[EndpointDescription], store_names: Sequence[str], *, has_token: bool
+) -> dict[str, Any]:
+    """Return the OpenAPI document of the endpoints, for the stores that there are."""
     document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
@@ -142,7 +144,7 @@ def describe_api(endpoints: Sequence[EndpointDescription], *, has_token: bool) -
             "version": VERSION,
             "description": "Reads the stores of an application: committed values only.",
         },
-        "paths": {each.path: {"get": _describe_endpoint(each)} for each in endpoints},
+        "paths": {each.path: {"get": _describe_endpoint(each, store_names)} for each in endpoints},
         "components": {"schemas": _SCHEMAS},
     }
     if has_token:
@@ -151,7 +153,7 @@ def describe_api(endpoints: Sequence[EndpointDescription], *, has_token: bool) -
     return document
 
 
-def _describe_endpoint(endpoint: EndpointDescription) -> dict[str, Any]:
+def _describe_endpoint(endpoint: EndpointDescription, store_names: Sequence[str]) -> dict[str, Any]:
     """Return the operation of a path."""
     ok: dict[str, Any] = {
         "description": endpoint.summary,
@@ -164,9 +166,9 @@ def _describe_endpoint(endpoint: EndpointDescription) -> dict[str, Any]:
         "summary": endpoint.summary,
         "parameters": [
             *(
-                _describe_path_part(part)
-                for part in ("name", "key")
-                if f"{{{part}" in endpoint.path
+                _describe_path_part(part, schema)
+                for part, schema in (("name", {**_TEXT, "enum": [*store_names]}), ("key", _TEXT))
+                if f"{{{part}}}" in endpoint.path
             ),
             *(_describe_parameter(each) for each in endpoint.parameters),
         ],
@@ -174,14 +176,14 @@ def _describe_endpoint(endpoint: EndpointDescription) -> dict[str, Any]:
     }
 
 
-def _describe_path_part(name: str) -> dict[str, Any]:
+def _describe_path_part(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     """Return the parameter for a part of a path."""
     return {
         "name": name,
         "in": "path",
         "required": True,
         "description": _PATH_PARTS[name],
-        "schema": _TEXT,
+        "schema": schema,
     }
 
 

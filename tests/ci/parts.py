@@ -103,6 +103,7 @@ _ONLY_FULL = (
     _make("1 000 histories", "soak", "SEEDS=1000"),
     _make("an application under long trouble", "soak-app", "MINUTES=10"),
     _make("long fuzzing", "fuzz", "SECONDS=600"),
+    _make("fuzzing of queries", "fuzz-queries", "EXAMPLES=1000"),
     _make("unit tests on other Pythons", "pythons"),
     _make("wheel, sdist and SBOM", "dist"),
     _make("audit of dependencies", "audit"),

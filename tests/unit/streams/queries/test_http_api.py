@@ -340,6 +340,10 @@ def test_the_document_has_every_path_and_parameter_that_is_served(client: httpx.
     document = client.get("/openapi.json").json()
     assert set(document["paths"]) == {each.path for each in ENDPOINTS}
     assert document["security"] == [{"token": []}]
+    name, key = document["paths"]["/stores/{name}/{key}"]["get"]["parameters"][:2]
+    listed = client.get("/stores").json()["stores"]
+    assert name["schema"]["enum"] == [each["name"] for each in listed]
+    assert key["name"] == "key"
     for endpoint in ENDPOINTS:
         operation = document["paths"][endpoint.path]["get"]
         path = endpoint.path.format(name="counts", key="a")
