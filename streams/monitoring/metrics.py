@@ -27,6 +27,7 @@ from streams.monitoring.store_sizes import StoreSize
 from streams.runtime.clients.client_statistics import ClientStatistics
 from streams.runtime.tasks.task import Task
 from streams.runtime.threads.measurements import ThreadMeasurements
+from streams.runtime.threads.query_measurements import QueryMeasurements
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -39,6 +40,7 @@ class WorkerCollector:
     stores, `read_database_figures` those of RocksDB; `source_steps` is the step that reads a topic.
     `get_tasks` returns the active tasks by thread. Figures whose level `records_level` does not
     accept are left out.
+    `queries` are the measurements of the query port, if the worker has one.
     Without `client`, before the worker has joined, there is nothing under Kafka Streams' names.
     """
 
@@ -56,6 +58,7 @@ class WorkerCollector:
         get_tasks: Callable[[], Mapping[str, list[Task]]] = dict,
         records_level: Callable[[str], bool] = lambda level: True,
         read_client_statistics: Callable[[], Iterable[ClientStatistics]] = tuple,
+        queries: QueryMeasurements | None = None,
     ) -> None:
         self._health = get_health
         self._counters = get_counters
@@ -68,6 +71,7 @@ class WorkerCollector:
         self._get_tasks = get_tasks
         self._records_level = records_level
         self._read_client_statistics = read_client_statistics
+        self._queries = queries
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families of this moment, for prometheus_client's registry."""
@@ -84,6 +88,9 @@ class WorkerCollector:
         yield from _describe_restores(health)
         yield from self._describe_processing()
         yield from self._describe_stores()
+        if self._queries is not None:
+            yield build_histogram("millrace_query_latency_seconds", self._queries.latencies.copy())
+            yield build_family("millrace_query_requests_running", [((), self._queries.running)])
         if self._client is not None:
             yield from self._describe_as_kafka_streams(self._client, health)
         yield from describe_clients(self._read_client_statistics())

@@ -16,6 +16,7 @@ from streams.errors import ConfigError
 from streams.processes.running import RunningApp
 from streams.queries.query_tls import QueryTls, ServerCertificate
 from streams.queries.routed_reads import RoutedReads
+from streams.runtime.threads.query_measurements import QueryMeasurements
 from streams.settings.config import StreamsConfig
 
 if TYPE_CHECKING:
@@ -38,8 +39,10 @@ class QueryEndpoint:
         )
         self._bound: socket.socket | None = None
         self.address = ""
+        self.measurements: QueryMeasurements | None = None
         if config.query_port is None:
             return
+        self.measurements = QueryMeasurements()
         port = config.query_port and config.query_port + worker_number
         self._bound = _bind_port(config.query_host, port)
         exits.callback(self._bound.close)
@@ -63,7 +66,7 @@ class QueryEndpoint:
                 if self._tls.certificate is None
                 else ServerCertificate(self._tls, host.monotonic_s)
             )
-            api = create_http_api(reads, self._token)
+            api = create_http_api(reads, self._token, self.measurements)
             server = QueryServer(api, self._bound, host, certificate)
             exits.callback(server.stop_serving)
             exits.callback(reads.stop_waiting)

@@ -49,6 +49,7 @@ from streams.runtime.offsets.metadata_sizes import check_metadata_sizes
 from streams.runtime.restoring.progress import RestoreListener
 from streams.runtime.tasks.task_offsets import TaskOffsets, find_dormant_tasks
 from streams.runtime.threads.commit import CommitStep
+from streams.runtime.threads.query_measurements import QueryMeasurements
 from streams.runtime.threads.stream_thread import StreamThread
 from streams.runtime.threads.worker_resources import WorkerResources
 from streams.settings.config import StreamsConfig
@@ -131,7 +132,7 @@ def start_application(
             bootstrap_servers=brokers.cluster.bootstrap_servers,
             watch_security=security_watch.watch_until_stopped,
         )
-        _open_ports(running, worker, worker_number, threads, exits)
+        _open_ports(running, worker, worker_number, threads, queries.measurements, exits)
         note_metrics_address(directory, slot, config.health_host, running.ports, exits)
         queries.serve_queries(running, host, exits)
         _announce_worker(running, worker, worker_number, worker_count)
@@ -286,10 +287,11 @@ def _open_ports(
     worker: WorkerResources,
     worker_number: int,
     threads: Sequence[StreamThread],
+    queries: QueryMeasurements | None,
     exits: ExitStack,
 ) -> None:
     """Start the HTTP endpoints of a worker, which `exits` closes. Raises ConfigError."""
-    collector = create_worker_collector(worker, threads, running.health)
+    collector = create_worker_collector(worker, threads, running.health, queries)
     for setting, endpoint in start_endpoints(
         worker.config, worker_number, worker.host, report_health=running.health, collector=collector
     ):

@@ -13,13 +13,17 @@ from streams.monitoring.metrics import WorkerCollector
 from streams.monitoring.store_operation_figures import read_store_operations
 from streams.monitoring.store_sizes import measure_stores
 from streams.processes.running import GLOBAL_THREAD
+from streams.runtime.threads.query_measurements import QueryMeasurements
 from streams.runtime.threads.stream_thread import StreamThread
 from streams.runtime.threads.worker_resources import WorkerResources
 from streams.settings.choices import RecordingLevelName
 
 
 def create_worker_collector(
-    worker: WorkerResources, threads: Sequence[StreamThread], report_health: Callable[[], Health]
+    worker: WorkerResources,
+    threads: Sequence[StreamThread],
+    report_health: Callable[[], Health],
+    queries: QueryMeasurements | None,
 ) -> WorkerCollector:
     """Create the collector of a worker's metrics; it reads them when it is asked."""
     databases = DatabaseFigureReader(worker.directory.store_path, worker.host.monotonic_s)
@@ -56,6 +60,7 @@ def create_worker_collector(
             cast("RecordingLevelName", level)
         ),
         read_client_statistics=worker.clients.statistics.read_statistics,
+        queries=queries,
     )
 
 

@@ -60,6 +60,7 @@ from streams.queries.routed_reads import RoutedReads
 from streams.queries.row_stream import RowStream
 from streams.queries.stale_bounds import StaleBounds
 from streams.queries.store_reads import ROWS_MAX, StoreRead
+from streams.runtime.threads.query_measurements import QueryMeasurements
 
 R = TypeVar("R")
 
@@ -113,7 +114,9 @@ class _StoreRequest(NamedTuple):
     wait_s: float
 
 
-def create_http_api(reads: RoutedReads, token: str) -> ASGIApp:
+def create_http_api(
+    reads: RoutedReads, token: str, measurements: QueryMeasurements | None = None
+) -> ASGIApp:
     """Create the ASGI application; with a `token` each request has to carry it as bearer."""
     names = [spec.name for spec in _list_readable_stores(reads)]
     api = _StoreEndpoints(reads, describe_api(ENDPOINTS, names, has_token=bool(token)))
@@ -129,7 +132,7 @@ def create_http_api(reads: RoutedReads, token: str) -> ASGIApp:
     )
     # A key may be empty, and a store's name may not: /stores/ is neither a store nor the list.
     served.router.redirect_slashes = False
-    return RequestGate(served, token)
+    return RequestGate(served, token, measurements or QueryMeasurements())
 
 
 class _StoreEndpoints:

@@ -138,6 +138,22 @@ _THREADS = (
         kafka_name="kafka.consumer:type=consumer-fetch-manager-metrics,attribute=records-lag",
     ),
 )
+_QUERIES = (
+    FigureDefinition(
+        name="millrace_query_latency_seconds",
+        kind="histogram",
+        help="From a request of the query port until its response has left, by HTTP status",
+        group="query",
+        unit="seconds",
+        labels=("status",),
+    ),
+    FigureDefinition(
+        name="millrace_query_requests_running",
+        kind="gauge",
+        help="Requests of the query port that are being answered; 128 is the most",
+        group="query",
+    ),
+)
 _STORES = (
     FigureDefinition(
         name="millrace_store_entries",
@@ -194,4 +210,4 @@ _RESTORES = (
         labels=_STORE_OF_THREAD,
     ),
 )
-WORKER_DEFINITIONS = (*_WORKER, *_COUNTERS, *_THREADS, *_RESTORES, *_STORES)
+WORKER_DEFINITIONS = (*_WORKER, *_COUNTERS, *_THREADS, *_RESTORES, *_STORES, *_QUERIES)

@@ -40,6 +40,7 @@ from streams.runtime.tasks.store_opening import open_store
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.measurements import ThreadMeasurements
+from streams.runtime.threads.query_measurements import QueryMeasurements
 from streams.runtime.threads.source_measurements import SourceMeasurements
 from streams.runtime.threads.timings import TaskTimings
 from tests.unit.streams.monitoring.client_texts import make_statistics, tell
@@ -153,6 +154,9 @@ def report() -> Health:
 def lines() -> list[str]:
     """Return the lines of a worker that has something of everything."""
     clock = Clock()
+    queries = QueryMeasurements()
+    queries.observe_request(200, 0.3)
+    queries.running = 2
     measured = ThreadMeasurements(latencies_at_commit=False, host=clock)
     measured.records_by_task["2_1"] = 7
     measured.timings.add_slice(0.25, 7)
@@ -208,6 +212,7 @@ def lines() -> list[str]:
             *tell(make_statistics("consumer")),
             *tell(make_statistics("producer")),
         ],
+        queries=queries,
     )
     return render_prometheus_text(collector).decode().splitlines()
 
@@ -217,6 +222,9 @@ def lines() -> list[str]:
     [
         'millrace_step_records_total{step="read-orders",thread="thread 0",topic="orders"} 7.0',
         'millrace_task_process_seconds_total{subtopology="2",task="2_1",thread="thread 0"} 0.5',
+        'millrace_query_latency_seconds_count{status="200"} 1.0',
+        'millrace_query_latency_seconds_sum{status="200"} 0.3',
+        "millrace_query_requests_running 2.0",
         'millrace_end_to_end_latency_seconds_bucket{le="0.25",thread="thread 0"} 0.0',
         'millrace_end_to_end_latency_seconds_bucket{le="0.5",thread="thread 0"} 1.0',
         'millrace_end_to_end_latency_seconds_count{thread="thread 0"} 1.0',

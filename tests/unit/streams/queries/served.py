@@ -22,6 +22,7 @@ from streams.queries.local_stores import PositionNotReached, StoreAnswer
 from streams.queries.query_tls import ServerCertificate
 from streams.queries.store_hosts import StoreHost
 from streams.queries.store_reads import StoreRead, StoreRow, check_read
+from streams.runtime.threads.query_measurements import QueryMeasurements
 from streams.serdes import Serde
 
 TOKEN = "a-token-of-the-application"
@@ -146,13 +147,18 @@ def create_large_reads(row_count: int, value_size: int) -> FakeReads:
 
 @contextmanager
 def serve(
-    reads: Any, token: str = TOKEN, certificate: ServerCertificate | None = None
+    reads: Any,
+    token: str = TOKEN,
+    certificate: ServerCertificate | None = None,
+    measurements: QueryMeasurements | None = None,
 ) -> Iterator[tuple[str, int]]:
     """Serve `reads` on a free port of 127.0.0.1, and yield its address."""
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.bind(("127.0.0.1", 0))
     bound.listen()  # for clients that come before the server's thread
-    server = QueryServer(create_http_api(reads, token), bound, SystemHost(), certificate)
+    server = QueryServer(
+        create_http_api(reads, token, measurements), bound, SystemHost(), certificate
+    )
     address = bound.getsockname()
     try:
         yield address

@@ -15,11 +15,14 @@ import pytest
 from streams.queries.http_api import ENDPOINTS
 from streams.queries.http_problems import NO_SUCH_KEY
 from streams.queries.store_reads import StoreRead
+from streams.runtime.threads.query_measurements import QueryMeasurements
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.unit.streams.queries.served import (
+    TOKEN,
     create_large_reads,
     create_reads,
     refuse_after,
+    serve,
     serve_client,
 )
 
@@ -328,6 +331,24 @@ def test_a_mistake_of_the_product_is_a_problem_document_too(
         response = client.get("/stores/counts/a")
     assert (response.status_code, response.json()["title"]) == (500, "Internal Server Error")
     assert "Exception in ASGI application" in caplog.text
+
+
+def test_requests_are_measured_by_their_status() -> None:
+    measurements = QueryMeasurements()
+    with (
+        serve(create_reads(), measurements=measurements) as (host, port),
+        httpx.Client(base_url=f"http://{host}:{port}") as client,
+    ):
+        authorized = {"Authorization": f"Bearer {TOKEN}"}
+        for path, headers in (
+            ("/stores", {}),
+            ("/stores", authorized),
+            ("/stores/counts/a", authorized),
+            ("/stores/counts/nobody", authorized),
+        ):
+            client.get(path, headers=headers)
+    counted = {status: sum(each.counts) for status, each in measurements.latencies.items()}
+    assert (counted, measurements.running) == ({"401": 1, "200": 2, "404": 1}, 0)
 
 
 def test_without_a_token_whoever_reaches_the_port_may_read() -> None:

@@ -1,0 +1,20 @@
+"""Measure the requests that a worker's query port answers, for metrics.
+
+They are measured on the thread that serves, and read by others.
+"""
+
+from __future__ import annotations
+
+from streams.runtime.threads.measurements import LatencyHistogram
+
+
+class QueryMeasurements:
+    """Holds the latencies of requests by their HTTP status, and how many are being answered."""
+
+    def __init__(self) -> None:
+        self.latencies: dict[str, LatencyHistogram] = {}
+        self.running = 0
+
+    def observe_request(self, status: int, latency_s: float) -> None:
+        """Count a request that has been answered; `status` is 0 if it got no response."""
+        self.latencies.setdefault(str(status), LatencyHistogram()).observe(latency_s)
