@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from streams import StreamsError
 from streams.commands.root import cli
+from streams.processes.running import RunningApp
 from streams.runtime.threads.commit import CommitStep
 from tests.integration.cluster import Topics, Worker, stored_counts
+from tests.integration.worker import build
+from tests.processes import HANG_LIMIT_S
 
 pytestmark = pytest.mark.sampled(1, by="broker")
 
@@ -177,3 +181,32 @@ def test_another_topology_is_refused_with_the_way_out(
         load_and_wait(topics)
         worker.finish()
     assert topics.counts() == topics.truth
+
+
+def test_a_shutdown_of_the_application_ends_every_worker(topics: Topics, tmp_path: Path) -> None:
+    """Let one thread fail: the worker without a part in it ends as well, and says who asked."""
+
+    def start(state: str) -> RunningApp:
+        return build(
+            topics.application,
+            topics.source,
+            topics.target,
+            kind="poison",
+            bootstrap_servers=topics.servers,
+            state_dir=tmp_path / state,
+            group_protocol="streams",
+            uncaught_exception_handler="shutdown_application",
+        ).start()
+
+    first, second = start("one"), start("two")
+    first.wait_for("RUNNING", HANG_LIMIT_S)
+    second.wait_for("RUNNING", HANG_LIMIT_S)
+    topics.load(10)  # some of which is poison, in one partition or more
+    errors = []
+    for running in (first, second):
+        running.wait_for("ERROR", HANG_LIMIT_S)
+        with pytest.raises(StreamsError) as raised:
+            running.close()
+        errors.append(str(raised.value))
+    assert any("is poison" in error for error in errors)
+    assert all("is poison" in each or "requested a shutdown" in each for each in errors)

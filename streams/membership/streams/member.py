@@ -196,7 +196,8 @@ class StreamsProtocolMember(GroupMember):
             lambda now: take_offer(now) if now.told == offered.told else now
         )
         heartbeats.mark_progress()
-        return None if taken.has_offer else build_assignment(taken, declared, counts)
+        is_outdated = taken.told != offered.told
+        return None if is_outdated else build_assignment(taken, declared, counts)
 
     def acknowledge_assignment(self, assigned: AssignmentInfo) -> bool:
         """Report that the tasks are as assigned, the revoked ones closed; it takes no join."""

@@ -10,7 +10,8 @@ committed and closed here. A member has its epoch from its latest answer; it com
     LOST, or any                                                       no tasks, at once
     JOINING       answer                                 JOINED        the tasks told are offered,
                                                                        once the group is ready
-    JOINED        answer with other tasks or endpoints   JOINED        they are offered
+    JOINED        answer with other tasks or endpoints,  JOINED        they are offered
+                  or that the application is to end
     JOINED        `take_offer`                           JOINED        nothing: the tasks move
     JOINED        `acknowledge_tasks`                    JOINED        a heartbeat with the tasks
                                                                        owned, at once
@@ -38,7 +39,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from streams.membership.protocol import EndpointTasks
-from streams.membership.streams.statuses import GroupStatus, is_group_ready
+from streams.membership.streams.statuses import GroupStatus, find_shutdown, is_group_ready
 from streams.membership.streams.task_roles import NO_ROLES, TasksByRole
 
 JOINING_EPOCH, LEAVING_EPOCH = 0, -1
@@ -128,6 +129,8 @@ class TaskMembership:
         """Return whether the tasks or endpoints that were told last are still to be taken."""
         if self.phase is not MemberPhase.JOINED:
             return False
+        if find_shutdown(self.statuses):  # it comes with the assignment
+            return True
         if self.taken is None:
             has_tasks = not (self.told.is_empty and self.owned.is_empty)
             return has_tasks or is_group_ready(self.statuses)

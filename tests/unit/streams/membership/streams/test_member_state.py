@@ -157,3 +157,8 @@ def test_what_was_taken_and_not_acknowledged_is_offered_once_more() -> None:
     assert build_heartbeat(again).owned == BOTH, "nothing is closed yet"
     none_left = repeat_offer(take_offer(send(settle(ONE), answer(3, NO_ROLES))))
     assert none_left.has_offer
+
+
+def test_a_shutdown_of_the_application_is_offered_though_no_task_changes() -> None:
+    shutdown = (GroupStatus(GroupStatusCode.SHUTDOWN_APPLICATION, "a member asks for it"),)
+    assert send(settle(ONE), answer(2, statuses=shutdown)).has_offer
