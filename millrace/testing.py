@@ -1,5 +1,5 @@
 """Export the test driver: an application in one process, without a broker."""
 
-from streams.testing import DriverTopic, TopologyTestDriver
+from streams.testing import DriverTopic, MockProcessorContext, TopologyTestDriver
 
-__all__ = ["DriverTopic", "TopologyTestDriver"]
+__all__ = ["DriverTopic", "MockProcessorContext", "TopologyTestDriver"]

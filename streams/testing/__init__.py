@@ -4,6 +4,7 @@ Start reading at `driver`, then `process`. A test of an application needs nothin
 
     driver          TopologyTestDriver: what a test calls
     driver_setup    which topics exist, and where its stores are
+    mock_processor_context   a context for one processor alone
     topic           one topic of it: records in and out, with their serdes
     topic_serdes    which serdes those are, from the topology
     supervisor      the process of the application: its start, its crash, why it ended
@@ -21,6 +22,7 @@ a broker, the broker and the machine are simulated, and nothing is for `commit_s
 """
 
 from streams.testing.driver import TopologyTestDriver
+from streams.testing.mock_processor_context import MockProcessorContext
 from streams.testing.topic import DriverTopic
 
-__all__ = ["DriverTopic", "TopologyTestDriver"]
+__all__ = ["DriverTopic", "MockProcessorContext", "TopologyTestDriver"]

@@ -177,7 +177,7 @@ class RecordCopier:
     def close_processors(self) -> None:
         """Close the processors of global stores; a later record is handed to another one."""
         for update in self._updates.values():
-            update.close()
+            update.close_processor()
         self._updates.clear()
 
     def _count_record_without_key(self, table: GlobalTableSpec, message: Any) -> None:

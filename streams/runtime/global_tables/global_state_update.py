@@ -47,6 +47,7 @@ class GlobalProcessorContext:
         """The name of no task, as Kafka Streams has it here."""
         self.stream_time_ms = -1
         self.message: Any = None
+        self.commit = self._ignore_request
 
     def store(self, name: str) -> KeyValueStore[Any, Any]:
         """Return the global store. Raises StreamsError for any other name."""
@@ -70,16 +71,17 @@ class GlobalProcessorContext:
             return None
         return RecordMetadata(message.topic(), message.partition(), message.offset())
 
-    def commit(self) -> None:
+    def __getattr__(self, name: str) -> Any:
+        """Raise StreamsError for what needs a task, as `forward` and `schedule`."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise StreamsError(
+            f"step {self._step!r} fills a global store: no step follows it, it belongs to no task, "
+            f"and has no {name}()"
+        )
+
+    def _ignore_request(self) -> None:
         """Do nothing: what was written is kept after each batch of records."""
-
-    def forward(self, record: object, to: str | None = None) -> None:
-        """Raise StreamsError: nothing follows a global store."""
-        raise StreamsError(f"step {self._step!r} fills a global store, and no step follows it")
-
-    def schedule(self, *arguments: object, **keywords: object) -> None:
-        """Raise StreamsError: a global store belongs to no task that could call back."""
-        raise StreamsError(f"step {self._step!r} fills a global store, and can't schedule calls")
 
 
 class GlobalStateUpdate:
@@ -129,8 +131,8 @@ class GlobalStateUpdate:
         self._context.message = None
         return [(-1, -1, *entry) for entry in self._store.drain_writes()]
 
-    def close(self) -> None:
-        """Close the processor."""
+    def close_processor(self) -> None:
+        """Close the processor, whatever it does."""
         try:
             self._processor.close()
         except Exception:  # its resources are its own; the worker must end whatever it does

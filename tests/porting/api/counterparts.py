@@ -454,7 +454,8 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     ),
     "test.TestRecord": Counterpart(OTHER, "`Record`"),
     "processor.api.MockProcessorContext*": Counterpart(
-        OTHER, "`TopologyTestDriver` with a topology of that processor alone"
+        OTHER,
+        "`millrace.testing.MockProcessorContext`: `forwarded`, `scheduled`, `commit_count`",
     ),
     "processor.MockProcessorContext*": Counterpart(NOT, "the old API of processors"),
 }

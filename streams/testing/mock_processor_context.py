@@ -1,0 +1,119 @@
+"""Provide a context for one processor alone: what it forwards is kept, nothing runs behind it.
+
+Stores are the product's own, in memory. `TopologyTestDriver` runs a whole application, with
+commits, crashes and restores; this is for the rules of one processor. Kafka Streams'
+MockProcessorContext.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+from state.memory import MemoryDisk
+from streams.common.durations import Duration, duration_to_ms
+from streams.errors import StreamsError
+from streams.graph.materialized import Store
+from streams.processor.context import RecordMetadata
+from streams.processor.processor import Processor
+from streams.processor.record import Record
+from streams.runtime.tasks.store_opening import open_store
+
+
+class CapturedForward(NamedTuple):
+    """Holds a record that the processor has forwarded, and the child that it has named."""
+
+    record: Record[Any, Any]
+    to: str | None
+
+
+@dataclass(slots=True)
+class CapturedPunctuator:
+    """Holds a schedule of the processor; `call_back` lets its time come."""
+
+    interval_ms: int
+    clock: str
+    callback: Callable[[int], object]
+    is_cancelled: bool = False
+
+    def call_back(self, now_ms: int) -> None:
+        """Call the processor's function with the time in ms."""
+        self.callback(now_ms)
+
+
+class MockProcessorContext:
+    """Stands for a task, for tests of one processor.
+
+    `stores` are those that it uses. `process` hands it records; `forwarded` has what it has
+    forwarded, `scheduled` its schedules, and `commit_count` how often it has requested a commit.
+
+    >>> class Double(Processor):
+    ...     def process(self, record):
+    ...         self.context.forward(record.with_value(record.value * 2))
+    >>> context = MockProcessorContext()
+    >>> processor = context.start_processor(Double())
+    >>> processor.process(Record("ann", 5, 0))
+    >>> context.forwarded[0].record.value
+    10
+    """
+
+    def __init__(
+        self, stores: Iterable[Store] = (), *, task_id: str = "0_0", system_time_ms: int = 0
+    ) -> None:
+        self.task_id = task_id
+        self.system_time_ms = system_time_ms
+        self.stream_time_ms = -1
+        self.record_timestamp_ms = -1
+        """The time of writes to stores that are given none."""
+        self.record_metadata: RecordMetadata | None = None
+        self.forwarded: list[CapturedForward] = []
+        self.scheduled: list[CapturedPunctuator] = []
+        self.commit_count = 0
+        self._stores = {
+            each.name: open_store(
+                each.create_spec(None, None, step="MockProcessorContext"),
+                MemoryDisk(),
+                clock=lambda: self.record_timestamp_ms,
+            )
+            for each in stores
+        }
+
+    def start_processor(
+        self, processor: Processor[Any, Any, Any, Any]
+    ) -> Processor[Any, Any, Any, Any]:
+        """Give `processor` this context, call its `init`, and return it."""
+        context: Any = self
+        processor.context = context
+        processor.init(context)
+        return processor
+
+    def forward(self, record: Record[Any, Any], to: str | None = None) -> None:
+        """Keep the record. Raises TypeError for what is none."""
+        if not isinstance(record, Record):
+            raise TypeError(f"forward takes a Record, not {record!r:.100}")
+        self.forwarded.append(CapturedForward(record, to))
+
+    def store(self, name: str) -> Any:
+        """Return a store. Raises StreamsError for one that the context was not given."""
+        if name not in self._stores:
+            raise StreamsError(f"the context has no store {name!r}: it has {sorted(self._stores)}")
+        return self._stores[name]
+
+    def schedule(
+        self,
+        interval: Duration,
+        callback: Callable[[int], object],
+        *,
+        clock: Literal["stream", "wall"] = "stream",
+    ) -> Callable[[], None]:
+        """Keep the schedule, for the test to call. Return the function that cancels it."""
+        punctuator = CapturedPunctuator(duration_to_ms(interval, "interval"), clock, callback)
+        self.scheduled.append(punctuator)
+
+        return partial(setattr, punctuator, "is_cancelled", True)
+
+    def commit(self) -> None:
+        """Count the request."""
+        self.commit_count += 1

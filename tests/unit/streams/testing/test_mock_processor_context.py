@@ -1,0 +1,54 @@
+"""Test that a processor runs alone, and that what it does is kept for the test."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from streams import Processor, Record, Store, StreamsError, serdes
+from streams.testing import MockProcessorContext
+
+
+class Tally(Processor[str, str, str, int]):
+    """Counts by key, forwards to `out`, and forgets all each minute."""
+
+    def init(self, context: Any) -> None:
+        self.counts = context.store("counts")
+        self.cancel = context.schedule(timedelta(minutes=1), self.forget, clock="wall")
+
+    def process(self, record: Record[str, str]) -> None:
+        self.counts.put(record.key, (self.counts.get(record.key) or 0) + 1)
+        self.context.forward(record.with_value(self.counts.get(record.key)), to="out")
+        self.context.commit()
+
+    def forget(self, now_ms: int) -> None:
+        for key, _ in self.counts.all():
+            self.counts.delete(key)
+        self.cancel()
+
+
+def test_forwards_schedules_commits_and_stores_are_kept() -> None:
+    store = Store.persistent("counts", key=serdes.string, value=serdes.int64)
+    context = MockProcessorContext([store])
+    tally = context.start_processor(Tally())
+    context.record_timestamp_ms = 70
+    for value in ("x", "y"):
+        tally.process(Record("ann", value, 70))
+    assert [(each.record.value, each.to) for each in context.forwarded] == [(1, "out"), (2, "out")]
+    assert context.commit_count == 2
+    assert context.store("counts").entry("ann").timestamp_ms == 70
+    [punctuator] = context.scheduled
+    assert (punctuator.interval_ms, punctuator.clock) == (60_000, "wall")
+    punctuator.call_back(60_000)
+    assert list(context.store("counts").all()) == []
+    assert punctuator.is_cancelled
+
+
+def test_what_a_task_would_refuse_is_refused() -> None:
+    context = MockProcessorContext()
+    with pytest.raises(StreamsError, match="has no store 'counts'"):
+        context.start_processor(Tally())
+    with pytest.raises(TypeError, match="takes a Record"):
+        context.forward("ann")  # type: ignore[arg-type]
