@@ -28,6 +28,7 @@ from streams.membership.connection import (
     ConnectionLost,
     OpenConnection,
 )
+from streams.membership.connection_check import CHECK_TIMEOUT_S
 from streams.membership.server_rotation import ServerRotation
 from streams.processes.cluster import Cluster, find_cluster
 from streams.processes.embedded import require_embedded_broker
@@ -149,9 +150,12 @@ class ClusterClients:
         return f"there is no topic {topic!r} on {self.servers}: {hint}"
 
 
-def connect_clients(config: StreamsConfig) -> ClusterClients:
+def connect_clients(
+    config: StreamsConfig, check_timeout_s: float = CHECK_TIMEOUT_S
+) -> ClusterClients:
     """Return the clients for the cluster of the settings; no embedded broker is started.
 
+    The check of the connection takes `check_timeout_s` at most.
     Raises ConfigError where none runs, or for settings that can't be used.
     """
     if config.bootstrap_servers == EMBEDDED:
@@ -161,7 +165,7 @@ def connect_clients(config: StreamsConfig) -> ClusterClients:
         state_dir=config.state_dir,
         has_connection_in_code=False,
     )
-    return ClusterClients(config, find_cluster(config))
+    return ClusterClients(config, find_cluster(config, check_timeout_s))
 
 
 @contextmanager

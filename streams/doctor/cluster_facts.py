@@ -28,6 +28,8 @@ from streams.runtime.clients.cluster_admin import (
 from streams.settings.config import StreamsConfig
 
 REQUEST_WAIT_S = 5.0
+_CONNECT_WAIT_S = 4.0
+"""How long the check of the connection waits, and then the first request of a client."""
 OFFSETS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
 
 
@@ -50,9 +52,9 @@ class ClusterFacts:
     @fetched_once
     def clients(self) -> ClusterClients:
         """Connect to the cluster. Raises UserError where that fails."""
-        clients = connect_clients(self.config)
-        admin = clients.create_admin(REQUEST_WAIT_S)
-        clients.partition_counts = admin.fetch_partition_counts_at_start(REQUEST_WAIT_S)
+        clients = connect_clients(self.config, _CONNECT_WAIT_S)
+        admin = clients.create_admin(_CONNECT_WAIT_S)
+        clients.partition_counts = admin.fetch_partition_counts_at_start(_CONNECT_WAIT_S)
         return clients
 
     @fetched_once

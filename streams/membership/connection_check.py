@@ -33,7 +33,7 @@ _Told = tuple[Sequence[Address], Mapping[int, int]]
 """The addresses of all brokers, and the highest version of each API, as one broker tells them."""
 _METADATA_API_KEY, _METADATA_VERSION = 3, 4
 _CLIENT_ID = "millrace"
-_TIMEOUT_S = 10.0
+CHECK_TIMEOUT_S = 10.0
 OTHER_BROKERS_TIMEOUT_S = 3.0
 """The seconds for which the other brokers are asked, once one has let in: a broker that is away
 delays the start by no more."""
@@ -58,7 +58,7 @@ class Answer(NamedTuple):
 def check_connection(
     servers: str,
     security: ConnectionSecurity,
-    timeout_s: float = _TIMEOUT_S,
+    timeout_s: float = CHECK_TIMEOUT_S,
     *,
     asks_each_broker: bool = True,
 ) -> Mapping[int, int]:
@@ -93,7 +93,7 @@ def check_connection(
 
 
 def try_connection(
-    servers: str, security: ConnectionSecurity, timeout_s: float = _TIMEOUT_S
+    servers: str, security: ConnectionSecurity, timeout_s: float = CHECK_TIMEOUT_S
 ) -> Answer:
     """Connect to all bootstrap servers at once; return the first answer.
 

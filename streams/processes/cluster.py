@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from streams.command_lines import note_invocation
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import prepare_security
-from streams.membership.connection_check import check_connection
+from streams.membership.connection_check import CHECK_TIMEOUT_S, check_connection
 from streams.processes.embedded import find_broker_data, resolve_bootstrap_servers
 from streams.processes.release_check import check_release
 from streams.runtime.clients import refuse_gssapi
@@ -22,9 +22,10 @@ class Cluster:
     security: CurrentSecurity
 
 
-def find_cluster(config: StreamsConfig) -> Cluster:
+def find_cluster(config: StreamsConfig, check_timeout_s: float = CHECK_TIMEOUT_S) -> Cluster:
     """Find the cluster of the settings, and start the embedded broker if it is that one.
 
+    The check of the connection takes `check_timeout_s` at most; that no broker answers is no error.
     Raises ConfigError for settings that can't be used, here or with brokers of their release,
     AuthenticationError if a broker refuses the credentials or isn't trusted.
     """
@@ -37,7 +38,7 @@ def find_cluster(config: StreamsConfig) -> Cluster:
     )
     cluster = Cluster(servers, CurrentSecurity(prepare_security(config.connection)))
     if config.bootstrap_servers != EMBEDDED:
-        api_versions = check_connection(servers, cluster.security.value)
+        api_versions = check_connection(servers, cluster.security.value, check_timeout_s)
         if api_versions:
             check_release(config, api_versions)
     return cluster
