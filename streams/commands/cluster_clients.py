@@ -22,6 +22,7 @@ from streams.common.names import explain_illegal_name
 from streams.common.topic_partitions import Partition
 from streams.connection.security import ConnectionSecurity
 from streams.errors import ConfigError, UserError
+from streams.membership.application_group import STREAMS
 from streams.membership.connection import (
     BrokerConnection,
     BrokerNotReady,
@@ -30,10 +31,11 @@ from streams.membership.connection import (
 )
 from streams.membership.connection_check import CHECK_TIMEOUT_S
 from streams.membership.server_rotation import ServerRotation
+from streams.membership.streams.group_listing import list_streams_groups
 from streams.processes.cluster import Cluster, find_cluster
 from streams.processes.embedded import require_embedded_broker
 from streams.runtime.clients import Admin, KafkaClientSupplier, StreamsProducer
-from streams.runtime.clients.cluster_admin import ClusterAdmin
+from streams.runtime.clients.cluster_admin import ClusterAdmin, GroupListing
 from streams.runtime.clients.errors import librdkafka_log
 from streams.runtime.clients.retrying import call_with_retries
 from streams.runtime.clients.topic_limits import TopicLimits, create_limit_lookup
@@ -126,6 +128,13 @@ class ClusterClients:
             return connect_to_broker(address)
 
         return self._rotation.connect_to_next(connect_to_broker)
+
+    def list_groups(self) -> list[GroupListing]:
+        """Return all groups of the cluster by name, streams groups and mere offsets included."""
+        found = {each.group: each for each in self.cluster_admin.list_groups()}
+        for each in self.ask_brokers(list_streams_groups):
+            found[each.group] = GroupListing(each.group, each.state, STREAMS)
+        return sorted(found.values())
 
     def ask_brokers(self, request: Callable[[OpenConnection], T]) -> T:
         """Send requests over connections of its own, and again while what they need moves.

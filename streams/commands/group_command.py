@@ -76,7 +76,7 @@ def list_groups(
     """
     with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
         _ = clients.partition_counts  # it raises where no broker answers
-        rows = [each._asdict() for each in clients.cluster_admin.list_groups()]
+        rows = [each._asdict() for each in clients.list_groups()]
         print_rows(("group", "state", "protocol"), rows, as_json=json)
 
 

@@ -90,7 +90,7 @@ def parse_partition_counts(texts: list[str]) -> dict[str, int]:
 
 def _find_protocol(clients: ClusterClients, group: str) -> str:
     """Return the protocol of a group. Raises ConfigError where there is no such group."""
-    for each in clients.cluster_admin.list_groups():
+    for each in clients.list_groups():
         if each.group == group:
             return each.protocol
     raise ConfigError(

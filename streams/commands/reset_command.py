@@ -293,7 +293,7 @@ def _find_topics(
     clients.ask_brokers(
         lambda open_connection: check_groups_listed(open_connection, [f"{application_id}-"])
     )
-    others = {each.group for each in clients.cluster_admin.list_groups()}
+    others = {each.group for each in clients.list_groups()}
     state_dir = clients.config.state_dir
     others |= {path.name for path in state_dir.iterdir()} if state_dir.is_dir() else set()
     found = find_internal_topics(application_id, counts, others, topology=app.topology())

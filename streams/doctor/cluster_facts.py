@@ -96,7 +96,7 @@ class ClusterFacts:
     @fetched_once
     def groups(self) -> Sequence[GroupListing]:
         """List all groups that this user may describe."""
-        return self.cluster_admin().list_groups()
+        return self.clients().list_groups()
 
     @fetched_once
     def transactions(self) -> TransactionFacts:

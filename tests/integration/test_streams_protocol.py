@@ -86,11 +86,22 @@ def test_a_worker_that_was_killed_has_its_tasks_back_at_once(
 
 def describe(topics: Topics) -> dict[str, Any]:
     """Return what `millrace group describe --json` tells of the application's group."""
-    arguments = ["group", "describe", topics.application, "--json"]
-    result = CliRunner().invoke(cli, [*arguments, "--bootstrap-servers", topics.servers])
-    assert result.exit_code == 0, result.output
-    report: dict[str, Any] = json.loads(result.stdout)
+    report: dict[str, Any] = json.loads(ask(topics, "describe", topics.application))
     return report
+
+
+def list_protocols(topics: Topics) -> dict[str, str]:
+    """Return the protocol of each group that `millrace group list --json` lists."""
+    listed = map(json.loads, ask(topics, "list").splitlines())
+    return {each["group"]: each["protocol"] for each in listed}
+
+
+def ask(topics: Topics, *arguments: str) -> str:
+    """Run `millrace group ... --json` and return what it prints."""
+    command = ["group", *arguments, "--json", "--bootstrap-servers", topics.servers]
+    result = CliRunner().invoke(cli, command)
+    assert result.exit_code == 0, result.output
+    return result.stdout
 
 
 def test_a_group_changes_its_protocol_there_and_back(
@@ -130,7 +141,9 @@ def test_the_members_and_tasks_of_a_group_are_told(
     assert [task["task"] for task in member["active"]] == ["0_0", "0_1", "0_2"]
     assert [task["partitions"][0]["topic"] for task in member["active"]] == [topics.source] * 3
     assert told["unassigned"] == []
+    assert list_protocols(topics)[topics.application] == "streams"
     worker.finish()
+    assert list_protocols(topics)[topics.application] == "streams"
 
 
 @pytest.mark.parametrize(("first", "second"), [("classic", "streams"), ("streams", "classic")])

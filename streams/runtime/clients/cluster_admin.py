@@ -55,7 +55,7 @@ class TopicSetting(NamedTuple):
 
 
 class GroupListing(NamedTuple):
-    """Holds a group's name, its state and its protocol, classic or consumer."""
+    """Holds a group's name, its state and its protocol: classic, consumer or streams."""
 
     group: str
     state: str
@@ -149,7 +149,7 @@ class ClusterAdmin:
         return self._admin.delete_topics([topic])[topic]
 
     def list_groups(self) -> list[GroupListing]:
-        """Return all groups, those that only keep offsets included, by name."""
+        """Return classic and consumer groups, those that only keep offsets included, by name."""
         listing = self._request_of_broker(
             self._admin.list_consumer_groups, "list groups", "Describe", "kafka-cluster"
         )
