@@ -83,6 +83,11 @@ smoke: $(VENV)/installed  ## Kafka's smoke test of Kafka Streams, with kills, ve
 soak-app: $(VENV)/installed  ## workers under kills, stops, lost answers: MINUTES=10, OPTIONS='--broker kafka'
 	$(BIN)/python -m tests.soak_app --minutes $(MINUTES) $(OPTIONS)
 
+.PHONY: soak-queries
+soak-queries: $(VENV)/installed  ## queries of workers under kills, each answer checked: MINUTES=10, OPTIONS='--plant dirty-read'
+	$(BIN)/pytest -q tests/soak_queries
+	$(BIN)/python -m tests.soak_queries --minutes $(MINUTES) $(OPTIONS)
+
 conformance: $(VENV)/installed  ## the same cases against the embedded broker and real Kafka
 	$(BIN)/pytest -q tests/conformance
 

@@ -102,6 +102,7 @@ class RunningApp:
             list_assignments=self._list_assignments,
             fetch_partition_counts=self._fetch_partition_counts,
             monotonic_s=worker.host.monotonic_s,
+            now_ms=worker.host.now_ms,
             session_timeout_s=worker.config.session_timeout_ms / 1000,
             create_standby_reader=self._create_standby_reader,
         )

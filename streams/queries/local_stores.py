@@ -79,6 +79,7 @@ class LocalStores:
         list_assignments: Callable[[], Sequence[ThreadAssignmentTimes]],
         fetch_partition_counts: Callable[[], Mapping[str, int]],
         monotonic_s: Callable[[], float],
+        now_ms: Callable[[], int],
         session_timeout_s: float,
         create_standby_reader: Callable[[StoreSpec, str], StandbyReader] | None = None,
     ) -> None:
@@ -89,6 +90,7 @@ class LocalStores:
         self._list_assignments = list_assignments
         self._fetch_partition_counts = fetch_partition_counts
         self._monotonic_s = monotonic_s
+        self._now_ms = now_ms
         self._session_timeout_s = session_timeout_s
         self._locations: dict[str, StoreLocations] = {}
 
@@ -214,6 +216,7 @@ class LocalStores:
         stale_ok: StaleBounds | None,
     ) -> StoreAnswer:
         """Return what the tasks that run here have committed now, of the wanted partitions."""
+        pending_ms = [task.commit_pending_since_ms for task in self._list_tasks()]
         try:
             by_task = provider.read_positions(lambda store: read_rows(spec, store, read), wanted)
         except StoreUnavailable as error:
@@ -224,8 +227,17 @@ class LocalStores:
         rows, has_more = merge_rows(spec, [rows for rows, _ in by_task.values()], read)
         position = {p: offset for _, each in by_task.values() for p, offset in each.items()}
         return StoreAnswer(
-            rows, has_more, position, parse_partitions(by_task), self._check_age(bool(by_task))
+            rows,
+            has_more,
+            position,
+            parse_partitions(by_task),
+            max(self._check_age(bool(by_task)), self._measure_pending_s(pending_ms)),
         )
+
+    def _measure_pending_s(self, pending_ms: Iterable[int | None]) -> float:
+        """Return the seconds for which Kafka may have had more than the stores have shown."""
+        since_ms = min((each for each in pending_ms if each is not None), default=None)
+        return 0.0 if since_ms is None else max(self._now_ms() - since_ms, 0) / 1000
 
     def _add_standbys(
         self,

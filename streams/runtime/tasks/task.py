@@ -111,6 +111,8 @@ class Task:
         self.commit_sequence = 0
         """Counts the beginnings and the ends of what a commit writes to the stores: odd in between,
         and after a commit that has failed, until the task starts again."""
+        self.commit_pending_since_ms: int | None = None
+        """The wall-clock time in ms from which on Kafka may have more than the stores show."""
         self._subtopology = subtopology
         self._steps: BoundSteps | None = None
         self.buffer: RecordBuffer | None = None  # while it does not process
@@ -207,6 +209,7 @@ class Task:
         `flow_control` pauses partitions with full buffers, `order_settings` order their records.
         """
         self.state = find_next_state(self.name, self.state, "start")
+        self.commit_pending_since_ms = None
         self.commit_sequence += self.commit_sequence % 2
         self._changelog_ids = self.stores.hash_changelog_ids()
         stores = self.stores.all_stores()
@@ -367,7 +370,7 @@ class Task:
         self.commit_sequence += 1
         self.committed_positions = dict(self.positions)
         self.stores.commit_changes(now_ms)
-        self.commit_sequence += 1
+        self.commit_sequence, self.commit_pending_since_ms = self.commit_sequence + 1, None
         self.commit_needed = self.must_commit_positions = False
         self.steps.context.commit_requested = False
         if self.early_serialization.is_on:

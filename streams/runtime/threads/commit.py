@@ -160,6 +160,8 @@ class TaskCommitter:
 
     def _commit_group(self, producer: ProducerClient, together: list[Task], now_ms: int) -> None:
         """Commit the tasks of one producer, whose records are delivered."""
+        for task in together:
+            task.commit_pending_since_ms = now_ms
         if producer.transactional:
             try:
                 offsets = collect_committable_offsets(together)

@@ -30,6 +30,7 @@ def test_a_member_of_which_the_group_has_not_heard_for_a_session_answers_nothing
         list_assignments=lambda: [ThreadAssignmentTimes("t", assigned, 0.0, 100.0 - age_s)],
         fetch_partition_counts=lambda: {"in": 1},
         monotonic_s=lambda: 100.0,
+        now_ms=lambda: 100_000,
         session_timeout_s=45.0,
     )
     seen: list[object] = []
@@ -51,6 +52,33 @@ def test_a_member_of_which_the_group_has_not_heard_for_a_session_answers_nothing
     assert seen == ([([2], age_s)] if is_answered else [])
 
 
+def test_an_answer_is_as_old_as_a_commit_that_is_not_in_the_store_yet(tmp_path: Path) -> None:
+    world = World(build_counting_topology(), tmp_path)
+    world.load("x", key="a")
+    assigned = AssignmentInfo(("0_0",), ())
+    stores = LocalStores(
+        build_counting_topology(),
+        list_tasks=lambda: list(world.loop.tasks.values()),
+        list_assignments=lambda: [ThreadAssignmentTimes("t", assigned, 0.0, 100.0)],
+        fetch_partition_counts=lambda: {"in": 1},
+        monotonic_s=lambda: 100.0,
+        now_ms=lambda: 50_000,
+        session_timeout_s=45.0,
+    )
+    ages: list[float] = []
+
+    def look() -> bool:
+        if not world.consumed(0):
+            return False
+        ages.append(stores.read("c", LOOK_UP).age_s)
+        world.loop.tasks["0_0"].commit_pending_since_ms = 49_500
+        ages.append(stores.read("c", LOOK_UP).age_s)
+        return True
+
+    world.run_until(look)
+    assert ages == [0.0, 0.5]
+
+
 def test_a_key_that_another_worker_has_is_refused_with_its_address(tmp_path: Path) -> None:
     endpoints = {"a:1": EndpointTasks(("0_0",)), "b:2": EndpointTasks(("0_1",), ("0_0",))}
     assigned = AssignmentInfo((), (), endpoints=endpoints)
@@ -60,6 +88,7 @@ def test_a_key_that_another_worker_has_is_refused_with_its_address(tmp_path: Pat
         list_assignments=lambda: [ThreadAssignmentTimes("t", assigned, 0.0, 100.0)],
         fetch_partition_counts=lambda: {"in": 3},
         monotonic_s=lambda: 100.0,
+        now_ms=lambda: 100_000,
         session_timeout_s=45.0,
     )
     view = create_view(stores.create_provider("c"))
