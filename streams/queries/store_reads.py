@@ -10,8 +10,10 @@ VERSIONED    the version of `as_of_ms`    -
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from heapq import nsmallest
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -112,8 +114,9 @@ def _iterate_range(spec: StoreSpec, store: Any, read: StoreRead) -> Iterator[Sto
         if spec.kind is StoreKind.WINDOW
         else store.fetch_range(first, last)
     )
-    for window, value in windows:
-        yield StoreRow(window.key, value, None, window.start_ms, window.end_ms)
+    rows = (StoreRow(w.key, value, None, w.start_ms, w.end_ms) for w, value in windows)
+    # A store keeps them segment by segment: the first ones by key may be in the last segment.
+    yield from nsmallest(read.limit + 1, rows, key=partial(_get_order, spec.key.serialize))
 
 
 def _get_times(read: StoreRead) -> tuple[int, int]:
@@ -124,6 +127,11 @@ def _get_times(read: StoreRead) -> tuple[int, int]:
     )
 
 
+def _get_order(serialize: Callable[[Any], bytes], row: StoreRow) -> tuple[bytes, int, int]:
+    """Return what rows are sorted by: the key's bytes, then start and end."""
+    return serialize(row.key), row.start_ms or 0, row.end_ms or 0
+
+
 def merge_rows(
     spec: StoreSpec, parts: Sequence[Sequence[StoreRow]], read: StoreRead
 ) -> tuple[list[StoreRow], bool]:
@@ -131,10 +139,9 @@ def merge_rows(
 
     The order is that of the keys' bytes, then of start and end.
     """
-    serialize = spec.key.serialize
     rows = sorted(
         (row for rows in parts for row in rows),
-        key=lambda row: (serialize(row.key), row.start_ms or 0, row.end_ms or 0),
+        key=partial(_get_order, spec.key.serialize),
         reverse=read.is_reverse,
     )
     has_more = len(rows) > read.limit or any(len(rows) > read.limit for rows in parts)
