@@ -22,7 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams import serdes
@@ -119,7 +119,14 @@ class CommitWatch:
     """Notes again and again which offsets the application has committed."""
 
     def __init__(self, servers: str, history: History) -> None:
-        self._admin = AdminClient({"bootstrap.servers": servers})
+        # Not an admin client: librdkafka aborts now and then when a broker is killed under it.
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": servers,
+                "group.id": "queried",
+                "isolation.level": "read_uncommitted",  # so that open transactions are no error
+            }
+        )
         self._history = history
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -128,15 +135,14 @@ class CommitWatch:
     def finish(self) -> None:
         self._stop.set()
         self._thread.join()
+        self._consumer.close()
 
     def _run(self) -> None:
         wanted = [TopicPartition(INPUT, number) for number in range(PARTITIONS)]
-        request = [ConsumerGroupTopicPartitions("queried", wanted)]
         while not self._stop.wait(0.05):
             try:
-                future = self._admin.list_consumer_group_offsets(request, request_timeout=2.0)
-                found = future["queried"].result().topic_partitions
-            except Exception:  # a broker that was just killed
+                found = self._consumer.committed(wanted, timeout=2.0)
+            except KafkaException:  # of a broker that was just killed
                 continue
             offsets = {each.partition: each.offset for each in found if each.offset >= 0}
             self._history.add_committed(time.monotonic(), offsets)
