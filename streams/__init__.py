@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from streams.graph.materialized import Store
     from streams.operators.lateness import LateRecord
+    from streams.processes.local_threads import StoreLag, TaskMetadata, ThreadMetadata
     from streams.processor.context import ProcessorContext, RecordContext, RecordMetadata
     from streams.processor.global_store import ReadOnlyGlobalStore
     from streams.processor.processor import Processor
@@ -77,13 +78,16 @@ __all__ = [
     "Store",
     "StoreHost",
     "StoreIterator",
+    "StoreLag",
     "StoreNotLocal",
     "StoreUnavailable",
     "StreamsConfig",
     "StreamsError",
     "SuspendReason",
     "TaskCorrupted",
+    "TaskMetadata",
     "TaskMigrated",
+    "ThreadMetadata",
     "TopologyError",
     "TopologyRefused",
     "TopologyTestDriver",
@@ -120,6 +124,9 @@ _MODULES = {
     "StaleBounds": "streams.queries.stale_bounds",
     "Store": "streams.graph.materialized",
     "StoreHost": "streams.queries.store_hosts",
+    "ThreadMetadata": "streams.processes.local_threads",
+    "TaskMetadata": "streams.processes.local_threads",
+    "StoreLag": "streams.processes.local_threads",
     "StoreIterator": "streams.queries.store_locations",
     "StoreNotLocal": "streams.errors",
     "StoreUnavailable": "streams.errors",

@@ -26,6 +26,7 @@ from streams.graph.step_traits import StepTraits
 from streams.processes.error_exit import exit_with_error
 from streams.processes.foreground import run_application
 from streams.processes.launch import ApplicationLaunch, start_worker_threads
+from streams.processes.lifecycle import StateListener
 from streams.processes.logging_setup import configure_logging
 from streams.processes.own_broker import OwnBroker
 from streams.processes.running import RunningApp
@@ -301,12 +302,14 @@ class App:
         self,
         *,
         restore_listener: RestoreListener | None = None,
+        state_listener: StateListener | None = None,
         handle_signals: bool = True,
         wait_for_broker: bool = True,
     ) -> RunningApp:
         """Start the application in the background and return its handle.
 
-        `restore_listener` is told the progress of restores. `handle_signals`: see
+        `restore_listener` is told the progress of restores, `state_listener` each new state and the
+        one before. `handle_signals`: see
         `streams.processes.termination`. `wait_for_broker`: waits as long as no broker answers where
         the application has run before. A start that fails stops the embedded broker that it has
         started. Raises BrokerUnavailable; ConfigError for a command.
@@ -316,7 +319,10 @@ class App:
         is_given_up = (lambda: False) if wait_for_broker else None
         with OwnBroker(self.config, self.application_id) as broker:
             running = start_worker_threads(
-                self._create_launch(), restore_listener=restore_listener, is_given_up=is_given_up
+                self._create_launch(),
+                restore_listener=restore_listener,
+                state_listener=state_listener,
+                is_given_up=is_given_up,
             )
             broker.note_use()
         return OPEN_APPLICATIONS.add_application(running) if handle_signals else running

@@ -89,7 +89,7 @@ GAPS = (
     _name_gap(
         "stream-state-updater-metrics",
         "(active|standby)-paused-tasks",
-        "an application can't be paused",
+        "restores and standbys are never paused",
     ),
     _name_gap(
         "stream-state-updater-metrics",

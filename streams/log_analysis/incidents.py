@@ -77,7 +77,7 @@ class Incident:
             return True
         return self.begin_s - GAP_S <= at_s <= self.end_s + GAP_S
 
-    def absorb(self, other: Incident) -> None:
+    def absorb_incident(self, other: Incident) -> None:
         """Take over what another incident has."""
         instants = [each for each in (self.begin_s, other.begin_s) if each is not None]
         self.begin_s = min(instants, default=None)
@@ -139,7 +139,7 @@ class IncidentLog:
             if found is None:
                 merged.append(each)
             else:
-                found.absorb(each)
+                found.absorb_incident(each)
         return [each for each in merged if each.is_fault]
 
     def _close_before(self, now_s: float) -> None:
@@ -163,5 +163,5 @@ def _merge_neighbours(incidents: list[Incident]) -> list[Incident]:
     """Merge each incident of odd number into the one before, so that half of them are left."""
     ordered = sorted(incidents, key=lambda incident: incident.begin_s or 0.0)
     for first, second in zip(ordered[::2], ordered[1::2], strict=False):
-        first.absorb(second)
+        first.absorb_incident(second)
     return ordered[::2]

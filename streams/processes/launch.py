@@ -8,6 +8,7 @@ from typing import Any
 
 from state.shown_values import ShownValues, limit_shown_values
 from streams.processes.invocation import hold_application
+from streams.processes.lifecycle import StateListener
 from streams.processes.running import RunningApp
 from streams.processes.start import start_application
 from streams.runtime.restoring.progress import RestoreListener
@@ -34,6 +35,7 @@ def start_worker_threads(
     worker_number: int = 0,
     worker_count: int = 1,
     restore_listener: RestoreListener | None = None,
+    state_listener: StateListener | None = None,
     is_given_up: Callable[[], bool] | None = None,
 ) -> RunningApp:
     """Start the threads of a worker in this process and return its handle.
@@ -51,5 +53,6 @@ def start_worker_threads(
             worker_number=worker_number,
             worker_count=worker_count,
             restore_listener=restore_listener,
+            state_listener=state_listener,
             is_given_up=is_given_up,
         )

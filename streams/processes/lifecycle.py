@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from enum import StrEnum
 
 from streams.common.host import Event
@@ -47,6 +48,10 @@ class ApplicationState(StrEnum):
     ERROR = "ERROR"
 
 
+StateListener = Callable[[ApplicationState, ApplicationState], None]
+"""Is told the new state and the one before (Kafka Streams' StateListener). It must not wait for the
+application: the thread whose state has changed calls it."""
+
 _ACTIVE = {ApplicationState.CREATED, ApplicationState.REBALANCING, ApplicationState.RUNNING}
 _ENDING = {ApplicationState.PENDING_SHUTDOWN, ApplicationState.PENDING_ERROR}
 _TRANSITIONS: dict[ApplicationState, set[ApplicationState]] = {
@@ -67,10 +72,19 @@ class ApplicationLifecycle:
     """Holds the state of an application with `thread_count` stream threads, and its error.
 
     `stop` is set when an error ends the application, `all_threads_ended` when no stream thread is
-    left. Kafka Streams' counterpart is KafkaStreams with its StreamStateListener.
+    left. `listener` is called with each new state. Kafka Streams' counterpart is KafkaStreams with
+    its StreamStateListener.
     """
 
-    def __init__(self, thread_count: int, *, stop: Event, all_threads_ended: Event) -> None:
+    def __init__(
+        self,
+        thread_count: int,
+        *,
+        stop: Event,
+        all_threads_ended: Event,
+        listener: StateListener | None = None,
+    ) -> None:
+        self._listener = listener
         self._stop = stop
         self._all_threads_ended = all_threads_ended
         self._changed = threading.Condition()
@@ -99,6 +113,11 @@ class ApplicationLifecycle:
             if self.state is not state:
                 raise StreamsError(f"still {self.state} and not {state} after {timeout_s:g} s")
 
+    def require_active(self) -> None:
+        """Raise StreamsError if the application ends, or has ended."""
+        if self.state not in _ACTIVE:
+            raise StreamsError(f"the application is {self.state}: its threads can't be changed")
+
     def fail_application(self, error: UserError) -> None:
         """Keep the first error that fails the application, and stop its threads in order."""
         with self._changed:
@@ -122,6 +141,20 @@ class ApplicationLifecycle:
                 raise self.error
             if self.state is not ApplicationState.NOT_RUNNING:  # two threads may close at once
                 self._change_state(ApplicationState.NOT_RUNNING)
+
+    def add_thread(self, thread_number: int) -> None:
+        """Note a stream thread that was created; the state changes when it joins the group."""
+        with self._changed:
+            self._thread_states[thread_number] = ThreadState.CREATED
+
+    def remove_thread(self, thread_number: int) -> None:
+        """Forget a stream thread that has ended while others go on."""
+        with self._changed:
+            self._thread_states.pop(thread_number, None)
+            if set(self._thread_states.values()) == {ThreadState.RUNNING} and (
+                self.state is ApplicationState.REBALANCING
+            ):
+                self._change_state(ApplicationState.RUNNING)
 
     def handle_thread_state(self, thread_number: int, state: ThreadState) -> None:
         """Note the state of a stream thread, and derive that of the application."""
@@ -149,3 +182,8 @@ class ApplicationLifecycle:
         self._machine.change_state(state)
         log.info("state %s -> %s", before, state)
         self._changed.notify_all()
+        if self._listener is not None:
+            try:
+                self._listener(state, before)
+            except Exception:
+                log.exception("the state listener failed on %s", state)

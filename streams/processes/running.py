@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -20,6 +20,8 @@ from streams.processes.disk_watch import DiskWatch
 from streams.processes.embedded import broker_directory
 from streams.processes.lifecycle import ApplicationLifecycle, ApplicationState
 from streams.processes.state_cleanup import StateDirectoryCleaner
+from streams.processes.thread_controls import ThreadControls
+from streams.processes.worker_threads import WorkerThreads
 from streams.queries.changelog_ends import ChangelogEnds
 from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
 from streams.queries.read_only_stores import (
@@ -33,7 +35,6 @@ from streams.queries.stale_bounds import StaleBounds
 from streams.queries.standby_reads import StandbyReader
 from streams.queries.store_hosts import StoreHost
 from streams.runtime.tasks.task import Task
-from streams.runtime.threads.stream_thread import StreamThread
 from streams.runtime.threads.watchdog import Watchdog, describe_activity
 from streams.runtime.threads.worker_resources import WorkerResources
 from streams.settings.config import EMBEDDED
@@ -46,7 +47,7 @@ GLOBAL_THREAD = "global-tables"
 """The name of the thread that copies the global tables."""
 
 
-class RunningApp:
+class RunningApp(ThreadControls):
     """Controls the threads of one worker; a context manager that closes at its end.
 
     `App.start` returns it; `streams.processes.start` makes what it is given. `watch_security` runs
@@ -56,7 +57,7 @@ class RunningApp:
     def __init__(
         self,
         worker: WorkerResources,
-        threads: Sequence[StreamThread],
+        threads: WorkerThreads,
         lifecycle: ApplicationLifecycle,
         all_threads_ended: Event,
         *,
@@ -68,17 +69,18 @@ class RunningApp:
         """Where the settings `health_port` and `metrics_port` have led to."""
         self._worker = worker
         self._host = worker.host
-        self._threads = threads
+        self._threads = threads.running
         self._lifecycle = lifecycle
         self._stuck_after_s = worker.config.stuck_after_ms / 1000
         self._watch_security = watch_security
         self._watchdog = Watchdog(
-            threads,
+            self._threads,
             worker.host,
             all_threads_ended,
             stuck_after_s=self._stuck_after_s,
             is_outage_told=self._is_outage_told,
         )
+        super().__init__(worker.control, threads, lifecycle, self._watchdog)
         self._cleaner = StateDirectoryCleaner(
             worker.directory,
             worker.host,
@@ -264,8 +266,11 @@ class RunningApp:
         """
         self._worker.stop.set()
 
-    def close(self, timeout: float | None = None) -> None:
+    def close(self, timeout: float | None = None, *, leave_group: bool = True) -> None:
         """Commit, leave the group and end; a second call does nothing.
+
+        Without `leave_group` the worker remains a member: others get its tasks when its session is
+        over, and if it starts again before that nothing moves (KIP-1153).
 
         Raises the error that ended a thread before; or NotClosed after `timeout` seconds (default:
         shutdown_timeout_ms), which says what each thread that goes on is doing.
@@ -274,6 +279,7 @@ class RunningApp:
             timeout = self._worker.config.shutdown_timeout_ms / 1000
         if not self._lifecycle.try_begin_shutdown():
             return
+        self._control.remains_in_group = not leave_group
         self.ask_to_stop()
         deadline_s = self._host.monotonic_s() + timeout
         for thread in self._threads:

@@ -32,12 +32,13 @@ from streams.processes.cluster import Cluster, find_cluster
 from streams.processes.endpoints import start_endpoints
 from streams.processes.garbage_collection import collect_less_often
 from streams.processes.group_protocol_choice import choose_group_protocol
-from streams.processes.lifecycle import ApplicationLifecycle
+from streams.processes.lifecycle import ApplicationLifecycle, StateListener
 from streams.processes.query_endpoint import QueryEndpoint
 from streams.processes.running import RunningApp
 from streams.processes.security_watch import SecurityWatch
 from streams.processes.worker_addresses import note_metrics_address
 from streams.processes.worker_collector import create_worker_collector
+from streams.processes.worker_threads import WorkerThreads
 from streams.runtime.access.acls import derive_acls, list_topic_operations
 from streams.runtime.assigning.assignment import check_topics
 from streams.runtime.assigning.internal_topics import LEDGER_SETTINGS, list_internal_topics
@@ -77,6 +78,7 @@ def start_application(
     worker_number: int = 0,
     worker_count: int = 1,
     restore_listener: RestoreListener | None = None,
+    state_listener: StateListener | None = None,
     is_given_up: Callable[[], bool] | None = None,
 ) -> RunningApp:
     """Start one worker of an application in the background and return its handle.
@@ -87,8 +89,7 @@ def start_application(
     Raises ConfigError; BrokerUnavailable if no broker answers.
     """
     collect_less_often()
-    shift_file = config.clock_shift_file
-    host = SystemHost() if shift_file is None else ShiftedHost(shift_file)
+    host = SystemHost() if (file := config.clock_shift_file) is None else ShiftedHost(file)
     brokers = _find_brokers(topology, config, worker_number, host, is_given_up)
     with ExitStack() as exits:
         directory, directory_id, slot = _claim_slot(config, topology.application_id)
@@ -121,9 +122,9 @@ def start_application(
             ),
         )
         lifecycle = ApplicationLifecycle(
-            config.num_stream_threads, stop=stop, all_threads_ended=all_threads_ended
+            0, stop=stop, all_threads_ended=all_threads_ended, listener=state_listener
         )
-        threads = _create_threads(worker, lifecycle, on_step)
+        threads = WorkerThreads(worker, lifecycle, config.num_stream_threads, on_step)
         running = RunningApp(
             worker,
             threads,
@@ -132,7 +133,7 @@ def start_application(
             bootstrap_servers=brokers.cluster.bootstrap_servers,
             watch_security=security_watch.watch_until_stopped,
         )
-        _open_ports(running, worker, worker_number, threads, queries.measurements, exits)
+        _open_ports(running, worker, worker_number, threads.running, queries.measurements, exits)
         note_metrics_address(directory, slot, config.health_host, running.ports, exits)
         queries.serve_queries(running, host, exits)
         _announce_worker(running, worker, worker_number, worker_count)
@@ -312,25 +313,6 @@ def _announce_worker(
         worker_number=worker_number,
         worker_count=worker_count,
     )
-
-
-def _create_threads(
-    worker: WorkerResources,
-    lifecycle: ApplicationLifecycle,
-    on_step: Callable[[CommitStep], None],
-) -> list[StreamThread]:
-    """Create the stream threads, which report to the application's lifecycle."""
-    return [
-        StreamThread(
-            worker,
-            number,
-            handler=worker.config.uncaught_exception_handler,
-            on_state_change=partial(lifecycle.handle_thread_state, number),
-            on_failure=lifecycle.fail_application,
-            on_step=on_step,
-        )
-        for number in range(worker.config.num_stream_threads)
-    ]
 
 
 def _open_global_tables(

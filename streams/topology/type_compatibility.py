@@ -143,7 +143,7 @@ class _Reading:
     type: DescribedType
     around: tuple[DescribedType, ...] = ()
 
-    def resolve(self) -> _Reading:
+    def resolve_reference(self) -> _Reading:
         """Return the record type that this reference names; any other type is returned itself."""
         if self.type.kind == "reference":
             for index, each in enumerate(self.around):
@@ -151,7 +151,7 @@ class _Reading:
                     return _Reading(each, self.around[:index])
         return self
 
-    def enter(self, part: DescribedType) -> _Reading:
+    def enter_part(self, part: DescribedType) -> _Reading:
         """Return a part of this type, with the records around it."""
         if self.type.kind == "record":
             return _Reading(part, (*self.around, self.type))
@@ -168,7 +168,7 @@ def _compare_reading(written: _Reading, reader: _Reading, path: str) -> Iterator
         return
     if a.kind == b.kind == "reference":
         return  # the records that they lead to are being compared
-    written, reader = written.resolve(), reader.resolve()
+    written, reader = written.resolve_reference(), reader.resolve_reference()
     a, b = written.type, reader.type
     if b.kind == "any" and b.name in ("", a.name):
         return
@@ -194,7 +194,7 @@ def _choose_rule(a: DescribedType, b: DescribedType) -> _Rule:
 def _read_map(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     places = zip(written.type.items, reader.type.items, (" (key)", "[...]"), strict=True)
     for x, y, step in places:
-        yield from _compare_reading(written.enter(x), reader.enter(y), path + step)
+        yield from _compare_reading(written.enter_part(x), reader.enter_part(y), path + step)
 
 
 def _read_hash(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
@@ -266,7 +266,7 @@ def _read_record(written: _Reading, reader: _Reading, path: str) -> Iterator[Typ
             if source is None:
                 continue
         yield from _compare_reading(
-            written.enter(a.fields[source].type), reader.enter(field.type), place
+            written.enter_part(a.fields[source].type), reader.enter_part(field.type), place
         )
     for name, field in a.fields.items():
         if name not in read:
@@ -300,7 +300,7 @@ def _read_elements(written: _Reading, reader: _Reading, path: str) -> Iterator[T
         for index, item in enumerate(a.items):
             place = f"{path}[{index}]" if a.kind == "tuple" else f"{path}[...]"
             target = b.items[index] if b.kind == "tuple" else b.items[0]
-            yield from _compare_reading(written.enter(item), reader.enter(target), place)
+            yield from _compare_reading(written.enter_part(item), reader.enter_part(target), place)
 
 
 def _read_union(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
@@ -344,7 +344,7 @@ def _list_changes(old: _Reading, new: _Reading, path: str) -> Iterator[str]:
                 yield f"-{inner.lstrip('.')}"
                 continue
             other = b.fields[name]
-            yield from _list_changes(old.enter(field.type), new.enter(other.type), inner)
+            yield from _list_changes(old.enter_part(field.type), new.enter_part(other.type), inner)
             if field.has_default and not other.has_default:
                 yield f"{inner.lstrip('.')} has no default any more"
         for name, field in b.fields.items():
@@ -352,7 +352,7 @@ def _list_changes(old: _Reading, new: _Reading, path: str) -> Iterator[str]:
                 yield f"+{path.lstrip('.')}{'.' if path else ''}{field.label or name}"
     elif a.kind == b.kind and a.items and len(a.items) == len(b.items):
         for x, y in zip(a.items, b.items, strict=True):
-            yield from _list_changes(old.enter(x), new.enter(y), path)
+            yield from _list_changes(old.enter_part(x), new.enter_part(y), path)
     elif a.kind == b.kind == "enum" and a.name == b.name:
         gone, come = set(a.symbols) - set(b.symbols), set(b.symbols) - set(a.symbols)
         told = [*(f"-{each}" for each in sorted(gone)), *(f"+{each}" for each in sorted(come))]

@@ -93,13 +93,13 @@ class Restorer(Generic[T]):
         """
         given: list[T] = []
 
-        def withdraw() -> None:
+        def withdraw_tasks() -> None:
             with ExitStack() as steps:  # both, whatever the first raises
                 steps.callback(self.reader.withdraw_tasks, task_names, given)
                 # A promotion that has failed may have left its task with the follower.
                 self.follower.withdraw_tasks(task_names, given, SuspendReason.PROMOTED)
 
-        self.run_between_batches(withdraw)
+        self.run_between_batches(withdraw_tasks)
         return given
 
     def stop_following(self, task_names: Collection[str]) -> list[T]:

@@ -143,7 +143,7 @@ class BoundSteps:
                     raise
                 raise ValueRefused(self.context.task_name, str(error)) from error
 
-    def unbind(self) -> None:
+    def unbind_steps(self) -> None:
         """Call the steps' close callbacks, and release the references that the steps hold."""
         self._previews.clear()
         context = self.context

@@ -396,4 +396,4 @@ class Task:
         # The steps refer to the producer, which is freed when no task refers to it any more.
         steps, self._steps = self._steps, None
         if steps is not None:
-            steps.unbind()
+            steps.unbind_steps()

@@ -292,6 +292,7 @@ def create_stream_loop(
             task_creator=creator,
             producers=_create_task_producers(worker, member, own.admin),
             stop=worker.stop,
+            control=worker.control,
             host=worker.host,
             commit_interval_ms=config.commit_every_ms,
             poll_records_max=config.max_poll_records,

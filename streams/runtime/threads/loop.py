@@ -51,8 +51,9 @@ class StreamLoop:
     def __init__(self, dependencies: ThreadDependencies) -> None:
         self._thread_name, self._group = dependencies.name, dependencies.group
         self._host, self._stop = dependencies.host, dependencies.stop
-        self._member, self._restorer = dependencies.member, dependencies.restorer
+        self._control, self._restorer = dependencies.control, dependencies.restorer
         self._consumer, self.admin = dependencies.consumer, dependencies.admin
+        self._member = dependencies.member
         self._producers = dependencies.producers
         self._offset_resetter = dependencies.offset_resetter
         self._task_offsets = dependencies.task_offsets
@@ -193,7 +194,9 @@ class StreamLoop:
         # Also what was read for tasks that are promoted or gone.
         self.counters.restored_records = self._restorer.reader.restored_records
         self.counters.standby_records = self._restorer.follower.followed_records
-        if not self._executor:
+        is_commit_needed = any(task.commit_needed for task in self.tasks.values())
+        if not self._executor or self._control.is_paused:
+            _ = is_commit_needed and self._try_commit_tasks()  # no transaction is left open
             self.recovery.clear_failure_if_idle()
             self._consumer.serve_callbacks()
             self._producers.poll_delivery_reports()
@@ -210,7 +213,6 @@ class StreamLoop:
             self._stop.wait(_POLL_WAIT_S)
             return
         self._executor.measure_lags_if_due()
-        is_commit_needed = any(task.commit_needed for task in self.tasks.values())
         self._executor.poll_records(
             self._poll_records_max,
             self._poll_wait_s(is_commit_needed),
@@ -361,6 +363,7 @@ class StreamLoop:
         """Return whether a stop, a rebalance, or a commit for want of memory, comes first."""
         return (
             self._stop.is_set()
+            or self._control.is_paused
             or self._member.read_signal() is not MembershipSignal.NOTHING
             or (self._is_uncommitted_memory_full() and not self._rebalance.can_commit)
         )
@@ -373,7 +376,8 @@ class StreamLoop:
         be replaced hands its membership over instead of leaving.
         """
         member = self._member
-        leave = member.hand_over_membership if self._is_to_be_replaced else member.leave_group
+        keeps = self._is_to_be_replaced or self._control.remains_in_group
+        leave = member.hand_over_membership if keeps else member.leave_group
         self._task_offsets.release_reporter(self._thread_name)
         with ExitStack() as steps:  # in reverse order, each whatever the others raise
             steps.callback(self._restorer.close)

@@ -27,6 +27,7 @@ from streams.runtime.threads.commit import CommitStep, PartitionOffsets
 from streams.runtime.threads.ledger_writer import LedgerWriter
 from streams.runtime.threads.producers import TaskProducers
 from streams.runtime.threads.thread_state import ThreadState
+from streams.runtime.threads.worker_control import WorkerControl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,8 @@ class ThreadDependencies:
     """Replaces the thread's clients, but for producers, by others with the present security."""
     outage: BrokerOutage | None = None
     """Knows whether any broker answers; None where one always does."""
+    control: WorkerControl = field(default_factory=WorkerControl)
+    """Says whether to pause, and whether to leave the group at the end."""
     decide_replacement: Callable[[Exception], bool] = lambda error: False
     """Is called with the error that ends the loop, and returns whether another loop takes its
     place, and its membership."""

@@ -15,6 +15,7 @@ from streams.runtime.clients import KafkaClientSupplier
 from streams.runtime.global_tables.tables import GlobalTables
 from streams.runtime.restoring.progress import RestoreListener
 from streams.runtime.tasks.task_offsets import TaskOffsets
+from streams.runtime.threads.worker_control import WorkerControl
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 
@@ -43,6 +44,7 @@ class WorkerResources:
     """Tells this start of the process from others with its process id."""
     directory_id: str = ""
     """The id of the state directory."""
+    control: WorkerControl = field(default_factory=WorkerControl)
     endpoint: str = ""
     """The host:port at which the worker answers queries; empty if it answers none."""
     task_offsets: TaskOffsets = field(default_factory=TaskOffsets)

@@ -12,9 +12,11 @@ from streams.common.host import SystemHost
 from streams.errors import StreamsError
 from streams.processes.lifecycle import ApplicationLifecycle, ApplicationState
 from streams.processes.running import RunningApp
+from streams.processes.worker_threads import WorkerThreads
 from streams.runtime.threads import stream_thread
 from streams.runtime.threads.stream_thread import StreamThread
 from streams.runtime.threads.thread_state import ThreadState, create_thread_state
+from streams.runtime.threads.worker_control import WorkerControl
 from streams.settings.uncaught_exceptions import UncaughtExceptionResponse
 from tests.processes import HANG_LIMIT_S
 
@@ -190,9 +192,20 @@ def build_running_app(host: NoThreads) -> RunningApp:
         bootstrap_servers="x:1",
     )
     worker: Any = SimpleNamespace(
-        host=host, config=config, directory=None, stop=host.create_event(), topology=None
+        host=host,
+        config=config,
+        directory=None,
+        stop=host.create_event(),
+        topology=None,
+        control=WorkerControl(),
     )
-    return RunningApp(worker, [], created(), host.create_event(), bootstrap_servers="x:1")
+    return RunningApp(
+        worker,
+        WorkerThreads(worker, created(), 0),
+        created(),
+        host.create_event(),
+        bootstrap_servers="x:1",
+    )
 
 
 def test_a_wait_for_a_state_that_there_is_not_lists_the_states() -> None:
@@ -207,3 +220,25 @@ def test_a_running_app_starts_nothing_until_it_is_told_to() -> None:
     assert threading.enumerate() == before
     with pytest.raises(AssertionError, match="global-tables was started"):
         running.start_threads(None)  # type: ignore[arg-type]
+
+
+def test_a_listener_is_told_each_state_and_what_it_raises_changes_nothing() -> None:
+    told: list[tuple[str, str]] = []
+
+    def listen(state: ApplicationState, before: ApplicationState) -> None:
+        told.append((before, state))
+        raise ValueError("of the listener")
+
+    stop, ended = SystemHost().create_event(), SystemHost().create_event()
+    lifecycle = ApplicationLifecycle(1, stop=stop, all_threads_ended=ended, listener=listen)
+    lifecycle.handle_thread_state(0, REBALANCING)
+    lifecycle.handle_thread_state(0, RUNNING)
+    assert lifecycle.try_begin_shutdown()
+    lifecycle.handle_thread_state(0, ENDED)
+    lifecycle.finish_shutdown()
+    assert told == [
+        ("CREATED", "REBALANCING"),
+        ("REBALANCING", "RUNNING"),
+        ("RUNNING", "PENDING_SHUTDOWN"),
+        ("PENDING_SHUTDOWN", "NOT_RUNNING"),
+    ]

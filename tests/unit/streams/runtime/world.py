@@ -31,6 +31,7 @@ from streams.runtime.threads.producer_creation import RequireWanted
 from streams.runtime.threads.producers import TaskProducers
 from streams.runtime.threads.thread_dependencies import ThreadDependencies
 from streams.runtime.threads.thread_state import ThreadState, create_thread_state
+from streams.runtime.threads.worker_control import WorkerControl
 from streams.settings.exception_handlers import ExceptionHandlers
 from streams.settings.offset_reset import InitialPolicies, parse_reset_policy
 from streams.topology.build import Topology
@@ -158,6 +159,7 @@ class World:
         self.states: list[ThreadState] = []
         self.steps: list[CommitStep] = []
         admin = FakeAdmin(self.kafka, self.script)
+        self.control = WorkerControl()
         resetting = OffsetResetter(
             admin,
             self.clock,
@@ -180,6 +182,7 @@ class World:
         self.restorer = Restorer(changelog_reader, self.follower, self.clock)
         self.loop = StreamLoop(
             ThreadDependencies(
+                control=self.control,
                 name="thread 0",
                 group="a",
                 member=self.member,
