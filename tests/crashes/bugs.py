@@ -15,7 +15,7 @@ from streams.runtime.clients import Admin
 from streams.runtime.restoring import changelog_reader
 from streams.runtime.tasks import task_creator
 from streams.runtime.tasks.offset_proof import UNCHECKED
-from streams.runtime.threads import assembly, commit, loop
+from streams.runtime.threads import commit, loop, member_creation
 from streams.runtime.threads.standby_tasks import StandbyTasks
 
 
@@ -40,7 +40,7 @@ def punctuation_commits_no_offsets() -> None:
 
 def departed_transactions_left_open() -> None:
     """Leave transactions of threads that are no members open, as a leader may that can't abort."""
-    replace(assembly, "abort_departed_transactions", lambda _: lambda *_: [])
+    replace(member_creation, "abort_departed_transactions", lambda _: lambda *_: [])
 
 
 def restore_stops_at_the_last_stable_offset() -> None:

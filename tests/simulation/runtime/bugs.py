@@ -29,7 +29,7 @@ from streams.runtime.clients import Admin, DataConsumer, StreamsProducer
 from streams.runtime.restoring import changelog_reader
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_creator import TaskCreator
-from streams.runtime.threads import assembly, commit, loop
+from streams.runtime.threads import commit, loop, member_creation
 from streams.runtime.threads.rebalance import ThreadRebalance
 from streams.runtime.threads.thread_recovery import ThreadRecovery
 from tests.simulation.bugs import replaced
@@ -351,7 +351,7 @@ def pending_offsets_taken_for_none(world: World) -> AbstractContextManager[None]
     return several(
         replaced(TaskCreator, "start_restoring_from_committed", make),
         replaced(TaskCreator, "find_overtaken_tasks", make),
-        replaced(assembly, "abort_departed_transactions", lambda original: lambda *_: []),
+        replaced(member_creation, "abort_departed_transactions", lambda original: lambda *_: []),
     )
 
 

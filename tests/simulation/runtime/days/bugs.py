@@ -5,6 +5,7 @@ docs/decisions/0051 lists which silent error each of them stands for, and where 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -181,11 +182,14 @@ def settings_left_as_they_are(world: World) -> AbstractContextManager[None]:
 
 def first_positions_not_committed(world: World) -> AbstractContextManager[None]:
     """Make an application that has begun at an input's end begin at its end again."""
-    return replaced(OffsetResetter, "may_choose_otherwise", lambda original: property(_no))
 
+    def make(original: Callable[..., Any]) -> Any:
+        def start(*arguments: Any, must_commit_positions: bool) -> Any:
+            return original(*arguments, must_commit_positions=False)
 
-def _no(_: OffsetResetter) -> bool:
-    return False
+        return start
+
+    return replaced(task_creator, "start_restoring_task", make)
 
 
 def changelogs_taken_as_they_are(world: World) -> AbstractContextManager[None]:
