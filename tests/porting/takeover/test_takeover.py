@@ -8,6 +8,7 @@ when it closes is written once.
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections import Counter, defaultdict
@@ -26,6 +27,7 @@ from streams.common.partitioning import partition_for_key
 from tests.brokers import Broker
 from tests.clients.programs import JVM_FLAGS, Program, need, run
 from tests.differential.peer import JARS
+from tests.json_outputs import check_json_output
 from tests.porting.takeover.clicks import app
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
@@ -174,6 +176,9 @@ def test_millrace_goes_on_where_kafka_streams_was_stopped(
     shown = import_offsets(broker, tmp_path / "state", "--dry-run")
     assert shown.exit_code == 0, shown.output
     assert "nothing was changed" in shown.output
+    told = import_offsets(broker, tmp_path / "state", "--dry-run", "--json")
+    for line in told.stdout.splitlines():
+        check_json_output("import-offsets", json.loads(line))
     answers = [running]
 
     def is_imported() -> bool:
