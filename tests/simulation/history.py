@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 from zlib import crc32
 
@@ -35,17 +35,25 @@ class History(ABC):
         """
 
     def run(self) -> Violation | None:
-        """Run the history and return the violation, if there was one."""
+        """Run the history and return the violation, if there was one.
+
+        A bug that can't be planted raises what is in its way: that is no violation.
+        """
         silence_broker_log()
-        with self._bug(self.world):
+        with ExitStack() as planted:
             try:
-                self._run()
-            except Violation as violation:
-                return violation
-            except Exception as error:
-                return Violation("client", f"{type(error).__name__}: {error}")
+                planted.enter_context(self._bug(self.world))
+                return self._find_violation()
             finally:
                 self._leave()
+
+    def _find_violation(self) -> Violation | None:
+        try:
+            self._run()
+        except Violation as violation:
+            return violation
+        except Exception as error:
+            return Violation("client", f"{type(error).__name__}: {error}")
         return None
 
     def _leave(self) -> None:
