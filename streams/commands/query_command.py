@@ -198,7 +198,7 @@ def _open_response(
                     failures.append(f"{each}: {_explain_refusal(response)}")
             except (httpx.HTTPError, UnicodeError) as error:
                 failures.append(f"{each}: {error or type(error).__name__}")
-        raise StreamsError(f"store {store!r} can't be read now: {'; '.join(failures)}")
+        raise StreamsError(f"no worker has answered for store {store!r}: {'; '.join(failures)}")
 
 
 def _complete_url(address: str, *, uses_tls: bool) -> str:

@@ -170,7 +170,7 @@ def test_the_command_finds_the_workers_and_says_what_is_wrong(
         there = query("counts", key, "--address", f"http://127.0.0.1:{port}", "--json")
         assert json.loads(there.stdout)["value"] == count
     gone = query("counts", key, "--address", f"127.0.0.1:{port}")
-    assert (gone.exit_code, "can't be read now: 127.0.0.1:" in gone.stderr) == (2, True)
+    assert (gone.exit_code, "store 'counts': 127.0.0.1:" in gone.stderr) == (2, True)
     wrong = query("counts", "--address", "ftp://127.0.0.1:21")
     assert (wrong.exit_code, "write host:port, or https://host:port" in wrong.stderr) == (2, True)
 
