@@ -290,7 +290,7 @@ class WindowStore(SegmentedStore[V]):
         encoded = disk_key[SEGMENT_BYTES:-WINDOW_SUFFIX_BYTES]
         return BY_TIME + disk_key[-WINDOW_SUFFIX_BYTES:][:TIME_BYTES] + encoded
 
-    def _decode_time_key(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
+    def _split_time_key(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
         (start_ms,) = unpack_time(time_key[len(BY_TIME) :][:TIME_BYTES])
         encoded = time_key[len(BY_TIME) + TIME_BYTES :]
         window = self._create_window(self._decode_key(encoded), start_ms)

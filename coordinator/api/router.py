@@ -144,7 +144,7 @@ class Router:
             header = read_request_header(frame)
             fault = self._faults.match_request(header.api_key, header.client_id)
             if fault is not None:
-                return self._answer_with_fault(fault, frame, client_host)
+                return self._answer_with_injected_fault(fault, frame, client_host)
         return self._answer_request(frame, client_host, arrived_ns)
 
     def _answer_request(
@@ -180,7 +180,7 @@ class Router:
             route.counters.plain_times.record_ns(self._read_ns() - begin_ns)
         return answer
 
-    def _answer_with_fault(
+    def _answer_with_injected_fault(
         self, fault: RequestFault, frame: bytes, client_host: str
     ) -> Answer | Awaitable[Answer]:
         """Answer, delay, lose or refuse a request as the fault that strikes it says."""

@@ -84,7 +84,7 @@ class OffsetImport:
             return []
         self._require_written_by_kafka_streams()
         self._require_inputs()
-        self._require_changelogs()
+        self._refuse_unknown_internal_topics()
         self._require_layouts()
         return [each for task in self._tasks for each in self._plan_task(task)]
 
@@ -139,7 +139,7 @@ class OffsetImport:
                 "the import"
             )
 
-    def _require_changelogs(self) -> None:
+    def _refuse_unknown_internal_topics(self) -> None:
         """Raise ConfigError for internal topics of the group that this application has not."""
         prefix = f"{self._app.application_id}-"
         mine = {self._topology.restore_topic_of(name) for name in self._specs}

@@ -159,7 +159,9 @@ def _dump_json(value: Any) -> str:
 
 
 def _dump_strictly(value: Any, *, ensure_ascii: bool) -> str:
-    return json.dumps(value, default=to_json_value, ensure_ascii=ensure_ascii, allow_nan=False)
+    return json.dumps(
+        value, default=substitute_for_json, ensure_ascii=ensure_ascii, allow_nan=False
+    )
 
 
 def _to_printable(value: Any, above: tuple[int, ...] = ()) -> Any:
@@ -182,7 +184,7 @@ def _to_printable(value: Any, above: tuple[int, ...] = ()) -> Any:
         }
     if isinstance(value, list | tuple):
         return [_to_printable(each, above) for each in value]
-    return _to_printable(to_json_value(value), above)
+    return _to_printable(substitute_for_json(value), above)
 
 
 def _is_utf8(text: str) -> bool:
@@ -221,7 +223,7 @@ def to_text_or_hex(data: bytes) -> str:
     return text if is_shown else f"0x{data.hex()}"
 
 
-def to_json_value(value: Any) -> Any:
+def substitute_for_json(value: Any) -> Any:
     """Return the substitute that `--json` prints for a value that JSON does not have."""
     if isinstance(value, bytes):
         return to_text_or_hex(value)

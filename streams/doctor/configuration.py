@@ -63,7 +63,7 @@ def check_broker_limits(config: StreamsConfig, brokers: BrokerSettings) -> Itera
             f"transaction_timeout_ms={timeout_ms}, and a broker allows {_MAX_TIMEOUT}={limit_ms}",
             "the producer is refused (INVALID_TRANSACTION_TIMEOUT), and the application ends",
             f"set transaction_timeout_ms={limit_ms} or less, or "
-            + _format_broker_setting(_MAX_TIMEOUT, timeout_ms),
+            + _advise_broker_setting(_MAX_TIMEOUT, timeout_ms),
         )
     least = max(
         (int(each[_SESSION_LIMITS[0]]) for each in _select_brokers_with(brokers, _SESSION_LIMITS)),
@@ -97,7 +97,7 @@ def check_retention(brokers: BrokerSettings) -> Iterator[DoctorFinding]:
             f"{_OFFSET_RETENTION}={minutes}",
             f"an application that is stopped for {minutes} minutes loses its offsets: it refuses "
             "to start, or without state begins as auto_offset_reset says",
-            _format_broker_setting(_OFFSET_RETENTION, _RETENTION_WISE_MS // _MS_PER_MINUTE),
+            _advise_broker_setting(_OFFSET_RETENTION, _RETENTION_WISE_MS // _MS_PER_MINUTE),
         )
     if expiration_ms is not None and expiration_ms < _RETENTION_WISE_MS:
         is_fine = False
@@ -106,7 +106,7 @@ def check_retention(brokers: BrokerSettings) -> Iterator[DoctorFinding]:
             f"{_ID_EXPIRATION}={expiration_ms}",
             "a producer that writes nothing for so long is unknown then, and is not fenced if "
             "it comes back",
-            _format_broker_setting(_ID_EXPIRATION, _RETENTION_WISE_MS),
+            _advise_broker_setting(_ID_EXPIRATION, _RETENTION_WISE_MS),
         )
     if is_fine and minutes is not None:
         yield find_fine(
@@ -126,7 +126,7 @@ def find_least(brokers: BrokerSettings, name: str) -> int | None:
     return min((int(each[name]) for each in _select_brokers_with(brokers, (name,))), default=None)
 
 
-def _format_broker_setting(name: str, value: int) -> str:
+def _advise_broker_setting(name: str, value: int) -> str:
     """Return how a setting of the brokers is changed, which needs their restart."""
     shown = format_kafka_command(
         "kafka-configs.sh", "--describe", "--entity-type", "brokers", "--all"

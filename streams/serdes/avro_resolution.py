@@ -150,7 +150,7 @@ class _Resolver:
         """Return the branch of a reader's union for a type: the same one, or one it promotes to."""
         same_kind = [i for i, each in enumerate(branches) if each.kind == writer.kind]
         if writer.kind in NAMED:
-            return _find_named_branch(writer, branches, same_kind)
+            return _match_named_type(writer, branches, same_kind)
         if same_kind:
             return same_kind[0]
         for index, each in enumerate(branches):
@@ -196,7 +196,7 @@ class _Resolver:
         return _Resolver(self._options).resolve(schema, schema)
 
 
-def _find_named_branch(
+def _match_named_type(
     writer: AvroType, branches: Sequence[AvroType], same_kind: Sequence[int]
 ) -> int | None:
     """Return the branch of a named type: by its full name or an alias.

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from streams.topology.build import Subtopology, Topology
 
 
-def find_topics_before_stores(topology: Topology) -> dict[int, frozenset[str]]:
+def find_repartition_topics_before_stores(topology: Topology) -> dict[int, frozenset[str]]:
     """Return the repartition topics that lead to a store, by the sub-topology that writes them.
 
     Sub-topologies that write none are left out. A topic leads to a store if a sub-topology that

@@ -182,7 +182,7 @@ def _compare_reading(written: _Reading, reader: _Reading, path: str) -> Iterator
 def _choose_rule(a: DescribedType, b: DescribedType) -> _Rule:
     """Return the function that compares types of two kinds."""
     if "all" in (a.kind, b.kind):
-        return _read_all
+        return _compare_all_of
     if "union" in (a.kind, b.kind):
         return _read_union
     if a.kind in _COLLECTIONS and b.kind in _COLLECTIONS:
@@ -320,7 +320,7 @@ def _read_union(written: _Reading, reader: _Reading, path: str) -> Iterator[Type
             yield from best
 
 
-def _read_all(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
+def _compare_all_of(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     """Yield the differences of a message that must match several types at once (allOf)."""
     writers = written.type.items if written.type.kind == "all" else (written.type,)
     readers = reader.type.items if reader.type.kind == "all" else (reader.type,)

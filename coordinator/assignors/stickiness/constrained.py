@@ -26,7 +26,7 @@ def assign_constrained(
     """Return the partitions of each member, and those that another may have to revoke first."""
     dealer = _QuotaDealer(topics, racks, ownership)
     for member, partitions in ownership.by_member.items():
-        dealer.keep_owned(member, partitions)
+        dealer.keep_owned_where_allowed(member, partitions)
     dealer.below_base.sort()
     dealer.at_base.sort()
     kept = {
@@ -62,7 +62,7 @@ class _QuotaDealer:
         self.below_base: list[str] = []  # members that have less than the base
         self.at_base: list[str] = []  # members that may get one more than the base
 
-    def keep_owned(self, member: str, partitions: Sequence[TopicPartition]) -> None:
+    def keep_owned_where_allowed(self, member: str, partitions: Sequence[TopicPartition]) -> None:
         """Let a member keep owned partitions up to its quota, none that is far or disputed."""
         near = []
         for partition in sorted(partitions, key=lambda each: (each[1], each[0])):

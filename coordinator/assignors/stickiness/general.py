@@ -33,7 +33,7 @@ def assign_general(
 ) -> Assignment:
     """Return the partitions of each member; `earlier_owners` are of generations before the last."""
     balancer = _AssignmentBalancer(members, topics, racks, earlier_owners)
-    balancer.keep_owned(ownership.by_member)
+    balancer.keep_owned_where_allowed(ownership.by_member)
     unassigned = [
         partition for partition in balancer.partitions if partition not in balancer.owners
     ]
@@ -84,7 +84,7 @@ class _AssignmentBalancer:
         self.owners: dict[TopicPartition, str] = {}
         self.assignment: Assignment = {member: [] for member in members}
 
-    def keep_owned(self, owned: Mapping[str, Sequence[TopicPartition]]) -> None:
+    def keep_owned_where_allowed(self, owned: Mapping[str, Sequence[TopicPartition]]) -> None:
         """Let members keep owned partitions of subscribed topics that aren't far from them."""
         for member, partitions in owned.items():
             for partition in partitions:

@@ -266,10 +266,10 @@ class HeartbeatLoop:
         self._interval_ms = answer.interval_ms or self._timeouts.heartbeat_ms
         if (before.epoch, before.told) != (after.epoch, after.told):
             self._changed_at_s = self._host.monotonic_s()
-        self._log_statuses(describe_statuses(answer.statuses))
+        self._warn_of_lasting_statuses(describe_statuses(answer.statuses))
         self._changed.set()
 
-    def _log_statuses(self, told: str) -> None:
+    def _warn_of_lasting_statuses(self, told: str) -> None:
         """Log what the group's statuses say: a warning if two answers in a row say so."""
         if told != self._told_statuses:
             self._warned_of_statuses = False

@@ -156,7 +156,7 @@ class GlobalTables:
         self._renew_replaced_clients(self._consumer)
         self._take_up_added_partitions(self._consumer)
         self._cleanup_policy_check.warn_if_due()
-        self._poll_and_copy(self._consumer)
+        self._check_topics_and_copy_records(self._consumer)
         self._copier.poll_delivery_reports()
         self._check_in_range(self._consumer)
 
@@ -294,7 +294,7 @@ class GlobalTables:
             self._security.require_accepted()
             self._renew_replaced_clients(consumer)
             now_s = self._host.monotonic_s()
-            if self._poll_and_copy(consumer):
+            if self._check_topics_and_copy_records(consumer):
                 progressed_at_s = now_s
             if stop.is_set():
                 return
@@ -339,7 +339,7 @@ class GlobalTables:
             self._replicas[self._tables[topic].store.name].apply_records((), checkpoint)
             self._checkpoints[topic] = checkpoint
 
-    def _poll_and_copy(self, consumer: ConsumerClient) -> int:
+    def _check_topics_and_copy_records(self, consumer: ConsumerClient) -> int:
         """Poll records, copy them into the replicas, and return how many were polled.
 
         Raises: StreamsError where a topic was made again, before anything of the new one is copied.

@@ -148,7 +148,7 @@ def describe_foreign_offsets(group: str, offsets: Mapping[Partition, int]) -> st
     )
 
 
-def explain_missing(
+def offer_ways_out(
     lost: Collection[Partition],
     internal_topics: Collection[str],
     left: OffsetsLeft | None = None,

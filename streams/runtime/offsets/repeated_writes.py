@@ -50,13 +50,13 @@ from streams.runtime.offsets.offset_metadata import (
 from streams.runtime.offsets.offset_refusals import (
     describe_foreign_offsets,
     describe_missing_offsets,
-    explain_missing,
     explain_untrusted,
     find_offsets_left,
+    offer_ways_out,
 )
 from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
 from streams.topology.build import Topology
-from streams.topology.topics_before_stores import find_topics_before_stores
+from streams.topology.topics_before_stores import find_repartition_topics_before_stores
 
 FetchOffsets = Callable[[list[Partition] | None], CommittedOffsets]
 """Fetches stable offsets of partitions, all of the group's for None. Raises ConnectionLost."""
@@ -149,7 +149,7 @@ class RepeatedWriteCheck:
         self._admin = admin
         self._search = search
         self._fetch_offsets = fetch_committed
-        self._topics_before_stores = find_topics_before_stores(topology)
+        self._topics_before_stores = find_repartition_topics_before_stores(topology)
         self._written: set[int] = set()
         """The sub-topologies that are known to have committed a record."""
 
@@ -251,7 +251,7 @@ class RepeatedWriteCheck:
         if group.is_pending:
             return left
         if left and not group.by_partition:
-            group = self._fetch_former_offsets()
+            group = self._fetch_offsets_of_unread_topics()
         untrusted.lost += [p for p in left if group.knows_input(p.topic)]
         return []
 
@@ -272,7 +272,7 @@ class RepeatedWriteCheck:
         else:
             left = find_offsets_left(lost, self._fetch_committed(None).offsets)
             problem = describe_missing_offsets(application_id, lost, left)
-            ways_out = explain_missing(lost, self._topology.repartition_topics, left)
+            ways_out = offer_ways_out(lost, self._topology.repartition_topics, left)
         topics = ", ".join(sorted(self._topics_before_stores[subtopology_number]))
         raise PositionRefused(
             f"{problem}, though records that were made of the input's went through {topics} into a "
@@ -288,7 +288,7 @@ class RepeatedWriteCheck:
         own = _select_own(held.offsets)
         return _GroupOffsets(own, bool(held.pending), len(own) < len(held.offsets))
 
-    def _fetch_former_offsets(self) -> _GroupOffsets:
+    def _fetch_offsets_of_unread_topics(self) -> _GroupOffsets:
         """Fetch the offsets of topics that the application does not read any more."""
         read = set(self._topology.source_topics)
         everything = self._fetch_committed(None).offsets

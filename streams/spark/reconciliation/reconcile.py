@@ -158,7 +158,7 @@ class _Reconciliation:
         record_counts = count_record_offsets(self.records.admin, self.cut, by_key.values())
         input_count = sum(self._count_input_offsets().values())
         self.progress.add_stage(f"expected rows planned from {input_count:,} inputs")
-        checked = _index_by_name(self._check_accounts(pairs, tolerance))
+        checked = _index_by_unique_name(self._check_accounts(pairs, tolerance))
         keys = {create_account_key(each) for each in checked.values()}
         missed_accounts = [each for key, each in by_key.items() if key not in keys]
         self._add_missing_reasons(missed_accounts, is_derived=expected is None)
@@ -369,7 +369,7 @@ class _Reconciliation:
         return offset_counts
 
 
-def _index_by_name(accounts: Iterable[CheckedAccount]) -> dict[str, CheckedAccount]:
+def _index_by_unique_name(accounts: Iterable[CheckedAccount]) -> dict[str, CheckedAccount]:
     """Index checked stores and topics by name.
 
     Where a store and a topic have the same name, the topic's says what it is.

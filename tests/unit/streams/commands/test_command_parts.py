@@ -14,7 +14,7 @@ from streams import serdes
 from streams.commands.internal_topics import find_internal_topics
 from streams.commands.named_serdes import find_serde
 from streams.commands.offset_positions import parse_position, skip_until_time
-from streams.commands.output import format_cell, format_value, print_rows, to_json_value
+from streams.commands.output import format_cell, format_value, print_rows, substitute_for_json
 from streams.commands.records import format_time
 from streams.errors import ConfigError
 
@@ -101,7 +101,7 @@ def test_bytes_of_several_lines_are_text(data: bytes, in_text: str, in_json: str
     assert (
         format_value(find_serde("bytes", "--value-serde", "topic", "value").show(data)) == in_text
     )
-    assert to_json_value(data) == in_json
+    assert substitute_for_json(data) == in_json
 
 
 def test_windowed_keys_are_read_and_not_typed() -> None:
@@ -124,7 +124,7 @@ def test_the_end_of_a_window_is_told_by_its_size(name: str, text: str, end_ms: i
     data = serdes.windowed(serdes.string).serialize(Windowed("k", 1, 2))
     shown = find_serde(name, "--key-serde", "topic", "key").show(data)
     assert format_value(shown) == text
-    assert to_json_value(shown) == {"key": "k", "start_ms": 1, "end_ms": end_ms}
+    assert substitute_for_json(shown) == {"key": "k", "start_ms": 1, "end_ms": end_ms}
 
 
 def test_a_window_of_no_size_is_refused() -> None:
