@@ -88,6 +88,8 @@ class EndpointCache:
             member = members[place]
             places[member.member_id] = place
             served[place] = self._find_served(member, configured, topics)
+        if len(places) > len(members):  # one has left since, and another one has come
+            self._places = {each.member_id: place for place, each in enumerate(members)}
 
     def _find_served(
         self, member: StreamsGroupMember, configured: ConfiguredTopology, topics: TopicList
