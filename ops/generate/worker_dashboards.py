@@ -63,6 +63,17 @@ APPLICATION = Dashboard(
             },
         ),
         Panel(
+            title="From a query over HTTP until its response has left",
+            unit="s",
+            needs="where queries are served",
+            description="With the time that a client takes to read a long range, and with what "
+            "workers ask each other.",
+            queries={
+                "p50": _query_quantile(0.5, "millrace_query_latency_seconds", _APP),
+                "p99": _query_quantile(0.99, "millrace_query_latency_seconds", _APP),
+            },
+        ),
+        Panel(
             title="Commits a second",
             unit="ops",
             queries={
@@ -195,6 +206,24 @@ WORKER = Dashboard(
             queries={
                 "{{thread}}": "sum by (thread) "
                 f"(rate(millrace_thread_punctuations_total{{{_WORKER}}}[5m]))"
+            },
+        ),
+        Panel(
+            title="Queries over HTTP a second, by status",
+            unit="reqps",
+            needs="where queries are served",
+            description="503: not answered in time, or refused. 0: the client had gone.",
+            queries={
+                "{{status}}": "sum by (status) "
+                f"(rate(millrace_query_latency_seconds_count{{{_WORKER}}}[5m]))"
+            },
+        ),
+        Panel(
+            title="Queries over HTTP that are being answered, by worker",
+            needs="where queries are served",
+            description="Beyond 128 a worker refuses them with 503.",
+            queries={
+                "{{instance}}": f"sum by (instance) (millrace_query_requests_running{{{_WORKER}}})"
             },
         ),
         Panel(

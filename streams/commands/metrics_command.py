@@ -178,7 +178,7 @@ class _Row(NamedTuple):
 def list_rows(found: MetricsOutput) -> Sequence[tuple[str, str, str, bool]]:
     """Return the lines of the table: the figure, its value, its normal range, and if it is normal.
 
-    A figure that is not known counts as normal.
+    A figure that is not known counts as normal. Those of queries are there if a worker serves them.
     """
     return [
         _Row(
@@ -213,6 +213,21 @@ def list_rows(found: MetricsOutput) -> Sequence[tuple[str, str, str, bool]]:
         _create_limited_row("standby lag", found.standby_lag_max, 10_000, " records"),
         _Row("stores on disk", _format_megabytes(found.stores_disk_bytes), "half of the disk"),
         _create_limited_row("oldest transaction", found.oldest_open_transaction_s, 10, " s"),
+        *_list_query_rows(found),
+    ]
+
+
+def _list_query_rows(found: MetricsOutput) -> list[_Row]:
+    if found.queries_rate is None:
+        return []
+    return [
+        _Row("queries", _format_value(found.queries_rate, "/s"), "as they are asked"),
+        _create_limited_row("failed queries", found.queries_failed_rate, 0, "/s"),
+        _Row(
+            "query latency, p99",
+            _format_value(found.query_latency_p99_s, " s"),
+            "short, but for long ranges",
+        ),
     ]
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
-_LATENCY = "millrace_end_to_end_latency_seconds_bucket"
+_LATENCY = "millrace_end_to_end_latency_seconds"
+_QUERY_LATENCY = "millrace_query_latency_seconds"
 _QUANTILE = 0.99
 _MS = 1_000
 
@@ -53,6 +55,9 @@ class MetricsOutput:
     standby_lag_max: float | None = None
     stores_disk_bytes: float | None = None
     oldest_open_transaction_s: float | None = None
+    queries_rate: float | None = None
+    queries_failed_rate: float | None = None
+    query_latency_p99_s: float | None = None
 
 
 def parse_scrape(text: str) -> Scrape:
@@ -81,14 +86,20 @@ def summarise_scrapes(
     stuck = _list_samples(now, "millrace_thread_stuck")
     threads = len(stuck)
 
-    def find_rate(name: str) -> float | None:
+    def find_rate(
+        name: str, is_counted: Callable[[Sample], bool] = lambda _: True, known_by: str = ""
+    ) -> float | None:
         found = [
-            _find_increase(before[address], scrape, name)
+            _find_increase(before[address], scrape, name, is_counted)
             for address, scrape in after.items()
-            if name in scrape and address in before
+            if (known_by or name) in scrape and address in before
         ]
         return sum(found) / elapsed_s if found else None
 
+    # The histogram of queries has no samples before the first query: it is known by the gauge.
+    find_query_rate = partial(
+        find_rate, f"{_QUERY_LATENCY}_count", known_by="millrace_query_requests_running"
+    )
     commit_ms = _combine_values(now, "kafka_streams_stream_thread_metrics_commit_latency_max", max)
     busy = find_rate("millrace_task_process_seconds_total")
     return MetricsOutput(
@@ -102,7 +113,7 @@ def summarise_scrapes(
         lag=_combine_values(now, "millrace_consumer_lag", sum),
         commit_latency_max_s=None if commit_ms is None else commit_ms / _MS,
         commit_age_max_s=_combine_values(now, "millrace_thread_commit_age_seconds", max),
-        end_to_end_latency_p99_s=_find_latency(before, after),
+        end_to_end_latency_p99_s=_find_latency(before, after, _LATENCY),
         process_ratio=busy / threads if busy is not None and threads else None,
         dropped_rate=find_rate("millrace_thread_dropped_total"),
         dead_letters_rate=find_rate("millrace_thread_dead_letters_total"),
@@ -113,6 +124,9 @@ def summarise_scrapes(
         oldest_open_transaction_s=_combine_values(
             now, "millrace_transaction_oldest_open_seconds", max
         ),
+        queries_rate=find_query_rate(),
+        queries_failed_rate=find_query_rate(is_counted=_is_failed_query),
+        query_latency_p99_s=_find_latency(before, after, _QUERY_LATENCY),
     )
 
 
@@ -138,31 +152,42 @@ def _count_by_label(scrapes: Sequence[Scrape], name: str, label: str) -> dict[st
     return found
 
 
-def _find_increase(before: Scrape, after: Scrape, name: str) -> float:
-    """Return by how much the counters of a name have risen, all labels together."""
+def _is_failed_query(sample: Sample) -> bool:
+    """Return whether a sample counts responses of HTTP that say that the worker failed: 5xx."""
+    return sample.labels.get("status", "").startswith("5")
+
+
+def _find_increase(
+    before: Scrape, after: Scrape, name: str, is_counted: Callable[[Sample], bool] = lambda _: True
+) -> float:
+    """Return by how much the counters of a name have risen, those together that are counted."""
     then = {tuple(sorted(each.labels.items())): each.value for each in before.get(name, ())}
     increase = 0.0
-    for each in after.get(name, ()):
+    for each in filter(is_counted, after.get(name, ())):
         former = then.get(tuple(sorted(each.labels.items())), 0.0)
         increase += each.value - former if each.value >= former else each.value
     return increase
 
 
-def _find_latency(before: Mapping[str, Scrape], after: Mapping[str, Scrape]) -> float | None:
+def _is_in_bucket(bound: str, sample: Sample) -> bool:
+    return sample.labels["le"] == bound
+
+
+def _find_latency(
+    before: Mapping[str, Scrape], after: Mapping[str, Scrape], histogram: str
+) -> float | None:
     """Return the upper bound of the bucket with the 99th percentile of what came in between.
 
     None if nothing came.
     """
+    name = f"{histogram}_bucket"
     counts: dict[float, float] = {}
     for address, scrape in after.items():
         if address not in before:
             continue
-        for bound in {each.labels["le"] for each in scrape.get(_LATENCY, ())}:
-            of_bound = [
-                {_LATENCY: [each for each in part.get(_LATENCY, ()) if each.labels["le"] == bound]}
-                for part in (before[address], scrape)
-            ]
-            increase = _find_increase(of_bound[0], of_bound[1], _LATENCY)
+        for bound in {each.labels["le"] for each in scrape.get(name, ())}:
+            is_counted = partial(_is_in_bucket, bound)
+            increase = _find_increase(before[address], scrape, name, is_counted)
             counts[float(bound)] = counts.get(float(bound), 0.0) + increase
     total = max(counts.values(), default=0.0)
     if not total:

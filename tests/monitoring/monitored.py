@@ -21,16 +21,18 @@ STUCK_AFTER_MS = 2_000
 
 
 class Worker(ServerProcess):
-    """Represents one worker of the application, with its metrics on a port."""
+    """Represents one worker of the application, with its metrics and queries on two ports."""
 
-    def __init__(self, servers: str, state: Path, port: int, settings: Sequence[str]) -> None:
+    def __init__(
+        self, servers: str, state: Path, port: int, query_port: int, settings: Sequence[str]
+    ) -> None:
         super().__init__("worker")
-        self.port = port
+        self.port, self.query_port = port, query_port
         self._command = [
             *(sys.executable, "-m", "streams", "run", "tests.monitoring.words:app"),
             *("--bootstrap-servers", servers, "--state-dir", str(state)),
             *("--health-port", str(port), "--set", f"stuck_after_ms={STUCK_AFTER_MS}"),
-            *("--set", "metrics_recording_level=debug"),
+            *("--set", "metrics_recording_level=debug", "--set", f"query_port={query_port}"),
             *(word for each in settings for word in ("--set", each)),
         ]
 
@@ -61,7 +63,8 @@ class Monitored:
         broker_directory: Path | None = None,
         worker_settings: Sequence[str] = (),
     ) -> None:
-        metrics_port, *ports = free_ports(1 + WORKERS)
+        metrics_port, *free = free_ports(1 + 2 * WORKERS)
+        ports, query_ports = free[:WORKERS], free[WORKERS:]
         self.broker = EmbeddedProcess(options=["--metrics-port", str(metrics_port)])
         if broker_directory is not None:
             self.broker.data_dir = broker_directory
@@ -70,7 +73,8 @@ class Monitored:
         servers = self.broker.bootstrap_servers
         create_topics(servers)
         self.workers = [
-            Worker(servers, directory / f"state-{port}", port, worker_settings) for port in ports
+            Worker(servers, directory / f"state-{port}", port, query_port, worker_settings)
+            for port, query_port in zip(ports, query_ports, strict=True)
         ]
         for worker in self.workers:
             exits.callback(worker.close)

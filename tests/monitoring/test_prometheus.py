@@ -21,7 +21,7 @@ from tests.processes import wait_until
 
 GIVEN = (
     *("", "where the topology has stores", "where stores are on disk"),
-    "at the recording level debug",
+    *("at the recording level debug", "where queries are served"),
 )
 """The conditions of panels that the application meets: these have data."""
 FOREIGN = ("kafka_streams_", "kafka_consumer_", "kafka_producer_")
@@ -59,6 +59,8 @@ def test_each_panel_of_a_dashboard_has_data_while_records_are_processed(
     def load() -> None:
         while not stop.wait(0.2):
             monitored.produce(*["word"] * 50)
+            for worker in monitored.workers:
+                fetch(worker.query_port, "/stores/counts/1")
 
     producing = Thread(target=load)
     producing.start()

@@ -76,6 +76,16 @@ def test_what_is_outside_of_its_range_is_marked() -> None:
     assert (rows["dropped"][0], rows["recoveries"]) == ("3/s", ("not known", True))
 
 
+def test_queries_are_shown_where_they_are_served() -> None:
+    idle = MetricsOutput(["w:1"], [])
+    assert not [name for name, *_ in list_rows(idle) if "quer" in name]
+    served = MetricsOutput(["w:1"], [], queries_rate=20.0, queries_failed_rate=0.5)
+    rows = {name: (value, is_normal) for name, value, _, is_normal in list_rows(served)}
+    assert rows["queries"] == ("20/s", True)
+    assert rows["failed queries"] == ("0.5/s", False)
+    assert rows["query latency, p99"] == ("not known", True)
+
+
 def test_a_watch_goes_on_while_nothing_answers_and_marks_it() -> None:
     answers = [True, True, False, True]
 

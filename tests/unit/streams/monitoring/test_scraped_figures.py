@@ -85,3 +85,32 @@ def test_a_process_that_gave_no_answer_before_is_left_out_of_rates() -> None:
     """All that it has ever counted would seem to be of this interval."""
     found = summarise_scrapes({"w:1": scrape(10)}, {"w:1": scrape(30), "w:2": scrape(5_000)}, 2.0)
     assert found.records_in_rate == 10.0
+
+
+def scrape_queries(**counts: int) -> Scrape:
+    """Return what a worker tells of its queries, by status; half of a status took under 0.1 s."""
+    name = "millrace_query_latency_seconds"
+    lines = ["# TYPE millrace_query_requests_running gauge", "millrace_query_requests_running 0"]
+    if counts:
+        lines.append(f"# TYPE {name} histogram")
+    for key, count in counts.items():
+        status = key.removeprefix("s")
+        for bound, below in (("0.1", count // 2), ("2.0", count), ("+Inf", count)):
+            lines.append(f'{name}_bucket{{status="{status}",le="{bound}"}} {below}')
+        lines.append(f'{name}_count{{status="{status}"}} {count}')
+        lines.append(f'{name}_sum{{status="{status}"}} {count}')
+    return parse_scrape("\n".join([*lines, ""]))
+
+
+def test_queries_are_counted_and_those_apart_that_failed() -> None:
+    before = scrape_queries(s200=10)
+    found = summarise(before, scrape_queries(s200=30, s404=4, s503=6), scrape_queries(s200=20))
+    assert (found.queries_rate, found.queries_failed_rate) == (20.0, 3.0)
+    assert found.query_latency_p99_s == 2.0
+
+
+def test_no_query_yet_is_a_rate_of_0_and_where_none_are_served_it_is_not_known() -> None:
+    found = summarise(scrape_queries(), scrape_queries())
+    assert (found.queries_rate, found.queries_failed_rate) == (0.0, 0.0)
+    assert found.query_latency_p99_s is None
+    assert summarise(scrape(), scrape()).queries_rate is None
