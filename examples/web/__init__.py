@@ -1,0 +1,1 @@
+"""Serve the results of an application by an API of its own, with FastAPI in front."""
