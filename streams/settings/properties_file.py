@@ -8,7 +8,8 @@
                                                  the dictionary of that name, by librdkafka's names
     client.tag.zone                              client_tags
     security.protocol, sasl.*, ssl.*             connection
-    session.timeout.ms and others of consumers   the setting that the runtime has for them
+    session.timeout.ms and others of clients     the setting of the application, which has no prefix,
+                                                 `consumer.` or `main.consumer.`: the last goes first
 
 The syntax is that of java.util.Properties: comments with # and !, `=`, `:` or white space behind
 the name, a backslash at the end of a line that goes on, and \\uXXXX.
@@ -22,6 +23,7 @@ from typing import Any
 
 from streams.connection.settings import is_security_setting
 from streams.errors import ConfigError
+from streams.settings.client_settings import LIBRDKAFKA_SETTINGS
 from streams.settings.kafka_streams_settings import REFUSED, RENAMED
 
 PROPERTIES_SUFFIX = ".properties"
@@ -35,17 +37,26 @@ _CLIENT_PREFIXES = {
     "topic.": "topic_defaults",
     "client.tag.": "client_tags",
 }
+_MAIN_PREFIXES = ("", "consumer.", "main.consumer.")
 _OWN_CLIENT_SETTINGS = {
-    "auto.offset.reset",
-    "heartbeat.interval.ms",
-    "max.poll.interval.ms",
-    "max.poll.records",
-    "metadata.max.age.ms",
-    "request.timeout.ms",
-    "session.timeout.ms",
-    "transaction.timeout.ms",
+    "auto.offset.reset": _MAIN_PREFIXES,
+    "heartbeat.interval.ms": _MAIN_PREFIXES,
+    "max.poll.interval.ms": _MAIN_PREFIXES,
+    "max.poll.records": _MAIN_PREFIXES,
+    "metadata.max.age.ms": _MAIN_PREFIXES,
+    "request.timeout.ms": _MAIN_PREFIXES,
+    "session.timeout.ms": _MAIN_PREFIXES,
+    "transaction.timeout.ms": ("", "producer."),
 }
-"""The settings of Java's clients that are settings of the application here, with underscores."""
+"""The settings of Java's clients that are settings of the application here, with underscores: the
+prefixes that say them, of which a later one wins, in whatever order the lines are."""
+_ALSO_OF_ONE_CLIENT = {
+    ("restore.consumer.", "metadata.max.age.ms"),
+    ("global.consumer.", "metadata.max.age.ms"),
+    ("producer.", "metadata.max.age.ms"),
+    ("producer.", "request.timeout.ms"),
+}
+"""Those that librdkafka has for a single client too."""
 _JAVA_CLIENT_NAMES = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
@@ -70,10 +81,11 @@ def read_properties(file: Path) -> dict[str, Any]:
     has no counterpart, with the reason, and for a file that can't be read.
     """
     settings: dict[str, Any] = {}
-    for name, value in _read_properties(file).items():
+    properties = _read_properties(file)
+    for name in sorted(properties, key=_rank_prefix):
         try:
             if name != _APPLICATION_ID:
-                _add_setting(settings, name, value)
+                _add_setting(settings, name, properties[name])
         except ValueError as error:
             raise ConfigError(f"config file {str(file)!r}: {name}: {error}") from None
     return settings
@@ -142,9 +154,11 @@ def _add_setting(settings: dict[str, Any], name: str, value: str) -> None:
     for prefix, setting in _CLIENT_PREFIXES.items():
         if name.startswith(prefix):
             below = name.removeprefix(prefix)
-            if setting != "topic_defaults" and below in _OWN_CLIENT_SETTINGS:
+            if prefix in _OWN_CLIENT_SETTINGS.get(below, ()):
                 settings[_to_underscores(below)] = value
             else:
+                if setting in LIBRDKAFKA_SETTINGS:
+                    _check_one_client(prefix, below)
                 below = _JAVA_CLIENT_NAMES.get(below, below)
                 settings.setdefault(setting, {})[below] = value
             return
@@ -157,6 +171,24 @@ def _add_setting(settings: dict[str, Any], name: str, value: str) -> None:
     if (why := REFUSED.get(setting)) is not None:
         raise ValueError(f"there is no such setting here: {why}")
     settings[RENAMED.get(setting, setting)] = value
+
+
+def _rank_prefix(name: str) -> int:
+    """Return the rank of a property's prefix among those that say a setting of the application."""
+    for setting, prefixes in _OWN_CLIENT_SETTINGS.items():
+        if name.endswith(setting) and (prefix := name.removesuffix(setting)) in prefixes:
+            return prefixes.index(prefix)
+    return 0
+
+
+def _check_one_client(prefix: str, setting: str) -> None:
+    """Raise ValueError for a setting that the application has as a whole, and no single client."""
+    prefixes = _OWN_CLIENT_SETTINGS.get(setting)
+    if prefixes is not None and (prefix, setting) not in _ALSO_OF_ONE_CLIENT:
+        raise ValueError(
+            f"a single client has no {setting} of its own here: {setting} without this prefix, or "
+            f"with {' or '.join(prefixes[1:])}, is for the application"
+        )
 
 
 def _to_underscores(name: str) -> str:

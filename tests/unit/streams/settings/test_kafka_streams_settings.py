@@ -83,6 +83,52 @@ def test_what_has_no_counterpart_is_refused_with_the_reason(
     assert "app.properties" in str(refused.value)
 
 
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_the_main_consumer_goes_over_consumers_and_those_over_no_prefix_in_any_order_of_lines(
+    tmp_path: Path, is_reversed: bool
+) -> None:
+    lines = [
+        "max.poll.records=1",
+        "consumer.max.poll.records=2",
+        "main.consumer.max.poll.records=3",
+        "consumer.auto.offset.reset=latest",
+        "auto.offset.reset=earliest",
+        "producer.transaction.timeout.ms=20000",
+        "transaction.timeout.ms=30000",
+    ]
+    config = load_properties(tmp_path, "\n".join(lines[::-1] if is_reversed else lines))
+    assert (config.max_poll_records, config.auto_offset_reset) == (3, "latest")
+    assert config.transaction_timeout_ms == 20_000
+
+
+def test_what_one_client_is_given_changes_no_setting_of_the_application(tmp_path: Path) -> None:
+    config = load_properties(
+        tmp_path,
+        "request.timeout.ms=40000\nproducer.request.timeout.ms=10000\n"
+        "restore.consumer.metadata.max.age.ms=7000\n",
+    )
+    assert (config.request_timeout_ms, config.metadata_max_age_ms) == (40_000, 300_000)
+    assert config.producer == {"request.timeout.ms": "10000"}
+    assert config.restore_consumer == {"metadata.max.age.ms": "7000"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "global.consumer.auto.offset.reset=latest",
+        "restore.consumer.auto.offset.reset=none",
+        "restore.consumer.max.poll.records=5",
+        "consumer.transaction.timeout.ms=20000",
+        "producer.session.timeout.ms=7000",
+    ],
+)
+def test_a_setting_of_the_application_is_refused_of_a_client_that_has_none(
+    tmp_path: Path, line: str
+) -> None:
+    with pytest.raises(ConfigError, match="a single client has no .* of its own here"):
+        load_properties(tmp_path, line)
+
+
 def test_the_file_is_that_of_this_application(tmp_path: Path) -> None:
     file = tmp_path / "app.properties"
     file.write_text("application.id=shop\ncommit.interval.ms=5")
