@@ -8,7 +8,8 @@ one partition calls it then.
     the extractor     the record
     returns a time    is processed at that time
     returns < 0       is dropped and counted; the log says so
-    raises            is for the `deserialization_handler`, as one that can't be read
+    raises, or        is for the `deserialization_handler`, as one that can't be read
+    returns > 2^63-1
 
 Source: RecordQueue.updateHead, ExtractRecordMetadataTimestamp. There an extractor that raises ends
 the thread, whatever the handler.
@@ -39,6 +40,7 @@ from streams.settings.timestamp_extractors import (
 log = logging.getLogger(__name__)
 
 _LOG_INTERVAL_S = 10.0
+_TIME_MS_MAX = 2**63 - 1
 _READ, _UNREADABLE, _WITHOUT_TIME = range(3)
 
 ReadMessage = Callable[[Any], tuple[Any, Any]]
@@ -102,7 +104,7 @@ class TimestampedSource:
             stamped.key_read, stamped.value_read, message.timestamp()[1], message
         )
         try:
-            stamped.time_ms = index(self._extract(record, partition_time_ms))
+            stamped.time_ms = _check_time(self._extract(record, partition_time_ms))
         except Exception as error:
             stamped.outcome, stamped.error = _WITHOUT_TIME, error
         return stamped
@@ -153,6 +155,14 @@ class TimestampedSource:
             format_count(self._dropped_count, "record"),
         )
         self._dropped_count = 0
+
+
+def _check_time(given: Any) -> int:
+    """Return an extracted time. Raises ValueError for one that no record can be written with."""
+    time_ms = index(given)
+    if time_ms > _TIME_MS_MAX:
+        raise ValueError(f"its extracted time {time_ms} is above 2^63-1, the highest in ms")
+    return time_ms
 
 
 def create_extract_function(

@@ -101,6 +101,17 @@ def test_an_extractor_that_raises_is_for_the_deserialization_handler() -> None:
     assert times(task) == [9]
 
 
+def test_a_time_that_no_record_can_have_is_for_the_deserialization_handler() -> None:
+    app = App("a")
+    app.stream("in", **TEXT, timestamp_extractor=extract_from_value).to("out")
+    with pytest.raises(StreamsError, match=f"its extracted time {2**63} is above"):
+        BoundTask(app).pipe("k", str(2**63))
+    task = BoundTask(app, deserialization="skip")
+    for value in (str(2**63), "9", str(2**63 - 1)):
+        task.pipe("k", value)
+    assert times(task) == [9, 2**63 - 1]
+
+
 def test_the_wall_clock_is_the_time_with_wallclock() -> None:
     app = App("a", default_timestamp_extractor="wallclock")
     app.stream("in", **TEXT).to("out")
