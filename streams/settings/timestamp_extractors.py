@@ -7,8 +7,9 @@
                                             partition so far
     wallclock                               when it is taken to be processed
 
-or a function of the record, and of that highest time if it takes two arguments. The names are those
-of Kafka Streams' classes, which are known too. Source: KIP-32, TimestampExtractor.
+or a function of the record, and of that highest time if it needs a second argument, takes any
+number, or calls it `partition_time_ms`: another one with a default is the function's own. The names
+are those of Kafka Streams' classes, which are known too. Source: KIP-32, TimestampExtractor.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ TimestampPolicyName = Literal[
 TimestampExtractor = TimestampPolicy | Callable[..., int]
 """A policy, or a function of a Record, or of a Record and its partition's highest time in ms."""
 
+_PARTITION_TIME = "partition_time_ms"
 _JAVA_PACKAGE = "org.apache.kafka.streams.processor."
 _JAVA_CLASSES = {
     "FailOnInvalidTimestamp": TimestampPolicy.FAIL_ON_INVALID_TIMESTAMP,
@@ -79,13 +81,26 @@ def count_extractor_arguments(function: Callable[..., int]) -> int:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return 1
-    for names in (("record", "partition_time_ms"), ("record",)):
+    for names in (("record",), ("record", _PARTITION_TIME)):
         try:
             signature.bind(*names)
         except TypeError:
             continue
-        return len(names)
+        return 2 if _takes_partition_time(signature) else len(names)
     raise ValueError(
         "a timestamp extractor is called with (record) or (record, partition_time_ms), and this "
         f"one takes {signature}"
+    )
+
+
+def _takes_partition_time(signature: inspect.Signature) -> bool:
+    """Return whether an argument that need not be given is for the partition's highest time."""
+    parameters = [
+        each
+        for each in signature.parameters.values()
+        if each.kind not in (each.KEYWORD_ONLY, each.VAR_KEYWORD)
+    ]
+    first_two = parameters[:2]
+    return any(each.kind is each.VAR_POSITIONAL for each in first_two) or (
+        len(first_two) == 2 and first_two[1].name == _PARTITION_TIME
     )

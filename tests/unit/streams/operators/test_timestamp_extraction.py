@@ -47,6 +47,27 @@ def test_a_function_may_take_the_highest_time_of_its_partition_too() -> None:
     assert times(task) == [4, 9, 14]
 
 
+@pytest.mark.parametrize(
+    ("extractor", "expected"),
+    [
+        (lambda record, scale=1_000: int(record.value) * scale, [7_000, 8_000]),
+        (lambda record, *, scale=1_000: int(record.value) * scale, [7_000, 8_000]),
+        (lambda record, partition_time_ms=-5: partition_time_ms + 2, [1, 3]),
+        (lambda record, highest_ms, scale=10: highest_ms + scale, [9, 19]),
+        (lambda *given: given[1] + len(given), [1, 3]),
+        (lambda record, *rest: len(rest), [1, 1]),
+        (lambda record, scale=1_000, *rest: int(record.value) * scale, [7_000, 8_000]),
+    ],
+)
+def test_an_argument_with_a_default_is_the_functions_own(
+    extractor: TimestampExtractor, expected: list[int]
+) -> None:
+    task = bound(extractor)
+    for value in ("7", "8"):
+        task.pipe("k", value)
+    assert times(task) == expected
+
+
 def test_a_record_whose_time_is_below_0_is_dropped_counted_and_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
