@@ -34,7 +34,11 @@ from streams.operators.process import process_records
 from streams.operators.routing import forward_unchanged
 from streams.processor.processor import Processor
 from streams.serdes import Serde
-from streams.settings.timestamp_extractors import TimestampExtractor, TimestampPolicyName
+from streams.settings.timestamp_extractors import (
+    TimestampExtractor,
+    TimestampPolicy,
+    TimestampPolicyName,
+)
 
 if TYPE_CHECKING:
     from streams.dsl.stream import Stream
@@ -42,6 +46,8 @@ if TYPE_CHECKING:
     Parent = str | Stream[Any, Any]
     """A step by its name, or the stream of its records."""
 
+_TOPIC_TIMES = SourceOptions(timestamp_extractor=TimestampPolicy.FAIL_ON_INVALID_TIMESTAMP)
+"""Has the times that a restore from the topic has, before the application's default."""
 _MERGE = StepTraits(is_stateless=True, drops_records=False, forwards_unchanged=True)
 
 
@@ -254,7 +260,8 @@ class TopologyBuilder:
     ) -> TopologyBuilder:
         """Add a store that holds the latest record of each key of `topic`, for processors to read.
 
-        It has no changelog: it is restored from the topic, which must be compacted (KIP-813). A
+        It has no changelog: it is restored from the topic, which must be compacted (KIP-813). So
+        its rows have the times of the topic's records, whatever `default_timestamp_extractor`. A
         processor that names it in its `stores` gets the partitions of the topic that belong to its
         task.
 
@@ -273,7 +280,7 @@ class TopologyBuilder:
             )
         step = name or f"{store.name}-reader"
         key, value = resolve_source_serdes(store, None, None)
-        source = self._add_source_of_topic(f"{step}-source", topic, key, value)
+        source = self._add_source_of_topic(f"{step}-source", topic, key, value, _TOPIC_TIMES)
         traits = StepTraits(takes_latest=True, reads_table_topic=True)
         create_table(self._builder, "PROCESSOR", source, key, value, store, step, traits)
         stores = self._builder.graph.stores

@@ -152,12 +152,15 @@ class SourceNode(Node):
     """Where it begins that nothing is committed for; None: as the application's settings say."""
 
     @property
+    def takes_each_record(self) -> bool:
+        """Return whether it forwards each record of its topic, with its own timestamp, or fails."""
+        return self.timestamp_extractor in (None, TimestampPolicy.FAIL_ON_INVALID_TIMESTAMP)
+
+    @property
     def has_record_times(self) -> bool:
         """Return whether its records have their own timestamps, if they are processed."""
-        return self.timestamp_extractor in (
-            None,
-            TimestampPolicy.FAIL_ON_INVALID_TIMESTAMP,
-            TimestampPolicy.LOG_AND_SKIP_ON_INVALID_TIMESTAMP,
+        return self.takes_each_record or (
+            self.timestamp_extractor is TimestampPolicy.LOG_AND_SKIP_ON_INVALID_TIMESTAMP
         )
 
 

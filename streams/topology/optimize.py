@@ -16,15 +16,15 @@ def reuse_source_topics(graph: Graph) -> Graph:
 
     The topic has the same rows, and a changelog would be a copy of it. A store that forgets rows by
     itself (`ttl=`) keeps its changelog, which says which, and so does one whose rows have other
-    times than the topic's records (Kafka Streams restores those with the records' times). Source:
-    TableSourceNode.
+    times than the topic's records, or that leaves records out by their times (Kafka Streams
+    restores those with all records and their times). Source: TableSourceNode.
     """
     stores = dict(graph.stores)
     for node in graph.nodes:
         if isinstance(node, ProcessorNode) and node.traits.reads_table_topic:
             (source,) = node.parents
             assert isinstance(source, SourceNode)
-            if not source.has_record_times:
+            if not source.takes_each_record:
                 continue
             for name in node.stores:
                 if stores[name].ttl_ms is None:

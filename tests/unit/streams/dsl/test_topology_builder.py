@@ -223,6 +223,26 @@ def test_a_read_only_store_has_the_rows_of_its_topic_and_no_changelog() -> None:
         assert driver.topic("out").read_pairs()[-1] == ("pen", 20)
 
 
+def test_a_read_only_store_has_the_times_of_its_topic_before_and_after_a_restore() -> None:
+    class Times(Price):
+        def process(self, record: Record[str, str]) -> None:
+            row = self.context.store("prices").entry(record.key)
+            self.context.forward(record.with_value(row.timestamp_ms))
+
+    app = App("prices", default_timestamp_extractor=lambda record: record.timestamp_ms + 1_000)
+    store = Store.in_memory("prices", key=serdes.string, value=serdes.int64)
+    builder = app.topology_builder().add_read_only_store(store, "prices")
+    builder.add_source("in", "in", **TEXT).add_processor("time", Times, "in")
+    builder.add_sink("out", "out", "time", key=serdes.string, value=serdes.int64)
+    with TopologyTestDriver(app) as driver:
+        driver.topic("prices").pipe("pen", 10, timestamp_ms=5)
+        driver.topic("in").pipe("pen", "x", timestamp_ms=5)
+        driver.crash()
+        driver.restart()
+        driver.topic("in").pipe("pen", "x", timestamp_ms=6)
+        assert driver.topic("out").read_pairs() == [("pen", 5), ("pen", 5)]
+
+
 def test_a_read_only_store_can_not_be_written() -> None:
     class Write(Price):
         def process(self, record: Record[str, str]) -> None:
