@@ -1,15 +1,49 @@
-"""Check a processor supplier before the application runs, and declare the stores that it uses."""
+"""Add the step of a user's processor: check its supplier, and declare the stores that it uses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.function_checks import check_callable
 from streams.errors import TopologyError
 from streams.graph.materialized import Store
+from streams.graph.nodes import Node, Operator, ProcessorNode
+from streams.graph.step_traits import StepTraits
+from streams.operators.process import ProcessorFactory
 from streams.processor.processor import Processor
+
+
+def add_processor_step(
+    builder: InternalStreamsBuilder,
+    kind: str,
+    step: str,
+    parents: tuple[Node, ...],
+    create_operator: Callable[[ProcessorFactory, Collection[str]], Operator],
+    factory: ProcessorFactory,
+    stores: Sequence[str | Store],
+    *,
+    co_partitioned: bool,
+) -> ProcessorNode:
+    """Add a step that runs a user's processor, with its stores, and return it.
+
+    Raises TopologyError naming the step.
+    """
+    create_processor = builder.wrap_processor(step, factory)
+    # One list for the node and for the processor's context: stores may be connected later.
+    used = list(connect_processor_stores(builder, step, create_processor, stores))
+    node = ProcessorNode(
+        name=step,
+        parents=parents,
+        operator=create_operator(create_processor, used),
+        kind=kind,
+        stores=used,
+        traits=StepTraits(runs_processor=True),
+        co_partitioned=co_partitioned,
+    )
+    builder.graph.add_node(node)
+    return node
 
 
 def connect_processor_stores(

@@ -6,10 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from streams.dsl.processor_stores import connect_processor_stores
+from streams.dsl.processor_stores import add_processor_step
 from streams.graph.materialized import Store
 from streams.graph.nodes import Node, Operator
-from streams.graph.step_traits import StepTraits
 from streams.operators.process import ProcessorFactory, process_records, process_values
 from streams.processor.processor import Processor
 from streams.serdes import Serde
@@ -93,18 +92,16 @@ def _add_processor(
     """Add a step behind `stream` that runs a user's processor, with its stores."""
     builder = stream._builder
     step = builder.graph.choose_step_name("KSTREAM-PROCESSOR", name)
-    create_processor = builder.wrap_processor(step, factory)
-    used = connect_processor_stores(builder, step, create_processor, stores)
-    node: Node = builder.add_step(
+    return add_processor_step(
+        builder,
         "KSTREAM-PROCESSOR",
-        stream._node,
-        create_operator(create_processor, used),
-        name=step,
-        stores=used,
-        traits=StepTraits(runs_processor=True),
+        step,
+        (stream._node,),
+        create_operator,
+        factory,
+        stores,
         co_partitioned=co_partitioned,
     )
-    return node
 
 
 def _create_stream(

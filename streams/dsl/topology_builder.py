@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.function_checks import check_callable
 from streams.dsl.global_store import declare_global_store
-from streams.dsl.processor_stores import connect_processor_stores
+from streams.dsl.processor_stores import add_processor_step
 from streams.dsl.routing import PARTITIONER_ARGUMENTS, check_topic_name
 from streams.dsl.source_serdes import resolve_source_serdes
 from streams.dsl.sources import DEFAULT_OPTIONS, SourceOptions, add_source_node
@@ -131,19 +131,15 @@ class TopologyBuilder:
         """
         step = self._builder.graph.choose_step_name("PROCESSOR", name)
         found = self._find_parents(step, parents)
-        create_processor = self._builder.wrap_processor(step, processor)
-        # One list for the node and for the processor's context: stores may be connected later.
-        used = list(connect_processor_stores(self._builder, step, create_processor, stores))
-        self._builder.graph.add_node(
-            ProcessorNode(
-                name=step,
-                parents=found,
-                operator=process_records(create_processor, used),
-                kind="PROCESSOR",
-                stores=used,
-                traits=StepTraits(runs_processor=True),
-                co_partitioned=co_partitioned,
-            )
+        add_processor_step(
+            self._builder,
+            "PROCESSOR",
+            step,
+            found,
+            process_records,
+            processor,
+            stores,
+            co_partitioned=co_partitioned,
         )
         return self
 
@@ -213,9 +209,12 @@ class TopologyBuilder:
         if not stores:
             raise TopologyError(f"step {processor!r}: name the stores to connect")
         node = self._find_step(processor, "connect_processor_and_stores")
-        if not (isinstance(node, ProcessorNode) and node.traits.runs_processor):
+        if not (
+            isinstance(node, ProcessorNode)
+            and node.traits.runs_processor
+            and isinstance(node.stores, list)
+        ):
             raise TopologyError(f"step {processor!r} runs no processor that could use a store")
-        assert isinstance(node.stores, list), f"step {processor!r} is finished"
         for store in stores:
             if not isinstance(store, str):
                 raise TopologyError(

@@ -115,6 +115,27 @@ def test_steps_of_the_dsl_and_of_the_builder_follow_each_other() -> None:
         assert driver.topic("often").read_pairs() == [("a", 1), ("a", 2), ("b", 1)]
 
 
+@pytest.mark.parametrize("method", ["process", "process_values"])
+@pytest.mark.parametrize("is_declared_with_it", [True, False])
+def test_a_processor_of_the_dsl_may_use_a_store_that_is_connected_later(
+    method: str, is_declared_with_it: bool
+) -> None:
+    app = App("mixed")
+    counted = getattr(app.stream("in", **TEXT), method)(Count, value=serdes.int64, name="count")
+    counted.map(lambda key, value: (key, value), key=serdes.string, value=serdes.int64).to("out")
+    builder = app.topology_builder()
+    if is_declared_with_it:
+        builder.add_store(count_store(), "count")
+    else:
+        builder.add_store(count_store()).connect_processor_and_stores("count", "counts")
+    with TopologyTestDriver(app) as driver:
+        driver.topic("in").pipe_many([("a", "x"), ("a", "y")])
+        assert driver.topic("out").read_pairs() == [("a", 1), ("a", 2)]
+        driver.crash()
+        driver.restart()
+        assert driver.store("counts").get("a") == 2
+
+
 class Discount(Processor[str, int, str, int]):
     """Keeps half of each price, and how many prices there were."""
 
