@@ -121,12 +121,15 @@ def rename_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises ConfigError where two names of one setting have different values.
     """
     renamed: dict[str, Any] = {}
+    given_as: dict[str, str] = {}
     for name, value in given.items():
         setting = RENAMED.get(name, name)
         translated = _translate_value(setting, value)
-        if setting in renamed and name != setting and renamed[setting] != translated:
-            raise ConfigError(f"{name} and {setting} are one setting, and have different values")
-        renamed[setting] = translated
+        other_name = given_as.setdefault(setting, name)
+        if renamed.setdefault(setting, translated) != translated:
+            raise ConfigError(
+                f"{other_name} and {name} are one setting, and have different values: give one"
+            )
     return renamed
 
 

@@ -8,8 +8,8 @@
                                                  the dictionary of that name, by librdkafka's names
     client.tag.zone                              client_tags
     security.protocol, sasl.*, ssl.*             connection
-    session.timeout.ms and others of clients     the setting of the application, which has no prefix,
-                                                 `consumer.` or `main.consumer.`: the last goes first
+    session.timeout.ms and others of clients     the setting of the application; main.consumer.
+                                                 goes over consumer., and that over no prefix
 
 The syntax is that of java.util.Properties: comments with # and !, `=`, `:` or white space behind
 the name, a backslash at the end of a line that goes on, and \\uXXXX.
@@ -24,7 +24,7 @@ from typing import Any
 from streams.connection.settings import is_security_setting
 from streams.errors import ConfigError
 from streams.settings.client_settings import LIBRDKAFKA_SETTINGS
-from streams.settings.kafka_streams_settings import REFUSED, RENAMED
+from streams.settings.kafka_streams_settings import REFUSED, rename_settings
 
 PROPERTIES_SUFFIX = ".properties"
 _APPLICATION_ID = "application.id"
@@ -88,7 +88,10 @@ def read_properties(file: Path) -> dict[str, Any]:
                 _add_setting(settings, name, properties[name])
         except ValueError as error:
             raise ConfigError(f"config file {str(file)!r}: {name}: {error}") from None
-    return settings
+    try:
+        return rename_settings(settings)
+    except ConfigError as error:
+        raise ConfigError(f"config file {str(file)!r}: {error}") from None
 
 
 def check_application_id_of(file: Path | None, application_id: str) -> None:
@@ -170,7 +173,7 @@ def _add_setting(settings: dict[str, Any], name: str, value: str) -> None:
     setting = _to_underscores(name)
     if (why := REFUSED.get(setting)) is not None:
         raise ValueError(f"there is no such setting here: {why}")
-    settings[RENAMED.get(setting, setting)] = value
+    settings[setting] = value
 
 
 def _rank_prefix(name: str) -> int:

@@ -148,8 +148,25 @@ def test_names_with_underscores_are_taken_in_python_too() -> None:
     assert (config.cache_max_bytes, config.processing_guarantee) == (7, "exactly_once_v2")
     with pytest.raises(ConfigError, match="task_assignor_class of Kafka Streams is not there: "):
         load_config(task_assignor_class="a.B")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("cache_max_bytes", "statestore_cache_max_bytes"),
+        ("statestore_cache_max_bytes", "cache_max_bytes"),
+        ("statestore_cache_max_bytes", "cache_max_bytes_buffering"),
+    ],
+)
+def test_two_names_of_one_setting_have_one_value_in_any_order(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    with pytest.raises(ConfigError, match=f"{names[0]} and {names[1]} are one setting, and have"):
+        load_config(**dict(zip(names, (1, 2), strict=True)))
+    assert load_config(**dict.fromkeys(names, 3)).cache_max_bytes == 3
+    lines = [f"{name.replace('_', '.')}={value}" for value, name in enumerate(names)]
     with pytest.raises(ConfigError, match="are one setting, and have different values"):
-        load_config(cache_max_bytes=1, statestore_cache_max_bytes=2)
+        load_properties(tmp_path, "\n".join(lines))
 
 
 def test_each_kind_of_consumer_has_its_own_settings_over_those_of_all(
