@@ -76,6 +76,15 @@ class InitialPolicies(NamedTuple):
         """Return the policy of an input."""
         return self.by_topic.get(topic, self.default)
 
+    def describe_policy(self, topic: str) -> str:
+        """Return the policy of an input as it was given: by its source, or by which setting."""
+        policy = self.find_policy(topic)
+        if topic in self.by_topic:
+            return f"offset_reset={policy.strategy.value} of its source"
+        if policy.strategy is ResetStrategy.AT_TIME:
+            return f"start_at={policy.at_ms}"
+        return f"auto_offset_reset={policy.strategy.value}"
+
 
 def parse_reset_policy(text: str, *, stop_word: str) -> OffsetResetPolicy:
     """Parse an offset reset policy; `stop_word` is the setting's own word for stopping.

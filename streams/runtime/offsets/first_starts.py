@@ -90,8 +90,9 @@ def log_beginning(
 ) -> None:
     """Log where a partition without a committed offset begins, and why.
 
-    `start_offset` is its first one. Records that a first start skips are a warning: a stateless
-    application can't tell it from one whose input was made again, with which its offsets went.
+    `policy` names the setting, and `start_offset` is its first one. Records that a first start
+    skips are a warning: a stateless application can't tell it from one whose input was made again,
+    with which its offsets went.
     """
     level, reason = _REASONS[beginning]
     if beginning is Beginning.NOW and offset > start_offset:
@@ -103,7 +104,7 @@ def log_beginning(
         )
     log.log(
         level,
-        "nothing is committed for %s: it begins at %d, %s (auto_offset_reset=%s)",
+        "nothing is committed for %s: it begins at %d, %s (%s)",
         *(partition, offset, reason, policy),
     )
 

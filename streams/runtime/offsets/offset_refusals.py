@@ -104,7 +104,7 @@ def explain_lost_between_steps(topics: Collection[str]) -> str:
 def explain_gone(offsets: Mapping[Partition, int], policy: str) -> str:
     """Explain that offsets committed while this worker ran are gone, and how to go on.
 
-    `policy` is `auto_offset_reset`.
+    `policy` names the setting that says where to begin.
     """
     places = sorted(offsets)
     return (
@@ -112,8 +112,7 @@ def explain_gone(offsets: Mapping[Partition, int], policy: str) -> str:
         f"one while this worker ran: {', '.join(f'{offsets[p]} of {p}' for p in places)}. It has "
         "expired (offsets.retention.minutes) or was deleted. Commit that one, or another, with "
         f"Kafka's tools, and, of a task with stores, take it with {offer_acceptance()}; or start "
-        "the worker again: without stores, a task begins as "
-        f"auto_offset_reset={policy} says"
+        f"the worker again: without stores, a task begins as {policy} says"
     )
 
 

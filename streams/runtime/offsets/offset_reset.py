@@ -195,10 +195,10 @@ class OffsetResetter:
         inputs = self._list_inputs(partitions)
         find_policy = self._initial_policies.find_policy
         if stopped := [p for p in inputs if find_policy(p.topic).strategy is ResetStrategy.NONE]:
+            said = dict.fromkeys(self._initial_policies.describe_policy(p.topic) for p in stopped)
             raise PositionRefused(
-                f"nothing is committed for {_format_partitions(stopped)}, and "
-                "auto_offset_reset=none: commit "
-                "an offset for the group, or let auto_offset_reset say where to begin"
+                f"nothing is committed for {_format_partitions(stopped)}, and {', '.join(said)}: "
+                "commit an offset for the group, or let another policy say where to begin"
             )
         former = find_offsets_of_former_topics(group_offsets, topic_ids)
         siblings = {p: held for p, held in group_offsets.items() if p not in former}
@@ -233,8 +233,8 @@ class OffsetResetter:
         if former := {p.topic for p in find_offsets_of_former_topics(gone, topic_ids)}:
             self.note_topics_made_again(former)
         if lost := {p: held.offset for p, held in gone.items() if p.topic not in former}:
-            policy = self._initial_policies.find_policy(next(iter(lost)).topic)
-            raise PositionRefused(explain_gone(lost, policy.strategy.value))
+            policy = self._initial_policies.describe_policy(next(iter(lost)).topic)
+            raise PositionRefused(explain_gone(lost, policy))
 
     def _choose_initial_offsets(
         self, partitions: Collection[Partition], siblings: Mapping[Partition, OffsetAndMetadata]
@@ -268,8 +268,8 @@ class OffsetResetter:
         starts = self._admin.fetch_earliest_offsets(by_beginning[Beginning.NOW])
         for beginning, found in by_beginning.items():
             for p in sorted(found):
-                strategy = find_policy(p.topic).strategy.value
-                log_beginning(beginning, p, offsets[p], strategy, starts.get(p, 0))
+                policy = self._initial_policies.describe_policy(p.topic)
+                log_beginning(beginning, p, offsets[p], policy, starts.get(p, 0))
         return offsets
 
     def find_reset_offsets(self, out_of_range: Mapping[Partition, int]) -> dict[Partition, int]:

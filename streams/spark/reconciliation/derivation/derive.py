@@ -71,9 +71,8 @@ def derive_accounts_at_cut(
             if topic not in internal and strategy is not ResetStrategy.EARLIEST:
                 unknown_topics.add(topic)
                 why = (
-                    f"with auto_offset_reset={strategy.value!r} it is not known "
-                    "where the application began to read it: give expected, which leaves out what "
-                    "came before"
+                    f"with {policies.describe_policy(topic)} it is not known where the "
+                    "application began to read it: give expected, which leaves out what came before"
                 )
                 refused.append(RefusedCheck(topic, sub.number, why))
                 continue

@@ -125,7 +125,7 @@ def test_what_one_client_is_given_changes_no_setting_of_the_application(tmp_path
 def test_a_setting_of_the_application_is_refused_of_a_client_that_has_none(
     tmp_path: Path, line: str
 ) -> None:
-    with pytest.raises(ConfigError, match="a single client has no .* of its own here"):
+    with pytest.raises(ConfigError, match=r"a single client has no .* of its own here"):
         load_properties(tmp_path, line)
 
 

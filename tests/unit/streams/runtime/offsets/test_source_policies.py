@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from streams import App, TopologyError, serdes
-from streams.common.topic_partitions import Partition
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import ConfigError, StreamsError
 from streams.runtime.offsets.offset_reset import OffsetResetter
 from streams.runtime.offsets.resetter_creation import create_offset_resetter
@@ -71,8 +72,31 @@ def test_a_source_may_stop_the_thread_while_others_begin() -> None:
     app.stream("default", **TEXT).to("out")
     resetter = resetting(app)
     assert resetter.find_initial_offsets([DEFAULT]) == {DEFAULT: 10}
-    with pytest.raises(StreamsError, match=r"nothing is committed for first\[0\], and auto_offset"):
+    said = r"nothing is committed for first\[0\], and offset_reset=none of its source: "
+    with pytest.raises(StreamsError, match=said):
         resetter.find_initial_offsets([FIRST, DEFAULT])
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"auto_offset_reset": "latest"}, "auto_offset_reset=latest"),
+        ({"start_at": 15}, "start_at=15"),
+    ],
+)
+def test_what_says_where_an_input_begins_is_named(
+    settings: dict[str, Any], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    resetter = resetting(make_app(**settings))
+    with caplog.at_level(logging.INFO):
+        resetter.find_initial_offsets([LAST, DEFAULT])
+    logged = {line.split()[4].rstrip(":"): line for line in caplog.messages}
+    assert logged["last[0]"].endswith("(offset_reset=latest of its source)")
+    assert logged["default[0]"].endswith(f"({said})")
+    resetter.note_committed([(p, OffsetAndMetadata(20, "")) for p in (LAST, DEFAULT)])
+    for partition, policy in ((LAST, "offset_reset=latest of its source"), (DEFAULT, said)):
+        with pytest.raises(StreamsError, match=f"a task begins as {policy} says"):
+            resetter.find_initial_offsets([partition])
 
 
 @pytest.mark.parametrize(
