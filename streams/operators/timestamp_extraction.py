@@ -71,6 +71,14 @@ class StampedMessage:
         return getattr(self.message, name)
 
 
+def find_message_time_ms(message: Any) -> int:
+    """Return the time of a message in ms: the extracted one if there is one, else its own."""
+    time_ms: int = (
+        message.time_ms if message.__class__ is StampedMessage else message.timestamp()[1]
+    )
+    return time_ms
+
+
 class TimestampedSource:
     """Takes the messages of one source whose time an extractor says, and forwards its records."""
 
@@ -93,7 +101,12 @@ class TimestampedSource:
         self._next_log_s: float | None = None
 
     def stamp_message(self, message: Any, partition_time_ms: int) -> StampedMessage:
-        """Read a message and extract its time, whatever fails; it is not processed yet."""
+        """Read a message and extract its time, whatever fails; it is not processed yet.
+
+        One that is stamped already is returned as it is.
+        """
+        if message.__class__ is StampedMessage:
+            return message
         stamped = StampedMessage(message)
         try:
             stamped.key_read, stamped.value_read = self._read_message(message)
@@ -112,11 +125,7 @@ class TimestampedSource:
     def __call__(self, message: Any) -> None:
         """Process a message, stamped or as it was polled."""
         context = self._context
-        stamped = (
-            message
-            if message.__class__ is StampedMessage
-            else self.stamp_message(message, context.stream_time_ms)
-        )
+        stamped = self.stamp_message(message, context.stream_time_ms)
         time_ms = stamped.time_ms
         if stamped.error is not None:
             self._handle_error(stamped, stamped.error)

@@ -9,6 +9,7 @@ Start reading at `driver`, then `process`. A test of an application needs nothin
     topic_serdes    which serdes those are, from the topology
     supervisor      the process of the application: its start, its crash, why it ended
     process         the product's stream loop from its start to its end, or to kill -9
+    head_stamping   the extracted time of each next record
     record_order    which record is next, where several could be
     cluster         the broker in memory: logs, transactions, committed offsets
     clients         the product's clients on that cluster; member: a group of one

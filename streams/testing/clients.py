@@ -15,7 +15,7 @@ from streams.runtime.clients.delivered_offsets import DeliveredOffsets
 from streams.runtime.clients.replication import Replication
 from streams.testing.cluster import InMemoryCluster, InMemoryTransaction, Message
 from streams.testing.produce_arguments import check_header, encode_argument
-from streams.testing.record_order import RecordOrder
+from streams.testing.record_order import RecordOrder, StampHeads
 
 
 class InMemoryConsumer:
@@ -122,9 +122,9 @@ class InMemoryConsumer:
 class InMemoryOrderedConsumer(InMemoryConsumer):
     """Takes one committed record at a time, from the partition that the order chooses."""
 
-    def __init__(self, cluster: InMemoryCluster, order: RecordOrder) -> None:
+    def __init__(self, cluster: InMemoryCluster, order: RecordOrder, stamp: StampHeads) -> None:
         super().__init__(cluster)
-        self._order = order
+        self._order, self._stamp_heads = order, stamp
 
     def find_next_records(self) -> dict[Partition, Message]:
         """Return each unpaused partition's next committed record, and move positions up to it."""
@@ -144,7 +144,7 @@ class InMemoryOrderedConsumer(InMemoryConsumer):
 
     def poll_records(self, records_max: int, timeout_s: float) -> list[Any]:
         """Return a list of the one next record that the order chooses; empty if there is none."""
-        heads = self.find_next_records()
+        heads = self._stamp_heads(self.find_next_records())
         if not heads:
             return []
         partition = self._order.choose_partition(heads)

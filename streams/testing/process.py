@@ -17,6 +17,7 @@ from typing import Any
 from state.cache import ObjectCache
 from state.replica import TopicReplica
 from state.rocksdb import MemoryBudget
+from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
 from streams.graph.internal_context import TaskObserver
 from streams.ledger import ledger_topic
@@ -55,6 +56,7 @@ from streams.testing.clients import (
     InMemoryProducer,
 )
 from streams.testing.cluster import InMemoryCluster
+from streams.testing.head_stamping import HeadStamper
 from streams.testing.member import OnlyMember
 from streams.testing.record_order import RandomOrder, TimestampOrder
 from streams.testing.simulated_host import SimulatedHost
@@ -117,10 +119,17 @@ class SimulatedProcess:
         )
         self._replicas, self._globals = self._open_global_tables(admin)
         self._task_creator = self._create_task_creator(admin, resetting, on_step)
-        self.consumer = InMemoryOrderedConsumer(environment.cluster, self._create_record_order())
+        stamper = HeadStamper(self._find_task)
+        self.consumer = InMemoryOrderedConsumer(
+            environment.cluster, self._create_record_order(), stamper.stamp_heads
+        )
         self.loop = StreamLoop(
             self._create_thread_dependencies(admin, resetting, commit_every_ms, on_step)
         )
+
+    def _find_task(self, partition: Partition) -> Task | None:
+        """Return the task that reads a partition, if it is there."""
+        return self.loop.tasks.get(self._task_creator.task_name_of_partition(*partition))
 
     def _create_record_order(self) -> TimestampOrder | RandomOrder:
         """Return the order in which records are taken: by time, or drawn if there is a seed."""

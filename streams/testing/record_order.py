@@ -4,7 +4,7 @@
 topics; of equal ones as its queue of queues has them, which is nearly first come, first served, and
 repeatable. `RandomOrder` is what a cluster does, made repeatable by a seed: tasks go on in any
 order; within a task the record with the lowest timestamp is next, where the task waits for it
-(`max_task_idle_ms`).
+(`max_task_idle_ms`). The timestamp is the one that a source extracts, where it does.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from random import Random
 from typing import Protocol
 
 from streams.common.topic_partitions import Partition
+from streams.operators.timestamp_extraction import StampedMessage, find_message_time_ms
 from streams.testing.cluster import Message
 
-NextRecords = Mapping[Partition, Message]
+NextRecords = Mapping[Partition, Message | StampedMessage]
+StampHeads = Callable[[Mapping[Partition, Message]], NextRecords]
+"""Gives each next record the time that its source extracts."""
 
 
 class RecordOrder(Protocol):
@@ -47,7 +50,7 @@ class TimestampOrder:
         there = {partition for *_, partition in self._heap}
         fresh = [(m.number, p) for p, m in next_records.items() if p not in there]
         for number, partition in sorted(fresh):
-            self._offer_entry((next_records[partition].timestamp()[1], number, partition))
+            self._offer_entry((find_message_time_ms(next_records[partition]), number, partition))
         return self._poll_entry()[2]
 
     def _offer_entry(self, entry: tuple[int, int, Partition]) -> None:
@@ -110,4 +113,6 @@ class RandomOrder:
         mine = tasks[self._random.choice(sorted(tasks))]
         if not self._waits_for_earlier:
             return self._random.choice(mine)
-        return min(mine, key=lambda p: (next_records[p].timestamp()[1], next_records[p].number))
+        return min(
+            mine, key=lambda p: (find_message_time_ms(next_records[p]), next_records[p].number)
+        )

@@ -79,6 +79,10 @@ class RecordBuffer(Protocol):
         """Return the offset of a partition's first buffered record; None if there is none."""
         ...
 
+    def receiver_of(self, partition: Partition) -> RecordReceiver:
+        """Return the function that takes each record of a partition."""
+        ...
+
     def partition_times_ms(self, stream_time_ms: int) -> Mapping[Partition, int]:
         """Return each partition's highest timestamp of records taken, at most `stream_time_ms`.
 
@@ -130,6 +134,9 @@ class SinglePartitionQueue:
             return None
         offset: int = self._batch[self._taken_count].offset()
         return offset
+
+    def receiver_of(self, partition: Partition) -> RecordReceiver:
+        return self._receive
 
     def partition_times_ms(self, stream_time_ms: int) -> Mapping[Partition, int]:
         """Return the stream time: with one partition it is the partition's highest timestamp."""
@@ -264,6 +271,9 @@ class PartitionGroup:
             return None
         offset: int = messages[0].offset()
         return offset
+
+    def receiver_of(self, partition: Partition) -> RecordReceiver:
+        return self._queues[partition].receive
 
     def partition_times_ms(self, stream_time_ms: int) -> Mapping[Partition, int]:
         return {

@@ -69,3 +69,32 @@ def test_the_records_of_a_partition_stay_in_their_order(seed: int) -> None:
         for key, value in driver.topic("out").read_pairs():
             by_key.setdefault(key, []).append(value)
     assert by_key == {f"k{n}": list(range(n, 50, 5)) for n in range(5)}
+
+
+def list_joined(app: App, calls: list[str], seed: int | None) -> list[Any]:
+    """Return the results of a stream's record of time 20 and a table's of 10, read at once.
+
+    Their own timestamps, 50 and 100, say the opposite.
+    """
+
+    def extract_from_value(record: Any) -> int:
+        calls.append(record.value)
+        return int(record.value.partition(":")[2])
+
+    text: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
+    table = app.table("t", **text, timestamp_extractor=extract_from_value)
+    stream = app.stream("s", **text, timestamp_extractor=extract_from_value)
+    stream.left_join(table, lambda left, right: f"{left}+{right}").to("out", value=serdes.string)
+    with TopologyTestDriver(app, stores="memory", seed=seed) as driver:
+        driver.crash()
+        driver.topic("s").pipe("k", "s:20", timestamp_ms=50)
+        driver.topic("t").pipe("k", "t:10", timestamp_ms=100)
+        driver.restart()
+        return [value for _, value in driver.topic("out").read_pairs()]
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2, 3])
+def test_records_are_taken_in_the_order_of_their_extracted_times(seed: int | None) -> None:
+    calls: list[str] = []
+    assert list_joined(App("extracts"), calls, seed) == ["s:20+t:10"]
+    assert sorted(calls) == ["s:20", "t:10"], "an extractor is called once for a record"
