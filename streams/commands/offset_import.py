@@ -187,7 +187,7 @@ class OffsetImport:
         restored = RestoredTask(
             task.subtopology,
             positions={store: ends[each] for store, each in changelogs.items()},
-            known=[_note_emitted(task.subtopology, decoded.values())],
+            known=[note_emitted_windows(task.subtopology, decoded.values())],
             inputs=topics,
             decided=topics,
             topic_ids=self._topic_ids,
@@ -210,17 +210,19 @@ def _decode_offset(held: OffsetAndMetadata) -> KafkaStreamsMetadata:
     return decode_kafka_streams_metadata(held.metadata) or KafkaStreamsMetadata(-1)
 
 
-def _note_emitted(
+def note_emitted_windows(
     subtopology: Subtopology, offsets: Iterable[KafkaStreamsMetadata]
 ) -> OffsetMetadata:
     """Return metadata with the times of steps that emit windows when they close.
 
     Kafka Streams notes up to which end of a window such a step has emitted; here that follows from
-    the time of the step. Other steps begin without one, as after a restart of Kafka Streams.
+    the time of the step. Other steps begin without one, as after a restart of Kafka Streams. Of the
+    partitions of a task the greatest time counts (ProcessorMetadata.update).
     """
     figures: dict[str, int] = {}
     for each in offsets:
-        figures |= each.figures
+        for name, figure in each.figures.items():
+            figures[name] = max(figure, figures.get(name, figure))
     times = {}
     for node in subtopology.nodes:
         if isinstance(node, ProcessorNode) and _emits_on_close(node):
