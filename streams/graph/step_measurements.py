@@ -2,7 +2,8 @@
 
 Counts are of every record. The latency is that of the first record after `is_due` was set, which
 the thread does after each slice of records, so that reading the clock costs nothing for a record.
-The size of what a sink writes is that of this record, and of one record in 64.
+The size of what a sink writes is that of this record, and of one record in 64; what a suppression
+emits is added to its figure after a slice.
 """
 
 from __future__ import annotations
@@ -36,15 +37,10 @@ class TopicCounts:
         self._sampled_at = self._sampled_bytes = 0
         self.overhead_bytes = RECORD_OVERHEAD_BYTES + len(topic.encode())
 
-    def add_record(self, key: bytes | None, value: bytes | None, headers: Any) -> None:
-        """Count one record; `headers` are pairs of names and values, or None."""
-        self.records += 1
-        self.measure_last_record(key, value, headers)
-
     def measure_last_record(self, key: bytes | None, value: bytes | None, headers: Any) -> None:
         """Measure the record that was counted last; those before it were as large as the former.
 
-        So the bytes never become fewer.
+        So the bytes never become fewer. `headers` are pairs of names and values, or None.
         """
         self._bytes += (self.records - 1 - self._sampled_at) * self._sampled_bytes
         size = len(key or b"") + len(value or b"") + measure_headers_bytes(headers or ())
@@ -66,13 +62,14 @@ class StepMeasurements:
         self._monotonic_s = monotonic_s
         self.is_due = True
         """Whether the latency of the next record is to be measured."""
-        self._set_due: Callable[[], None] = lambda: None
         self.latency = Timing(monotonic_s)
         """Seconds from a record's timestamp until it had been processed here."""
         self.written: dict[str, TopicCounts] = {}
         """By topic what the step has written."""
         self.suppression_emits: Timing | None = None
-        """The updates that a suppression has emitted; None for other steps."""
+        """The updates that a suppression has emitted up to the last slice; None for other steps."""
+        self.emitted_count = 0
+        """The number of all these updates so far."""
         self.final_emits: Timing | None = None
         """The seconds of each emission of closed windows; None for steps that don't wait for it."""
         self.final_records: Timing | None = None
@@ -83,6 +80,9 @@ class StepMeasurements:
         self.is_due = True
         for counts in self.written.values():
             counts.due_count = 0
+        emits = self.suppression_emits
+        if emits is not None and (count := self.emitted_count - emits.total):
+            emits.observe_calls(count, 1.0, 1.0, self._monotonic_s())
 
     def measure_written(
         self,
@@ -111,11 +111,12 @@ class StepMeasurements:
             counts = self.written[topic] = TopicCounts(topic)
         return counts
 
-    def count_suppression_emits(self) -> Callable[[], None]:
-        """Return a function that counts an update that a suppression has emitted."""
-        emits = self.suppression_emits = self.suppression_emits or Timing(self._monotonic_s)
-        monotonic_s = self._monotonic_s
-        return lambda: emits.observe(1, monotonic_s())
+    def time_suppression_emits(self) -> None:
+        """Have a figure of the updates that a suppression emits, which `emitted_count` counts.
+
+        It is brought up to date after each slice: an update reads no clock.
+        """
+        self.suppression_emits = self.suppression_emits or Timing(self._monotonic_s)
 
     def time_final_emits(self) -> Callable[[float, int], None]:
         """Return a function that adds an emission of closed windows: when it began, and results."""

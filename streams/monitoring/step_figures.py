@@ -93,7 +93,7 @@ def _list_figures_of_step(labels: tuple[str, str], measured: StepMeasurements) -
     if (emits := measured.suppression_emits) is not None:
         rate = emits.read_figures().rate
         yield _name_figure(NODE_GROUP, "suppression-emit-rate", labels, rate)
-        yield _name_figure(NODE_GROUP, "suppression-emit-total", labels, emits.total)
+        yield _name_figure(NODE_GROUP, "suppression-emit-total", labels, measured.emitted_count)
     if measured.final_emits is not None and measured.final_records is not None:
         read, records = measured.final_emits.read_figures(), measured.final_records
         for metric, value in (

@@ -221,9 +221,10 @@ def _create_dynamic_writer(
         except Exception as error:
             handle_refusal(error, key, value, topic)
             return
-        measured.count_topic(topic).add_record(key_bytes, value_bytes, headers)
-        if measured.is_due:
-            measured.observe_latency(timestamp_ms)
+        written = measured.count_topic(topic)
+        written.records = count = written.records + 1
+        if count >= written.due_count:
+            measured.measure_written(written, key_bytes, value_bytes, headers, timestamp_ms)
 
     return send_record
 
@@ -302,6 +303,8 @@ def _create_multicast(
     ) -> None:
         if not partitions:
             context.dropped_count += 1
+            return
+        written = measured.count_topic(topic)
         try:
             for partition in partitions:
                 record = (topic, value_bytes, key_bytes, partition, None, None, time_ms, headers)
@@ -310,7 +313,9 @@ def _create_multicast(
                 except BufferError:
                     context.wait_for_queue_room()
                     produce(*record)
-                measured.count_topic(topic).add_record(key_bytes, value_bytes, headers)
+                written.records = count = written.records + 1
+                if count >= written.due_count:
+                    measured.measure_written(written, key_bytes, value_bytes, headers, time_ms)
         except Exception as error:
             handle_refusal(error, key, value, topic)
 

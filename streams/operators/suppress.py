@@ -190,7 +190,8 @@ def _create_emitter(
     buffer: BufferStore = context.get_store(buffer_spec.name)
     decode_key, decode_value = buffer_spec.key.deserialize, buffer_spec.value.deserialize
     drops_deletions = options.until_window_ends
-    count_emit = context.measure_step(binding.step).count_suppression_emits()
+    measured = context.measure_step(binding.step)
+    measured.time_suppression_emits()
 
     def emit_first() -> None:
         key, (prior, _, new, origin) = buffer.peek_first()
@@ -203,7 +204,7 @@ def _create_emitter(
                 origin.timestamp_ms,
                 True,
             )
-            count_emit()
+            measured.emitted_count += 1
         buffer.evict_first()
 
     return emit_first

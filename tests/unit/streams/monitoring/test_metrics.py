@@ -117,10 +117,12 @@ class HeldTask:
         sink = StepMeasurements(lambda: 3_000, clock.monotonic_s)
         sink.observe_latency(1_000)
         written = sink.count_topic("out")
-        written.add_record(b"k" * 10, b"v" * 20, None)
-        written.add_record(b"k" * 10, b"v" * 20, None)
+        for written.records in (1, 2):
+            written.measure_last_record(b"k" * 10, b"v" * 20, None)
         suppression = StepMeasurements(lambda: 3_000, clock.monotonic_s)
-        suppression.count_suppression_emits()()
+        suppression.time_suppression_emits()
+        suppression.emitted_count = 1
+        suppression.set_due()
         windows = StepMeasurements(lambda: 3_000, clock.monotonic_s)
         windows.time_final_emits()(clock.monotonic_s() - 0.5, 6)
         self.step_measurements = {"write": sink, "wait": suppression, "count": windows}

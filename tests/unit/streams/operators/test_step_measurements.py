@@ -32,10 +32,14 @@ def test_a_sink_counts_what_it_has_written_and_not_what_was_refused() -> None:
     assert sink.latency.total == 2
 
 
-def test_of_many_records_between_two_slices_one_in_64_is_measured() -> None:
+@pytest.mark.parametrize("kind", ["fixed", "chosen", "several"])
+def test_of_many_records_between_two_slices_one_in_64_is_measured(kind: str) -> None:
     app = App("a")
-    app.stream("in", **TEXT).to("out")
+    chosen = "out" if kind == "fixed" else lambda record: "out"
+    partitioner = None if kind != "several" else lambda key, value, count: [0]
+    app.stream("in", **TEXT).to(chosen, partitioner=partitioner)
     task = BoundTask(app)
+    task.partitions["out"] = 1
     sizes = []
     for number in range(130):
         task.pipe("k", "v" * (1 if number < 64 else 3), 1, topic="in", headers=())
@@ -68,9 +72,15 @@ def test_updates_that_a_suppression_emits_are_counted() -> None:
     task = BoundTask(app)
     for time_ms, key in ((0, "a"), (10, "b"), (5_000, "c")):
         task.pipe(key, "v", time_ms, topic="in", headers=())
-    emits = task.measured["wait"].suppression_emits
+    measured = task.measured["wait"]
+    assert measured.emitted_count == 2, "the third one waits"
+    emits = measured.suppression_emits
     assert emits is not None
-    assert emits.total == 2, "the third one waits"
+    assert emits.total == 0, "no clock is read for an update"
+    for _ in range(2):  # slices
+        measured.set_due()
+        assert emits.total == 2
+    assert emits.read_figures().rate == pytest.approx(2 / 30)
 
 
 def test_windows_that_are_emitted_when_they_close_are_counted() -> None:
