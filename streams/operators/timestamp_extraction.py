@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 _LOG_INTERVAL_S = 10.0
 _TIME_MS_MAX = 2**63 - 1
-_READ, _UNREADABLE, _WITHOUT_TIME = range(3)
+_TO_BE_READ, _READ, _UNREADABLE, _WITHOUT_TIME = range(4)
 
 ReadMessage = Callable[[Any], tuple[Any, Any]]
 """Deserializes a message's key and value. Raises what its serdes raise."""
@@ -59,8 +59,8 @@ class StampedMessage:
         self.key_read: Any = None
         self.value_read: Any = None
         self.time_ms = NO_TIME
-        """The extracted time; below 0: the record is not processed, so it is taken at once."""
-        self.outcome = _READ
+        """The extracted time; below 0: there is none, so the record is taken at once."""
+        self.outcome = _TO_BE_READ
         self.error: Exception | None = None
 
     def __len__(self) -> int:
@@ -100,14 +100,22 @@ class TimestampedSource:
         self._dropped_count = 0
         self._next_log_s: float | None = None
 
+    def hold_message(self, message: Any) -> StampedMessage:
+        """Return a message with the place for its time, which is extracted when it is processed.
+
+        So whoever has the message can tell its time afterwards.
+        """
+        return message if message.__class__ is StampedMessage else StampedMessage(message)
+
     def stamp_message(self, message: Any, partition_time_ms: int) -> StampedMessage:
         """Read a message and extract its time, whatever fails; it is not processed yet.
 
         One that is stamped already is returned as it is.
         """
-        if message.__class__ is StampedMessage:
-            return message
-        stamped = StampedMessage(message)
+        stamped = self.hold_message(message)
+        if stamped.outcome != _TO_BE_READ:
+            return stamped
+        message, stamped.outcome = stamped.message, _READ
         try:
             stamped.key_read, stamped.value_read = self._read_message(message)
         except Exception as error:

@@ -106,6 +106,9 @@ class SinglePartitionQueue:
     def __init__(self, partition: Partition, receive: RecordReceiver) -> None:
         self._partition = partition
         self._receive = receive
+        self._hold_message: Callable[[Any], Any] | None = getattr(receive, "hold_message", None)
+        """Gives a message the place for the time that is extracted when it is processed; None:
+        records have their own timestamps."""
         self._batch: list[Any] = []
         self._taken_count = 0
         self._unreported_count = 0
@@ -120,6 +123,8 @@ class SinglePartitionQueue:
         run = self._batch[self._taken_count : self._taken_count + records_max]
         self._taken_count += len(run)
         self._unreported_count += len(run)
+        if self._hold_message is not None:
+            run = list(map(self._hold_message, run))
         return [(self._receive, run)] if run else []
 
     def has_waiting_records(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from streams.common.host import Host
 from streams.common.topic_partitions import Partition
+from streams.operators.timestamp_extraction import find_message_time_ms
 from streams.runtime.restoring.restorer_timings import RestorerTimings
 from streams.runtime.tasks.task_lifetimes import TaskLifetimes
 from streams.runtime.threads.source_measurements import SourceMeasurements, sample_records
@@ -115,7 +116,7 @@ class ThreadMeasurements:
         self.records_by_task[task] = self.records_by_task.get(task, 0) + count
         self.timings.add_slice(seconds, count)
         timings.add_slice(seconds, count)
-        timestamp_ms: int = runs[0][1][0].timestamp()[1]
+        timestamp_ms = find_message_time_ms(runs[0][1][0])
         if self._waits_for_commit:
             self._uncommitted.setdefault(task, []).append(timestamp_ms)
         else:

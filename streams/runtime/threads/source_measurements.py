@@ -7,6 +7,7 @@ from typing import Any
 
 from streams.common.timings import Timing
 from streams.graph.step_measurements import RECORD_OVERHEAD_BYTES, measure_headers_bytes
+from streams.operators.timestamp_extraction import find_message_time_ms
 
 SAMPLE_RECORDS = 16
 """The records of a slice that are looked at: all of a slice of no more."""
@@ -26,7 +27,7 @@ class SourceMeasurements:
         self.bytes = 0
         """The bytes of the records as Kafka Streams counts them, estimated."""
         self.latency = Timing(monotonic_s)
-        """Seconds from a record's timestamp until its slice began: of the first and the last record
+        """Seconds from a record's time until its slice began: of the first and the last record
         of a slice."""
         self._average_bytes = 0.0
         self._sampled_at_s = -_SAMPLE_INTERVAL_S
@@ -39,7 +40,7 @@ class SourceMeasurements:
             sample = sample_records(messages)
             self._average_bytes = sum(map(_measure_bytes, sample)) / len(sample)
             for message in (messages[0], messages[-1])[:count]:
-                timestamp_ms = message.timestamp()[1]
+                timestamp_ms = find_message_time_ms(message)
                 if timestamp_ms >= 0:  # a record may have none
                     latency_s = max(began_at_ms - timestamp_ms, 0.0) / 1_000
                     self.latency.observe(latency_s, now_s)

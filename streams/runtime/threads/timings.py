@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from streams.common.timings import Timing
+from streams.operators.timestamp_extraction import find_message_time_ms
 
 
 class TaskTimings:
@@ -33,7 +34,9 @@ class TaskTimings:
         """Add by how much each of some records is older than the newest of the records so far."""
         newest_ms, total_ms, maximum_ms = self._stream_time_ms, 0, 0
         for message in sample:
-            timestamp_ms: int = message.timestamp()[1]
+            timestamp_ms = find_message_time_ms(message)
+            if timestamp_ms < 0:  # it has none
+                continue
             if timestamp_ms >= newest_ms:
                 newest_ms = timestamp_ms
                 continue

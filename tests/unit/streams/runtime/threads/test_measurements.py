@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from streams import App, serdes
 from streams.common.topic_partitions import Partition
+from streams.runtime.tasks.partition_group import (
+    NEVER_WAIT,
+    PartitionGroup,
+    RecordOrderSettings,
+    SinglePartitionQueue,
+)
 from streams.runtime.threads.measurements import (
     LATENCY_BOUNDS_S,
     LatencyHistogram,
     ThreadMeasurements,
 )
 from streams.runtime.threads.source_measurements import SAMPLE_RECORDS, sample_records
+from streams.topology.compile import compile_subtopology
+from tests.unit.streams.bound import BoundTask
 from tests.unit.streams.runtime.fakes import Clock
+from tests.unit.streams.runtime.tasks.test_partition_group import Consumer
 from tests.unit.streams.runtime.world import World, build_counting_topology
+
+PARTITION = Partition("in", 0)
 
 
 class Message:
     def __init__(self, topic: str, timestamp_ms: int, value: bytes = b"") -> None:
         self._topic, self._timestamp_ms = topic, timestamp_ms
         self._value = value
+
+    def __len__(self) -> int:
+        return len(self._value)
 
     def key(self) -> bytes:
         return b"k"
@@ -149,3 +165,35 @@ def test_records_that_waited_for_no_partition_are_counted_over_a_rollback() -> N
     for count in (3, 3, 5, 2):  # the last one is of the buffer after a rollback
         measured.add_slice("0_0", [run_of("a", 1)], 0.1, now_ms=10, enforced=count)
     assert measured.timings_by_task["0_0"].enforced.sum == 7
+
+
+def process_extracted(buffer: SinglePartitionQueue | PartitionGroup) -> ThreadMeasurements:
+    """Process records of 1970 whose values say 9_000, 8_000 and no time, and return what came."""
+    measured = ThreadMeasurements(latencies_at_commit=False, host=Clock(), measures_lateness=True)
+    values = (b"9000", b"8000", b"-1")
+    buffer.add_records(PARTITION, [Message("in", 1, value) for value in values])
+    runs = buffer.take_next_runs(3, now_ms=0)
+    for receive, messages in runs:
+        for message in messages:
+            receive(message)
+    measured.add_slice("0_0", runs, 0.5, now_ms=10_000)
+    return measured
+
+
+@pytest.mark.parametrize("partition_count", [1, 2])
+def test_times_are_those_that_a_source_extracts(partition_count: int) -> None:
+    app = App("a")
+    text: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
+    app.stream("in", **text, timestamp_extractor=lambda record: int(record.value)).for_each(print)
+    (subtopology,) = app.topology().subtopologies
+    receive = compile_subtopology(subtopology, BoundTask(app))["in"]
+    partitions = [Partition("in", number) for number in range(partition_count)]
+    buffer: SinglePartitionQueue | PartitionGroup = SinglePartitionQueue(PARTITION, receive)
+    if partition_count > 1:
+        receivers = dict.fromkeys(partitions, receive)
+        buffer = PartitionGroup(receivers, {}, Consumer(), RecordOrderSettings(NEVER_WAIT))
+    measured = process_extracted(buffer)
+    latencies = measured.sources["0_0", "in"].latency
+    assert latencies.sum == pytest.approx(0.5), "the last one has none"
+    assert measured.latency.sum_s == pytest.approx(1.0)
+    assert measured.timings_by_task["0_0"].lateness.read_figures().maximum == pytest.approx(1.0)
