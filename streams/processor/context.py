@@ -33,6 +33,16 @@ _KAFKA_STREAMS_NAMES = {
 """What replaces the methods of Kafka Streams' ProcessorContext, in Java's and Python's spelling."""
 
 
+def parse_schedule(interval: Duration, clock: str) -> int:
+    """Return the interval of a schedule in ms. Raises ValueError for what can't be scheduled."""
+    interval_ms = duration_to_ms(interval, "interval")
+    if interval_ms < 1:
+        raise ValueError("interval must be at least 1 ms")
+    if clock not in ("stream", "wall"):
+        raise ValueError(f"clock={clock!r} is neither 'stream' nor 'wall'")
+    return interval_ms
+
+
 class RecordMetadata(NamedTuple):
     """Identifies the record being processed by its topic, partition and offset."""
 
@@ -121,13 +131,8 @@ class ProcessorContext(Generic[K2, V2]):
         Stream time advances with the records: without records it stands still. Returns a function
         that cancels the schedule. Raises ValueError for an interval below 1 ms or another clock.
         """
-        interval_ms = duration_to_ms(interval, "interval")
-        if interval_ms < 1:
-            raise ValueError("interval must be at least 1 ms")
-        if clock not in ("stream", "wall"):
-            raise ValueError(f"clock={clock!r} is neither 'stream' nor 'wall'")
+        interval_ms = parse_schedule(interval, clock)
         task = self._task
-
         failed = self._at.handle_failure
 
         def run_punctuation(now_ms: int) -> None:

@@ -13,10 +13,10 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from state.memory import MemoryDisk
-from streams.common.durations import Duration, duration_to_ms
+from streams.common.durations import Duration
 from streams.errors import StreamsError
 from streams.graph.materialized import Store
-from streams.processor.context import RecordMetadata
+from streams.processor.context import RecordMetadata, parse_schedule
 from streams.processor.processor import Processor
 from streams.processor.record import Record
 from streams.runtime.tasks.store_opening import open_store
@@ -66,7 +66,7 @@ class MockProcessorContext:
         self.system_time_ms = system_time_ms
         self.stream_time_ms = -1
         self.record_timestamp_ms = -1
-        """The time of writes to stores that are given none."""
+        """The time of writes to stores that are given none: that of the record, or of the timer."""
         self.record_metadata: RecordMetadata | None = None
         self.forwarded: list[CapturedForward] = []
         self.scheduled: list[CapturedPunctuator] = []
@@ -83,9 +83,21 @@ class MockProcessorContext:
     def start_processor(
         self, processor: Processor[Any, Any, Any, Any]
     ) -> Processor[Any, Any, Any, Any]:
-        """Give `processor` this context, call its `init`, and return it."""
+        """Give `processor` this context, call its `init`, and return it.
+
+        From then on each record that it processes sets `record_timestamp_ms`, and `stream_time_ms`
+        if it is newer.
+        """
         context: Any = self
+        process = processor.process
+
+        def process_record(record: Record[Any, Any]) -> None:
+            self.record_timestamp_ms = record.timestamp_ms
+            self.stream_time_ms = max(self.stream_time_ms, record.timestamp_ms)
+            process(record)
+
         processor.context = context
+        vars(processor)["process"] = process_record
         processor.init(context)
         return processor
 
@@ -108,10 +120,18 @@ class MockProcessorContext:
         *,
         clock: Literal["stream", "wall"] = "stream",
     ) -> Callable[[], None]:
-        """Keep the schedule, for the test to call. Return the function that cancels it."""
-        punctuator = CapturedPunctuator(duration_to_ms(interval, "interval"), clock, callback)
-        self.scheduled.append(punctuator)
+        """Keep the schedule, for the test to call. Return the function that cancels it.
 
+        Raises ValueError for an interval below 1 ms or another clock.
+        """
+
+        def run_punctuation(now_ms: int) -> None:
+            self.record_timestamp_ms = now_ms
+            callback(now_ms)
+
+        interval_ms = parse_schedule(interval, clock)
+        punctuator = CapturedPunctuator(interval_ms, clock, run_punctuation)
+        self.scheduled.append(punctuator)
         return partial(setattr, punctuator, "is_cancelled", True)
 
     def commit(self) -> None:

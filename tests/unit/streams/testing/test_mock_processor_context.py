@@ -33,12 +33,14 @@ def test_forwards_schedules_commits_and_stores_are_kept() -> None:
     store = Store.persistent("counts", key=serdes.string, value=serdes.int64)
     context = MockProcessorContext([store])
     tally = context.start_processor(Tally())
-    context.record_timestamp_ms = 70
     for value in ("x", "y"):
         tally.process(Record("ann", value, 70))
     assert [(each.record.value, each.to) for each in context.forwarded] == [(1, "out"), (2, "out")]
     assert context.commit_count == 2
     assert context.store("counts").entry("ann").timestamp_ms == 70
+    tally.process(Record("bob", "x", 60))
+    assert context.store("counts").entry("bob").timestamp_ms == 60
+    assert context.stream_time_ms == 70
     [punctuator] = context.scheduled
     assert (punctuator.interval_ms, punctuator.clock) == (60_000, "wall")
     punctuator.call_back(60_000)
@@ -52,3 +54,30 @@ def test_what_a_task_would_refuse_is_refused() -> None:
         context.start_processor(Tally())
     with pytest.raises(TypeError, match="takes a Record"):
         context.forward("ann")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="interval must be at least 1 ms"):
+        context.schedule(0, print)
+    with pytest.raises(ValueError, match="clock='bogus' is neither 'stream' nor 'wall'"):
+        context.schedule(timedelta(seconds=1), print, clock="bogus")  # type: ignore[arg-type]
+    assert context.scheduled == []
+
+
+class Remember(Processor[str, str, str, str]):
+    """Keeps each value with its time, and notes the last timer."""
+
+    def init(self, context: Any) -> None:
+        self.history = context.store("history")
+        context.schedule(10, lambda now_ms: self.history.put("timer", "now"))
+
+    def process(self, record: Record[str, str]) -> None:
+        self.history.put(record.key, record.value)
+
+
+def test_writes_have_the_time_of_the_record_or_of_the_timer() -> None:
+    hour = timedelta(hours=1)
+    store = Store.versioned("history", history=hour, key=serdes.string, value=serdes.string)
+    context = MockProcessorContext([store])
+    remember = context.start_processor(Remember())
+    remember.process(Record("k", "v", 123))
+    assert context.store("history").get("k").timestamp_ms == 123
+    context.scheduled[0].call_back(150)
+    assert context.store("history").get("timer").timestamp_ms == 150
