@@ -200,7 +200,7 @@ class StreamLoop:
             self.recovery.clear_failure_if_idle()
             self._consumer.serve_callbacks()
             self._producers.poll_delivery_reports()
-            if not (
+            if self._executor or not (  # with tasks that run, nothing before has waited
                 self._member.is_joining
                 or self._producers.creations.is_waiting
                 or self._thread_tasks.list_tasks_in_state(TaskState.RESTORING)

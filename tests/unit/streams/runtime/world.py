@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from state.directory import StateDirectory
 from streams import App, Processor, Record, Store, serdes
-from streams.common.topic_partitions import Partition
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
 from streams.errors import OutcomeUnknown
@@ -16,7 +16,7 @@ from streams.membership.broker_outage import BrokerOutage
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.offsets.offset_metadata import METADATA_BYTES_MAX
+from streams.runtime.offsets.offset_metadata import METADATA_BYTES_MAX, encode_metadata
 from streams.runtime.offsets.offset_reset import OffsetResetter
 from streams.runtime.restoring.changelog_reader import StoreChangelogReader
 from streams.runtime.restoring.restorer import Restorer
@@ -34,6 +34,7 @@ from streams.runtime.threads.thread_state import ThreadState, create_thread_stat
 from streams.runtime.threads.worker_control import WorkerControl
 from streams.settings.exception_handlers import ExceptionHandlers
 from streams.settings.offset_reset import InitialPolicies, parse_reset_policy
+from streams.testing.cluster import InMemoryTransaction
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (
     Clock,
@@ -293,3 +294,15 @@ class World:
             FakeProducer(self.kafka, self.script, name=name, transactional=transactional)
         )
         return self.producers[-1]
+
+
+def block_restore(world: World, partition: int) -> InMemoryTransaction:
+    """Open a transaction in a task's changelog, so that its restore lasts until this one ends."""
+    changelog = Partition(CHANGELOG, partition)
+    world.kafka.load(changelog, ("k", "12345678"))
+    world.kafka.committed_offsets[Partition("in", partition)] = OffsetAndMetadata(
+        0, encode_metadata({"c": 1})
+    )
+    transaction = InMemoryTransaction()
+    world.kafka.append_record(changelog, b"k", b"87654321", 0, transaction=transaction)
+    return transaction

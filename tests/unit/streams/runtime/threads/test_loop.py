@@ -9,17 +9,15 @@ import pytest
 
 from state.rocksdb import RocksDisk
 from state.write_behind import WAITING_S_MAX, WriteBehindDisk
-from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
-from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.runtime.threads.commit import CommitStep
-from streams.testing.cluster import InMemoryTransaction
 from tests.unit.streams.runtime.world import (
-    CHANGELOG,
     World,
     assign_partitions,
+    block_restore,
     build_counting_topology,
     build_mapping_topology,
     build_one_task_topology,
@@ -191,21 +189,9 @@ def test_a_directory_that_stays_locked_is_told_of_once(
     assert [each.getMessage()[:14] for each in caplog.records].count("task 0_0 waits") == 1
 
 
-def restoring(world: World, partition: int) -> InMemoryTransaction:
-    """Open a transaction in a task's changelog, so that its restore lasts until this one ends."""
-    changelog = Partition(CHANGELOG, partition)
-    world.kafka.load(changelog, ("k", "12345678"))
-    world.kafka.committed_offsets[Partition("in", partition)] = OffsetAndMetadata(
-        0, encode_metadata({"c": 1})
-    )
-    transaction = InMemoryTransaction()
-    world.kafka.append_record(changelog, b"k", b"87654321", 0, transaction=transaction)
-    return transaction
-
-
 def test_a_rebalance_while_stores_are_restored_is_answered_first(tmp_path: Path) -> None:
     world = World(build_counting_topology(), tmp_path)
-    restoring(world, 0)
+    block_restore(world, 0)
     world.run_until(
         rebalance_once(
             world, lambda: "restore.poll_records" in world.script.calls, assign_partitions(0)
@@ -218,7 +204,7 @@ def test_a_rebalance_while_stores_are_restored_is_answered_first(tmp_path: Path)
 
 def test_tasks_that_are_ready_run_while_another_is_restored(tmp_path: Path) -> None:
     world = World(build_counting_topology(), tmp_path, partitions=2)
-    transaction = restoring(world, 0)
+    transaction = block_restore(world, 0)
     world.load("1", partition=0)
     world.load("1", "2", key="other", partition=1)
     ended: list[bool] = []
@@ -239,7 +225,7 @@ def test_a_task_that_goes_elsewhere_in_the_middle_of_a_restore_keeps_what_it_has
     tmp_path: Path,
 ) -> None:
     world = World(build_counting_topology(), tmp_path, partitions=2)
-    restoring(world, 0)
+    block_restore(world, 0)
     moved = rebalance_once(
         world, lambda: world.loop.counters.restored_records == 1, assign_partitions(1)
     )

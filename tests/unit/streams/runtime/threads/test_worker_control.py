@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from streams.common.topic_partitions import Partition
-from tests.unit.streams.runtime.world import World, build_mapping_topology
+from streams.runtime.tasks.task_state import TaskState
+from tests.unit.streams.runtime.world import (
+    World,
+    block_restore,
+    build_counting_topology,
+    build_mapping_topology,
+)
 
 INPUT = Partition("in", 0)
 LEAVING = ("member.leave_group", "member.hand_over_membership")
@@ -49,6 +55,20 @@ def test_a_paused_thread_stops_between_two_slices(tmp_path: Path) -> None:
     world.control.is_paused = False
     world.turn(count=500)
     assert world.loop.counters.records == 500
+
+
+def test_a_paused_thread_waits_in_each_turn_while_another_task_is_restored(tmp_path: Path) -> None:
+    world = World(build_counting_topology(), tmp_path, partitions=2)
+    block_restore(world, 0)
+    world.load("1", partition=1)
+    world.turn()
+    states = {name: task.state for name, task in world.loop.tasks.items()}
+    assert states == {"0_0": TaskState.RESTORING, "0_1": TaskState.RUNNING}
+    world.control.is_paused = True
+    world.turn()
+    began_s = world.clock.monotonic_s()
+    world.turn(count=10)
+    assert world.clock.monotonic_s() - began_s >= 10 * 0.05
 
 
 def test_a_thread_remains_in_its_group_where_it_was_told_to(tmp_path: Path) -> None:
