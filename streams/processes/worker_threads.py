@@ -77,7 +77,6 @@ class WorkerThreads:
         """Create a thread with the lowest free number, without starting it."""
         number = min({*range(len(self.running) + 1)} - {*self._numbers.values()})
         stop = ThreadStop(self._worker.stop, self._worker.host)
-        self._lifecycle.add_thread(number)
         thread = StreamThread(
             replace(self._worker, stop=stop),
             number,
@@ -86,6 +85,8 @@ class WorkerThreads:
             on_failure=self._lifecycle.fail_application,
             on_step=self._on_step,
         )
+        # Its clients have been created by now: what failed before that has left nothing behind.
+        self._lifecycle.add_thread(number)
         self._stops[thread], self._numbers[thread] = stop, number
         self.running.append(thread)
         return thread
@@ -94,7 +95,12 @@ class WorkerThreads:
         """Create a thread, start it, and return its name."""
         with self._lock:
             thread = self.create_thread()
-            thread.start_thread()
+            try:
+                thread.start_thread()
+            except BaseException:
+                self._forget_thread(thread)
+                thread.loop.close()
+                raise
             return thread.name
 
     def remove_thread(self, timeout_s: float | None, on_ended: Callable[[], None]) -> str:
@@ -115,7 +121,11 @@ class WorkerThreads:
             if thread.is_alive():
                 raise NotClosed(f"{thread.name} has not ended after {timeout_s:g} s")
             on_ended()
-            self.running.remove(thread)
-            self._lifecycle.remove_thread(self._numbers.pop(thread))
-            del self._stops[thread]
+            self._forget_thread(thread)
             return thread.name
+
+    def _forget_thread(self, thread: StreamThread) -> None:
+        """Forget a thread that does not run, so that its number is free again."""
+        self.running.remove(thread)
+        self._lifecycle.remove_thread(self._numbers.pop(thread))
+        del self._stops[thread]
