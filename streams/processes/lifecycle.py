@@ -151,9 +151,8 @@ class ApplicationLifecycle:
         """Forget a stream thread that has ended while others go on."""
         with self._changed:
             self._thread_states.pop(thread_number, None)
-            if set(self._thread_states.values()) == {ThreadState.RUNNING} and (
-                self.state is ApplicationState.REBALANCING
-            ):
+            states = {*self._thread_states.values()} - {ThreadState.ENDED}
+            if states == {ThreadState.RUNNING} and (self.state is ApplicationState.REBALANCING):
                 self._change_state(ApplicationState.RUNNING)
 
     def handle_thread_state(self, thread_number: int, state: ThreadState) -> None:
@@ -166,7 +165,8 @@ class ApplicationLifecycle:
                 self._end_in_error_if_threads_ended()
             elif state is not ThreadState.ENDED and self.state in _ACTIVE:
                 derived = ApplicationState.REBALANCING
-                if states == {ThreadState.RUNNING}:
+                # A thread that has ended while others go on was told to leave.
+                if states - {ThreadState.ENDED} == {ThreadState.RUNNING}:
                     derived = ApplicationState.RUNNING
                 if derived is not self.state:
                     self._change_state(derived)

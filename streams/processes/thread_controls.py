@@ -51,13 +51,13 @@ class ThreadControls:
         It lasts until it is removed or the worker ends: the setting `num_stream_threads` stays.
         """
         self._active_lifecycle.require_active()
-        return self._worker_threads.add_thread()
+        return self._worker_threads.add_thread(self._inspected_by.inspect_threads)
 
     def remove_worker_thread(self, timeout: float | None = None) -> str:
         """Tell the thread that was added last to commit and leave, and return its name (KIP-663).
 
         Raises ConfigError for a worker's only thread; NotClosed after `timeout` seconds (default:
-        shutdown_timeout_ms).
+        shutdown_timeout_ms): the thread ends later, and another call removes another one.
         """
         self._active_lifecycle.require_active()
         return self._worker_threads.remove_thread(timeout, self._inspected_by.inspect_threads)

@@ -15,6 +15,7 @@ from streams.errors import ConfigError, NotClosed
 from streams.processes.lifecycle import ApplicationLifecycle
 from streams.runtime.threads.commit import CommitStep
 from streams.runtime.threads.stream_thread import StreamThread
+from streams.runtime.threads.thread_state import ThreadState
 from streams.runtime.threads.worker_resources import WorkerResources
 
 _WAIT_S = 0.05
@@ -68,6 +69,7 @@ class WorkerThreads:
         self._lock = worker.host.create_lock()
         self._stops: dict[StreamThread, ThreadStop] = {}
         self._numbers: dict[StreamThread, int] = {}
+        self._leaving: set[StreamThread] = set()
         self.running: list[StreamThread] = []
         """The threads, in the order in which they were added; others read this list."""
         for _ in range(thread_count):
@@ -91,9 +93,10 @@ class WorkerThreads:
         self.running.append(thread)
         return thread
 
-    def add_thread(self) -> str:
-        """Create a thread, start it, and return its name."""
+    def add_thread(self, on_ended: Callable[[], None]) -> str:
+        """Create a thread, start it, and return its name; `on_ended` is as for `remove_thread`."""
         with self._lock:
+            self._forget_ended_threads(on_ended)
             thread = self.create_thread()
             try:
                 thread.start_thread()
@@ -107,15 +110,19 @@ class WorkerThreads:
         """Tell the thread that was added last to commit and leave, and return its name.
 
         `on_ended` is called when it has ended and is still among the `running` ones. Raises
-        ConfigError for the last thread; NotClosed after `timeout_s` seconds (shutdown_timeout_ms by
-        default), when it ends later.
+        ConfigError for the last thread that has not been told so; NotClosed after `timeout_s`
+        seconds (shutdown_timeout_ms by default), when it ends later, and another call is for
+        another thread.
         """
         if timeout_s is None:
             timeout_s = self._worker.config.shutdown_timeout_ms / 1000
         with self._lock:
-            if len(self.running) == 1:
+            self._forget_ended_threads(on_ended)
+            remaining = [each for each in self.running if each not in self._leaving]
+            if len(remaining) <= 1:
                 raise ConfigError("a worker has at least one thread: close it instead")
-            thread = self.running[-1]
+            thread = remaining[-1]
+            self._leaving.add(thread)
             self._stops[thread].set()
             thread.join_thread(timeout_s)
             if thread.is_alive():
@@ -124,8 +131,17 @@ class WorkerThreads:
             self._forget_thread(thread)
             return thread.name
 
+    def _forget_ended_threads(self, on_ended: Callable[[], None]) -> None:
+        """Forget the threads that were told to leave, and ended when nobody waited."""
+        ended = [each for each in self._leaving if each.state is ThreadState.ENDED]
+        if ended:
+            on_ended()
+        for thread in ended:
+            self._forget_thread(thread)
+
     def _forget_thread(self, thread: StreamThread) -> None:
         """Forget a thread that does not run, so that its number is free again."""
         self.running.remove(thread)
         self._lifecycle.remove_thread(self._numbers.pop(thread))
         del self._stops[thread]
+        self._leaving.discard(thread)

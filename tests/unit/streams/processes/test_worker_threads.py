@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from streams.common.host import SystemHost
+from streams.errors import ConfigError, NotClosed
 from streams.processes.lifecycle import ApplicationLifecycle, ApplicationState
 from streams.processes.worker_threads import WorkerThreads
 from streams.runtime.threads import stream_thread
@@ -109,11 +110,11 @@ def test_a_thread_that_can_not_be_added_is_none_of_the_worker(
     else:
         worker.is_client_refused = True
     with pytest.raises((OSError, RuntimeError)):
-        worker.threads.add_thread()
+        worker.threads.add_thread(lambda: None)
     assert worker.names() == ["thread 0"]
     assert all(loop.is_closed for loop in worker.loops[1:])
     worker.host.can_spawn, worker.is_client_refused = True, False
-    assert worker.threads.add_thread() == "thread 1"
+    assert worker.threads.add_thread(lambda: None) == "thread 1"
     added = worker.threads.running[1]
     wait_until(lambda: added.state is ThreadState.RUNNING, what="the thread does not run")
     worker.wait_for_running()
@@ -126,6 +127,45 @@ def test_a_worker_ends_that_could_not_add_a_thread(
 ) -> None:
     worker.is_client_refused = True
     with pytest.raises(OSError, match="too many"):
-        worker.threads.add_thread()
+        worker.threads.add_thread(lambda: None)
     worker.end()
     assert worker.all_ended.is_set()
+
+
+@pytest.mark.parametrize("is_added", [False, True])
+def test_a_thread_that_ends_after_nobody_waits_for_it_is_forgotten(
+    worker: Worker, is_added: bool
+) -> None:
+    worker.threads.add_thread(lambda: None)
+    first, second = worker.threads.running
+    wait_until(lambda: second.state is ThreadState.RUNNING, what="the thread does not run")
+    worker.may_end.clear()
+    with pytest.raises(NotClosed, match="thread 1 has not ended"):
+        worker.threads.remove_thread(0.0, lambda: None)
+    with pytest.raises(ConfigError, match="at least one thread"):  # the other one leaves already
+        worker.threads.remove_thread(0.0, lambda: None)
+    worker.may_end.set()
+    second.join_thread(HANG_LIMIT_S)
+    seen: list[list[str]] = []
+    if is_added:
+        name = worker.threads.add_thread(lambda: seen.append(worker.names()))
+        assert (name, worker.names()) == ("thread 1", ["thread 0", "thread 1"])
+    else:
+        with pytest.raises(ConfigError, match="at least one thread"):
+            worker.threads.remove_thread(0.0, lambda: seen.append(worker.names()))
+        assert worker.names() == ["thread 0"]
+    assert seen == [["thread 0", "thread 1"]]
+    assert first.is_alive()
+    worker.wait_for_running()
+
+
+def test_an_application_runs_when_all_threads_run_but_those_that_were_removed(
+    worker: Worker,
+) -> None:
+    lifecycle = worker.lifecycle
+    lifecycle.add_thread(7)
+    lifecycle.handle_thread_state(7, ThreadState.REBALANCING)
+    lifecycle.handle_thread_state(0, ThreadState.REBALANCING)
+    lifecycle.handle_thread_state(7, ThreadState.ENDED)
+    lifecycle.handle_thread_state(0, ThreadState.RUNNING)
+    assert lifecycle.state == "RUNNING"
