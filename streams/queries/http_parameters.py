@@ -152,6 +152,14 @@ def read_parameters(query: bytes, parameters: Sequence[QueryParameter]) -> dict[
     return values
 
 
+def is_local_scope(query: bytes) -> bool:
+    """Return whether a URL's query, which may be wrong, asks for the stores of one worker alone."""
+    pairs = (each.partition("=") for each in query.decode("latin-1").split("&"))
+    return any(
+        (unquote_plus(name), unquote_plus(text)) == ("scope", "local") for name, _, text in pairs
+    )
+
+
 def split_store_path(raw_path: bytes) -> tuple[str, str | None]:
     """Return the store and the key that a path /stores/NAME/KEY names; None if it has no key.
 

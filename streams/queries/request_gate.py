@@ -9,11 +9,16 @@ from http import HTTPStatus
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from streams.queries.http_parameters import is_local_scope
 from streams.queries.http_problems import create_problem
 from streams.runtime.threads.query_measurements import QueryMeasurements
 
 REQUESTS_MAX = 128
-"""The requests that are answered at a time: each holds at most a page of rows in memory."""
+"""The requests of each scope that are answered at a time.
+
+Each holds at most a page of rows in memory. Were they counted together, workers whose requests all
+ask each other would refuse what they ask.
+"""
 
 
 class RequestGate:
@@ -26,6 +31,7 @@ class RequestGate:
         self._served = served
         self._token = token.encode()
         self._measurements = measurements
+        self._running = dict.fromkeys((False, True), 0)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request (ASGI)."""
@@ -53,18 +59,26 @@ class RequestGate:
                 {"WWW-Authenticate": "Bearer"},
             )
             await refusal(scope, receive, send)
-        elif self._measurements.running >= REQUESTS_MAX:
+        else:
+            await self._answer_if_room(scope, receive, send)
+
+    async def _answer_if_room(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a request, or refuse it if there are as many others of its scope as may be."""
+        is_local = is_local_scope(scope["query_string"])
+        if self._running[is_local] >= REQUESTS_MAX:
             refusal = create_problem(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 f"this worker answers {REQUESTS_MAX} other requests: try again later",
             )
             await refusal(scope, receive, send)
-        else:
-            self._measurements.running += 1
-            try:
-                await self._served(scope, receive, send)
-            finally:
-                self._measurements.running -= 1
+            return
+        self._running[is_local] += 1
+        self._measurements.running += 1
+        try:
+            await self._served(scope, receive, send)
+        finally:
+            self._running[is_local] -= 1
+            self._measurements.running -= 1
 
     def _is_authorized(self, header: str) -> bool:
         """Return whether a header carries the token, in a time that does not depend on it."""

@@ -150,7 +150,7 @@ _QUERIES = (
     FigureDefinition(
         name="millrace_query_requests_running",
         kind="gauge",
-        help="Requests of the query port that are being answered; 128 is the most",
+        help="Requests of the query port that are being answered; 128 of each scope are the most",
         group="query",
     ),
 )

@@ -12,6 +12,7 @@ import httpx
 import orjson
 import pytest
 
+from streams.queries import request_gate
 from streams.queries.http_api import ENDPOINTS
 from streams.queries.http_problems import NO_SUCH_KEY
 from streams.queries.store_reads import StoreRead
@@ -290,6 +291,39 @@ def test_reads_for_other_workers_do_not_wait_behind_reads_of_all_workers() -> No
         for thread in threads:
             thread.join()
         assert (local.status_code, answers) == (200, [200] * 16)
+
+
+@pytest.mark.parametrize("local", ["scope=local", "limit=1&sc%6fpe=loc%61l"])
+def test_requests_of_all_workers_leave_room_for_those_of_other_workers(
+    monkeypatch: pytest.MonkeyPatch, local: str
+) -> None:
+    """Workers that ask each other would otherwise refuse what they ask."""
+    monkeypatch.setattr(request_gate, "REQUESTS_MAX", 2)
+    reads = create_reads()
+    released = threading.Event()
+
+    def hold_back(read: StoreRead) -> None:
+        if read.key == "":
+            released.wait(HANG_LIMIT_S)
+
+    reads.before_read = hold_back
+    with serve_client(reads) as client:
+        answers: list[int] = []
+
+        def read_all() -> None:
+            answers.append(client.get("/stores/counts/?wait-ms=60000", timeout=None).status_code)
+
+        threads = [threading.Thread(target=read_all) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(reads.reads) == 2, what="requests that are answered")
+        refused = client.get("/stores/counts/a")
+        other = client.get(f"/stores/counts/a?{local}")
+        released.set()
+        for thread in threads:
+            thread.join()
+        assert (refused.status_code, "2 other requests" in refused.text) == (503, True)
+        assert (other.status_code, answers) == (200, [200, 200])
 
 
 def test_a_range_is_read_page_by_page_and_each_row_is_sent_once() -> None:
