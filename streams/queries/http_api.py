@@ -68,6 +68,8 @@ _THREADS_OF_EACH_SCOPE = 16
 _PAGE_ROWS = 1_000
 """The rows that a streamed range reads at a time, of one commit of each partition."""
 _POSITION_POLL_S = 0.01
+_ENDS_WAIT_S = 0.5
+"""The seconds for which a read waits for brokers to say how far behind a standby is."""
 
 _ROW = {"$ref": "#/components/schemas/Row"}
 _LIST = EndpointDescription(
@@ -206,7 +208,13 @@ class _StoreEndpoints:
 
         def read_rows(wait_s: float) -> tuple[StoreAnswer, bytes]:
             if wanted.is_local:
-                answer = self._reads.local.read(name, read, partitions=wanted.partitions, **terms)
+                answer = self._reads.local.read(
+                    name,
+                    read,
+                    partitions=wanted.partitions,
+                    ends_wait_s=min(wait_s, _ENDS_WAIT_S),
+                    **terms,
+                )
             else:
                 answer = self._reads.read(name, read, timeout_s=wait_s, **terms)
             return answer, b"".join(map(wanted.texts.encode_row, answer.rows))

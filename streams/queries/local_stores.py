@@ -175,6 +175,7 @@ class LocalStores:
         *,
         at_least: Position | None = None,
         wait_s: float = 0.0,
+        ends_wait_s: float = 0.0,
         partitions: Collection[int] | None = None,
         stale_ok: StaleBounds | None = None,
     ) -> StoreAnswer:
@@ -182,8 +183,9 @@ class LocalStores:
 
         `partitions` are those to read, None all. With `stale_ok` those that no active task has here
         are read of standby tasks. Waits up to `wait_s` until the store has taken in `at_least`, and
-        is within the bounds. Raises ConfigError for a read that the store can't answer,
-        StoreUnavailable for one that it can't answer now, SerdeError.
+        is within the bounds; for what brokers say of these up to `ends_wait_s` in any case. Raises
+        ConfigError for a read that the store can't answer, StoreUnavailable for one that it can't
+        answer now, SerdeError.
         """
         spec, sub = self.find_store(name)
         check_read(spec, read)
@@ -196,7 +198,8 @@ class LocalStores:
             try:
                 answer = self._read_active(spec, provider, read, wanted, stale_ok)
                 if stale_ok is not None and (rest := {*wanted} - answer.partitions):
-                    answer = self._add_standbys(spec, read, answer, rest, stale_ok, left_s)
+                    waits_s = max(left_s, ends_wait_s)
+                    answer = self._add_standbys(spec, read, answer, rest, stale_ok, waits_s)
                 behind = _find_missing_positions(answer, at_least or {})
                 if not behind:
                     return answer
