@@ -86,18 +86,17 @@ class StandbyReader:
         The ends of changelogs are waited for at most `wait_s`. Raises StoreUnavailable for a
         partition that is too far behind, or that can't be read now.
         """
-        stores = self.list_stores(partitions)
-        if not stores:
+        followed = self.list_stores(_EVERY_PARTITION)
+        wanted = [number for number in followed if number in partitions]
+        if not wanted:
             return []
+        # Of all: a read of other partitions that comes next finds this sample, and takes none.
         self._ends.request_sample(
-            {logged.changelog for _, logged in stores.values()},
-            {partition for task, _ in stores.values() for partition in task.partitions},
+            {logged.changelog for _, logged in followed.values()},
+            {partition for task, _ in followed.values() for partition in task.partitions},
             wait_s,
         )
-        return [
-            self._read_store(number, task, logged, read, bounds)
-            for number, (task, logged) in stores.items()
-        ]
+        return [self._read_store(number, *followed[number], read, bounds) for number in wanted]
 
     def measure_lags(self) -> Mapping[int, int | None]:
         """Return the lag of each partition that is followed here, as of the last sample."""

@@ -13,7 +13,9 @@ from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.graph.nodes import StoreSpec
 from streams.queries.changelog_ends import ChangelogEnds
 from streams.queries.local_stores import LocalStores
+from streams.queries.stale_bounds import StaleBounds
 from streams.queries.standby_reads import StandbyReader
+from streams.queries.store_reads import StoreRead
 from tests.unit.streams.queries.served import serve_client
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import (
@@ -22,6 +24,8 @@ from tests.unit.streams.runtime.world import (
     assign_roles,
     build_counting_topology,
 )
+
+LAG_0 = StaleBounds(max_lag=0)
 
 
 @contextmanager
@@ -79,3 +83,12 @@ def test_the_first_request_that_bounds_the_lag_waits_until_it_is_known(tmp_path:
         found = client.get("/stores/c?scope=local&limit=9&stale-ok-lag=0")
     assert found.status_code == 200, found.text
     assert len(found.content.splitlines()) == 2
+
+
+def test_what_is_known_of_one_partition_is_known_of_all_that_are_followed(tmp_path: Path) -> None:
+    with follow_two_partitions(tmp_path, lambda: 100.0) as local:  # no second sample is taken
+        for partition in (0, 1):
+            answer = local.read(
+                "c", StoreRead(), partitions=[partition], stale_ok=LAG_0, ends_wait_s=10.0
+            )
+            assert [row.key for row in answer.rows] == [f"key-{partition}"]
