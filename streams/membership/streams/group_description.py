@@ -64,6 +64,18 @@ def describe_streams_group(
     )
 
 
+def describe_streams_member(
+    connection: BrokerConnection, group_id: str, member_id: str
+) -> StreamsMemberDescription | None:
+    """Ask a group's coordinator for the description of one member; None if the group has it not.
+
+    Raises as `describe_streams_group` does.
+    """
+    group = describe_streams_group(connection, group_id)
+    members = () if group is None else group.members
+    return next((each for each in members if each.member_id == member_id), None)
+
+
 def _read_member(member: Any) -> StreamsMemberDescription:
     """Convert a member of a group."""
     endpoint = member.user_endpoint

@@ -14,6 +14,8 @@ guards the state.
     no connection, no answer                     the coordinator is found again, after a while
     any other                                    the thread ends with the broker's message
 
+The answer after a lost one may be silent on the tasks that the lost one told. The member then takes
+those with which the group describes it; where it may not describe the group, it joins anew.
 After a change, and while the group is not ready, heartbeats are sent more often than the broker
 asks for: the next step of others, or of the broker, is waited for.
 """
@@ -33,6 +35,7 @@ from streams.membership.connection import ConnectionLost, ConnectionUnanswered
 from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.group_member import MemberTimeouts
 from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS
+from streams.membership.streams.group_description import describe_streams_member
 from streams.membership.streams.heartbeat_request import (
     HeartbeatRefusal,
     MemberFacts,
@@ -45,6 +48,7 @@ from streams.membership.streams.member_state import (
     MemberPhase,
     TaskMembership,
     apply_answer,
+    apply_description,
     apply_loss,
     apply_lost_answer,
     build_heartbeat,
@@ -186,9 +190,30 @@ class HeartbeatLoop:
             if isinstance(answer, HeartbeatAnswer):
                 self.confirmed_at_s = sent_at_s
                 self._take_answer(sent, answer)
+                if not self.state.is_told_certain:
+                    self._ask_for_tasks(sent)
             else:
                 self._take_refusal(sent, answer)
             return self.state.is_member and self.state.join_number == sent.join_number
+
+    def _ask_for_tasks(self, sent: MemberHeartbeat) -> None:
+        """Take the tasks that the group has for the member after its last heartbeat.
+
+        Raises: ConnectionLost where no coordinator answers.
+        """
+        group_id, member_id = self._facts.group_id, self._facts.member_id
+        try:
+            with self._coordinator.use_connection() as connection:
+                described = describe_streams_member(connection, group_id, member_id)
+        except StreamsError as error:
+            log.warning("%s joins anew after a lost answer: %s", member_id, error)
+            described = None
+        if described is None:
+            self.change_state(lambda now: apply_loss(now, sent))
+        else:
+            epoch, assigned = described.epoch, described.assigned
+            self.change_state(lambda now: apply_description(now, sent, epoch, assigned))
+        self._changed.set()
 
     def send_leave(self, member_id: str, reason: str) -> None:
         """Send the heartbeat by which a member leaves, and only log it if no answer comes."""
@@ -253,8 +278,11 @@ class HeartbeatLoop:
         """Return in how many seconds the next heartbeat is due."""
         if self.state.is_heartbeat_due:
             return 0.0
-        is_attentive = not is_group_ready(self.state.statuses) or (
-            self._host.monotonic_s() - self._changed_at_s < _ATTENTIVE_FOR_S
+        state = self.state
+        is_attentive = (
+            not is_group_ready(state.statuses)
+            or not state.is_told_certain
+            or self._host.monotonic_s() - self._changed_at_s < _ATTENTIVE_FOR_S
         )
         interval_ms = min(self._interval_ms, self._timeouts.heartbeat_ms)
         return (min(interval_ms, _ATTENTIVE_INTERVAL_MS) if is_attentive else interval_ms) / 1000

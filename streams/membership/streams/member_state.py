@@ -22,12 +22,17 @@ committed and closed here. A member has its epoch from its latest answer; it com
                   that makes no turn                                   joins anew
     any           no answer                              the same      the next heartbeat repeats
                                                                        all that the answer may have
-                                                                       acknowledged
+                                                                       acknowledged, and what is
+                                                                       told is in doubt
+    JOINED,       an answer that tells no tasks          the same      the group is asked which the
+    in doubt                                                           member has, which may be
+                                                                       other ones: they are offered
     any           an answer to what was sent before      the same      it is ignored
                   the last `start_joining`
 
 An offer is what was told and is not yet taken. While a group is not ready (its assignment is
-delayed, topics are missing), a member that has just joined is offered nothing.
+delayed, topics are missing), a member that has just joined is offered nothing. The group tells
+tasks to a member that joins, and once when they change, whatever the member reports.
 Source: StreamsMembershipManager, StreamsGroupHeartbeatRequestManager.
 """
 
@@ -112,6 +117,8 @@ class TaskMembership:
     owned: TasksByRole = NO_ROLES
     reported: TasksByRole | None = None
     told: TasksByRole = NO_ROLES
+    is_told_certain: bool = True
+    """Whether no answer was lost since the tasks were told, which may have told other ones."""
     endpoints: EndpointsTold = NO_ENDPOINTS
     taken: tuple[TasksByRole, EndpointsTold] | None = None
     """The tasks and endpoints that were taken last; None since the join."""
@@ -183,6 +190,7 @@ def apply_answer(
         epoch=answer.epoch,
         reported=reported,
         told=state.told if answer.told is None else answer.told,
+        is_told_certain=state.is_told_certain or answer.told is not None,
         endpoints=state.endpoints if answer.endpoints is None else answer.endpoints,
         statuses=answer.statuses,
     )
@@ -194,7 +202,20 @@ def apply_lost_answer(state: TaskMembership) -> TaskMembership:
     The group may have moved on by one epoch. It takes the member's former one once more only with
     the tasks that the member has.
     """
-    return replace(state, reported=None)
+    return replace(state, reported=None, is_told_certain=False)
+
+
+def apply_description(
+    state: TaskMembership, sent: MemberHeartbeat, epoch: int, assigned: TasksByRole
+) -> TaskMembership:
+    """Return the state once the group has described the member that sent the last heartbeat.
+
+    A description of another epoch is not of this moment, and what is told stays in doubt.
+    """
+    is_outdated = sent.join_number != state.join_number or epoch != state.epoch
+    if is_outdated or state.phase is not MemberPhase.JOINED:
+        return state
+    return replace(state, told=assigned, is_told_certain=True)
 
 
 def apply_loss(state: TaskMembership, sent: MemberHeartbeat) -> TaskMembership:

@@ -1,0 +1,159 @@
+"""Test what the heartbeats of a member of a streams group make of answers, and of lost ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pytest
+
+from streams.common.host import SystemHost
+from streams.errors import StreamsError
+from streams.membership.connection import ConnectionLost
+from streams.membership.coordinator_connection import CoordinatorConnection
+from streams.membership.group_member import MemberTimeouts
+from streams.membership.streams import heartbeat_loop
+from streams.membership.streams.described_group import StreamsMemberDescription
+from streams.membership.streams.heartbeat_loop import HeartbeatLoop
+from streams.membership.streams.heartbeat_request import HeartbeatRefusal, MemberFacts
+from streams.membership.streams.member_state import (
+    HeartbeatAnswer,
+    MemberHeartbeat,
+    MemberPhase,
+    acknowledge_tasks,
+    start_joining,
+    take_offer,
+)
+from streams.membership.streams.task_roles import NO_ROLES, TasksByRole
+
+TWO = TasksByRole(frozenset({"0_0", "0_1"}))
+FOUR = TasksByRole(frozenset({"0_0", "0_1", "0_2", "0_3"}))
+TIMEOUTS = MemberTimeouts(45_000, 3_000, 300_000, 300_000)
+Answer = HeartbeatAnswer | HeartbeatRefusal | ConnectionLost
+
+
+class FakeCoordinator:
+    """Answers each heartbeat with the next of `answers`, and describes the member as told."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.described: StreamsMemberDescription | Exception | None = None
+        self.sent: list[MemberHeartbeat] = []
+
+    @contextmanager
+    def use_connection(self) -> Iterator[object]:
+        yield object()
+
+    def send_heartbeat(
+        self, connection: object, facts: object, sent: MemberHeartbeat, **_: Any
+    ) -> HeartbeatAnswer | HeartbeatRefusal:
+        self.sent.append(sent)
+        answer = self.answers.pop(0)
+        if isinstance(answer, ConnectionLost):
+            raise answer
+        return answer
+
+    def describe(self, *_: object) -> StreamsMemberDescription | None:
+        if isinstance(self.described, Exception):
+            raise self.described
+        return self.described
+
+
+@pytest.fixture
+def coordinator(monkeypatch: pytest.MonkeyPatch) -> FakeCoordinator:
+    fake = FakeCoordinator()
+    monkeypatch.setattr(heartbeat_loop, "send_heartbeat", fake.send_heartbeat)
+    monkeypatch.setattr(heartbeat_loop, "describe_streams_member", fake.describe)
+    return fake
+
+
+@pytest.fixture
+def loop(coordinator: FakeCoordinator) -> HeartbeatLoop:
+    """Return the heartbeats of a member that has joined with epoch 2, and has two tasks."""
+    loop = create_loop(coordinator)
+    loop.change_state(start_joining)
+    coordinator.answers = [answer(2, TWO), answer(2)]
+    loop.send_now()
+    settle(loop)
+    loop.send_now()
+    return loop
+
+
+def create_loop(coordinator: FakeCoordinator, **given: Any) -> HeartbeatLoop:
+    return HeartbeatLoop(
+        MemberFacts("group", "member", "process", cast(Any, None), 300_000),
+        coordinator=cast(CoordinatorConnection, coordinator),
+        timeouts=TIMEOUTS,
+        host=SystemHost(),
+        is_overdue=lambda since_s, after_s: False,
+        **given,
+    )
+
+
+def answer(epoch: int, told: TasksByRole | None = None) -> HeartbeatAnswer:
+    return HeartbeatAnswer(epoch, 5_000, told)
+
+
+def describe(epoch: int, assigned: TasksByRole) -> StreamsMemberDescription:
+    return StreamsMemberDescription("member", epoch, "process", "", "", {}, assigned, assigned)
+
+
+def settle(loop: HeartbeatLoop) -> None:
+    """Take what is offered as the stream thread does, and acknowledge it."""
+    if loop.state.has_offer:
+        loop.change_state(take_offer)
+        loop.change_state(lambda now: acknowledge_tasks(now, now.told))
+
+
+def lose_answer(loop: HeartbeatLoop, coordinator: FakeCoordinator) -> None:
+    coordinator.answers.append(ConnectionLost("lost"))
+    with pytest.raises(ConnectionLost):
+        loop.send_now()
+
+
+@pytest.mark.parametrize("assigned", [FOUR, NO_ROLES], ids=["given", "taken away"])
+def test_tasks_that_a_lost_answer_told_are_taken_from_the_groups_description(
+    loop: HeartbeatLoop, coordinator: FakeCoordinator, assigned: TasksByRole
+) -> None:
+    lose_answer(loop, coordinator)
+    coordinator.answers = [answer(3)]
+    coordinator.described = describe(3, assigned)
+    loop.send_now()
+    assert coordinator.sent[-1].owned == TWO
+    settle(loop)
+    assert loop.state.owned == assigned
+
+
+def test_a_description_of_another_epoch_is_asked_for_once_more(
+    loop: HeartbeatLoop, coordinator: FakeCoordinator
+) -> None:
+    lose_answer(loop, coordinator)
+    coordinator.answers = [answer(3), answer(3)]
+    coordinator.described = describe(2, TWO)
+    loop.send_now()
+    assert not loop.state.has_offer
+    coordinator.described = describe(3, FOUR)
+    loop.send_now()
+    assert loop.state.told == FOUR
+
+
+def test_no_description_is_asked_for_where_the_answer_tells_the_tasks(
+    loop: HeartbeatLoop, coordinator: FakeCoordinator
+) -> None:
+    lose_answer(loop, coordinator)
+    coordinator.answers = [answer(3, FOUR)]
+    coordinator.described = AssertionError("asked")
+    loop.send_now()
+    assert loop.state.told == FOUR
+
+
+@pytest.mark.parametrize("described", [None, StreamsError("not allowed")])
+def test_a_member_that_cant_learn_its_tasks_joins_anew(
+    loop: HeartbeatLoop, coordinator: FakeCoordinator, described: Exception | None
+) -> None:
+    lose_answer(loop, coordinator)
+    coordinator.answers = [answer(3)]
+    coordinator.described = described
+    assert not loop.send_now()
+    assert loop.state.phase is MemberPhase.LOST
