@@ -160,6 +160,9 @@ class RebalanceHistory(History):
         if kind == "days":
             self._pass_days_at_rest()
             return
+        if kind == "silence":
+            self._leave_in_silence(random)
+            return
         world = self.world
         candidates = [slot for slot in world.slots if slot.is_alive == (kind != "join")]
         if not candidates or (kind == "leave" and len(candidates) == 1):
@@ -181,6 +184,24 @@ class RebalanceHistory(History):
         wrong = self._check_movement(world, kind, slot.instance_id, before, world.starts[starts:])
         if wrong:
             raise Violation("movement", wrong)
+
+    def _leave_in_silence(self, random: Random) -> None:
+        """Let a member leave while its group's answers to all others are lost.
+
+        What those told is told no more. Members that miss too much join anew, so that any task may
+        move.
+        """
+        alive = self.world.alive
+        if len(alive) == 1:
+            return
+        leaving = random.choice(alive)
+        self._heal()
+        leaving.stop()
+        for slot in alive:
+            if slot is not leaving and slot.member is not None:
+                slot.member.process.block(Blockade.ANSWERS, random.choice((500, 1_200)))
+        self._wait_for_change(leaving, "leave")
+        self._wait_until_rest()
 
     def _pass_days(self, days: int) -> None:
         self.world.loop.passed_ms += days * DAY_MS

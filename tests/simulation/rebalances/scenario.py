@@ -58,8 +58,8 @@ class Cut:
 class Change:
     """Represents a single change of a group at rest, after which it comes to rest again.
 
-    `kind` is join, leave, restart (in place, within the session), or days, which pass. The seed
-    says of whom.
+    `kind` is join, leave, restart (in place, within the session), silence (a member leaves while
+    the others get no answers), or days, which pass. The seed says of whom.
     """
 
     kind: str
@@ -69,6 +69,7 @@ class Change:
 Action: TypeAlias = Come | Go | Kill | Sleep | Cut | Change | PassDays | Fault
 RebalanceScenario: TypeAlias = Scenario[RebalanceSetting, Action]
 CHANGES = ("join", "leave", "restart")
+STREAMS_CHANGES = (*CHANGES, "silence")
 
 
 def scenario(
@@ -97,6 +98,7 @@ def scenario(
         **given,
     )
     # A streams group has one topology.
+    changes = STREAMS_CHANGES if setting.protocol == STREAMS else CHANGES
     is_upgraded = random.random() < 0.6 and setting.protocol != STREAMS
     passing = Random(f"{seed} days")
     steps: list[Step[Action]] = []
@@ -107,7 +109,7 @@ def scenario(
             steps.append(Step(gap_ms, _fault(random, setting.members, share)))
             if days and passing.random() < 0.1:
                 steps.append(Step(0, PassDays(passing.choice((2, 8)))))
-        steps += [Step(0, Change(kind, random.getrandbits(32))) for kind in CHANGES]
+        steps += [Step(0, Change(kind, random.getrandbits(32))) for kind in changes]
         if days:
             steps.append(Step(0, Change("days", 0)))
     return Scenario(seed, setting, tuple(steps))

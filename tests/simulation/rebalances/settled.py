@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator.groups.classic.state import ClassicGroupPhase
+from coordinator.groups.streams.state import StreamsGroup
+from streams.membership.streams.member import StreamsProtocolMember
+from streams.membership.streams.task_roles import TasksByRole
+from tests.simulation.rebalances.member import LightMember
 from tests.simulation.rebalances.topologies import list_tasks
 from tests.simulation.rebalances.world import STREAMS, RebalanceWorld
 
@@ -63,10 +67,29 @@ def _find_streams_unrest(world: RebalanceWorld) -> Iterator[str]:
             yield f"{member.process.name} is not at rest: {member.describe()}"
         elif member.membership.current_membership.generation != group.epoch:
             yield f"{member.process.name} is of another epoch than {group.epoch}"
+        elif wrong := _find_misowned_tasks(member, group):
+            yield wrong
     if idle := find_idle_tasks(world):
         yield idle
     if missing := find_missing_standbys(world):
         yield f"standbys lack, {missing}"
+
+
+def _find_misowned_tasks(member: LightMember, group: StreamsGroup) -> str:
+    """Return what a member has and the group knows nothing of, or the reverse; empty if nothing."""
+    membership = member.membership
+    assert isinstance(membership, StreamsProtocolMember)
+    owned = membership._heartbeats.state.owned
+    assigned = group.members[membership.current_membership.member_id].assigned
+    known = TasksByRole(
+        *(
+            frozenset(f"{subtopology}_{partition}" for subtopology, partition in role)
+            for role in (assigned.active, assigned.standby, assigned.warmup)
+        )
+    )
+    if owned == known:
+        return ""
+    return f"{member.process.name} has {owned}, and the group has assigned it {known}"
 
 
 def find_missing_standbys(world: RebalanceWorld) -> dict[str, tuple[int, int]]:

@@ -53,6 +53,15 @@ def offers_not_repeated(world: World) -> AbstractContextManager[None]:
     return replaced(member, "repeat_offer", lambda original: lambda state: state)
 
 
+def lost_answers_taken_for_silent_ones(world: World) -> AbstractContextManager[None]:
+    """Make a member that missed an answer wait until the group tells its tasks once more."""
+    return replaced(
+        heartbeat_loop,
+        "apply_lost_answer",
+        lambda original: lambda state: replace(original(state), is_told_certain=True),
+    )
+
+
 def tasks_rotated_at_each_epoch(world: World) -> AbstractContextManager[None]:
     """Make the broker give each member the tasks of another one, with each new target."""
 
@@ -82,5 +91,6 @@ STREAMS_BUGS = (
     PlantedStreamsBug(revocations_not_acknowledged, "progress"),
     PlantedStreamsBug(losses_not_noticed, "progress"),
     PlantedStreamsBug(offers_not_repeated, "progress"),
+    PlantedStreamsBug(lost_answers_taken_for_silent_ones, "progress"),
     PlantedStreamsBug(tasks_rotated_at_each_epoch, "movement"),
 )
