@@ -266,6 +266,8 @@ class ClassicProtocolMember(GroupMember):
         Raises: ConnectionLost where the outcome is unknown: commit again.
         """
         generation, member_id = self._current
+        if generation < 0:  # a group without members would take the offsets from anybody
+            return False
         with self._coordinator.use_connection() as connection:
             return commit_offsets(
                 connection,

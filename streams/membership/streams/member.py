@@ -99,9 +99,9 @@ class StreamsProtocolMember(GroupMember):
 
     @property
     def current_membership(self) -> Membership:
-        """Return the member id and the epoch that the member has now."""
-        state = self._heartbeats.state
-        return Membership(state.epoch if state.is_member else _NO_GENERATION, self._facts.member_id)
+        """Return the member id and the last epoch of the member, which it may have lost since."""
+        epoch = self._heartbeats.state.epoch
+        return Membership(epoch if epoch > 0 else _NO_GENERATION, self._facts.member_id)
 
     @property
     def coordinator_address(self) -> tuple[str, int] | None:
@@ -215,6 +215,8 @@ class StreamsProtocolMember(GroupMember):
         """
         with self.hold_membership(), self._coordinator.use_connection() as connection:
             generation, member_id = self.current_membership
+            if generation < 0:  # a group without members would take the offsets from anybody
+                return False
             group_id = self._facts.group_id
             return commit_offsets(connection, group_id, generation, member_id, None, offsets)
 

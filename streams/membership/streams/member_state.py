@@ -109,6 +109,9 @@ class TaskMembership:
     """Represents a membership at one moment.
 
     `reported` are the tasks that the group knows the member has; None if that is not certain.
+    `epoch` is that of the last answer, also once the membership is lost and while the member joins
+    anew: a group refuses offsets of an epoch that is over, and takes those without one from anybody
+    as soon as it has no members.
     """
 
     phase: MemberPhase = MemberPhase.UNJOINED
@@ -154,7 +157,10 @@ class TaskMembership:
 def start_joining(state: TaskMembership) -> TaskMembership:
     """Return the state of a member that has no tasks, and joins the group or joins it again."""
     return TaskMembership(
-        MemberPhase.JOINING, state.join_number + 1, is_sent=state.is_sent or state.is_member
+        MemberPhase.JOINING,
+        state.join_number + 1,
+        state.epoch,
+        is_sent=state.is_sent or state.is_member,
     )
 
 
@@ -225,7 +231,7 @@ def apply_loss(state: TaskMembership, sent: MemberHeartbeat) -> TaskMembership:
     """
     if sent.join_number != state.join_number or state.phase is not MemberPhase.JOINED:
         return state
-    return replace(state, phase=MemberPhase.LOST, epoch=JOINING_EPOCH)
+    return replace(state, phase=MemberPhase.LOST)
 
 
 def repeat_offer(state: TaskMembership) -> TaskMembership:

@@ -122,13 +122,18 @@ class ThreadRebalance:
         one: the group refuses the one before. What the member has processed is its own until it has
         given it up, whether it is assigned again or revoked; not so if the member has missed a
         generation.
+
+        Raises: TaskMigrated if the member has none: a group without members would take the offsets.
         """
         member = self._member
         if member.is_joining and member.is_generation_over:
             answered = member.peek_assignment(_ASSIGNMENT_WAIT_MAX_S)
             if answered is not None and self._is_owner_in(*answered):
                 return answered[0]
-        return member.current_membership
+        current = member.current_membership
+        if current.generation < 0:
+            raise TaskMigrated("the thread is no member of its group: nothing can be committed")
+        return current
 
     def _is_owner_in(self, membership: Membership, assigned: AssignmentInfo) -> bool:
         """Return whether uncommitted tasks were this member's up to its new generation."""

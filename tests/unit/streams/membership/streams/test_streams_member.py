@@ -1,0 +1,92 @@
+"""Test which epoch a member of a streams group commits with, and which tasks stay its own."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from streams.common.host import SystemHost
+from streams.membership.connection import BrokerConnection
+from streams.membership.group_member import Membership, MembershipSignal, MemberTimeouts
+from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.membership.streams import member as member_module
+from streams.membership.streams.heartbeat_request import MemberFacts
+from streams.membership.streams.member import StreamsProtocolMember
+from streams.membership.streams.member_state import (
+    HeartbeatAnswer,
+    TaskMembership,
+    apply_answer,
+    apply_loss,
+    build_heartbeat,
+    take_offer,
+)
+from streams.membership.streams.task_roles import TasksByRole
+
+ONE = TasksByRole(frozenset({"0_0"}))
+ASSIGNED = AssignmentInfo(("0_0",), (("in", 0),))
+
+
+@pytest.fixture
+def member(monkeypatch: pytest.MonkeyPatch) -> StreamsProtocolMember:
+    """Return a member whose heartbeats are never sent: a test gives it the answers."""
+    member = StreamsProtocolMember(
+        MemberFacts("group", "member", "process", cast(Any, None), 300_000),
+        "instance",
+        start_id="1",
+        open_connection=lambda _: cast(BrokerConnection, object()),
+        fetch_partition_counts=dict,
+        timeouts=MemberTimeouts(45_000, 3_000, 300_000, 300_000),
+        host=SystemHost(),
+    )
+    monkeypatch.setattr(member._heartbeats, "ensure_started", lambda: None)
+    return member
+
+
+def change(member: StreamsProtocolMember, epoch: int) -> None:
+    """Let the group answer the heartbeat that is due, and the thread take what it is told."""
+
+    def apply(state: TaskMembership) -> TaskMembership:
+        told = HeartbeatAnswer(epoch, 5_000, ONE)
+        return take_offer(apply_answer(state, build_heartbeat(state), told))
+
+    member._heartbeats.change_state(apply)
+
+
+def lose(member: StreamsProtocolMember) -> None:
+    member._heartbeats.change_state(lambda state: apply_loss(state, build_heartbeat(state)))
+
+
+def join(member: StreamsProtocolMember, generation: int) -> None:
+    member.start_joining(SubscriptionInfo((), generation=generation))
+
+
+@pytest.fixture
+def joined(member: StreamsProtocolMember) -> StreamsProtocolMember:
+    """Return a member that has joined with epoch 5, and has a task."""
+    join(member, -1)
+    change(member, 5)
+    member.acknowledge_assignment(ASSIGNED)
+    return member
+
+
+def test_a_member_that_is_lost_or_joins_anew_commits_with_the_epoch_that_is_over(
+    joined: StreamsProtocolMember,
+) -> None:
+    lose(joined)
+    assert joined.read_signal() is MembershipSignal.LOST
+    assert joined.current_membership == Membership(5, "member")
+    join(joined, -1)
+    assert joined.current_membership == Membership(5, "member")
+    change(joined, 9)
+    assert joined.current_membership == Membership(9, "member")
+
+
+def test_a_member_without_an_epoch_commits_nothing(
+    member: StreamsProtocolMember, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[object] = []
+    monkeypatch.setattr(member_module, "commit_offsets", lambda *given: bool(sent.append(given)))
+    monkeypatch.setattr(member._coordinator, "_ensure_connection", object)
+    assert not member.commit_offsets([])
+    assert sent == []
