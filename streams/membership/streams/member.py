@@ -26,7 +26,7 @@ from functools import partial
 
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
-from streams.errors import StreamsError
+from streams.errors import StreamsError, TaskMigrated
 from streams.membership.broker_outage import IsOverdue, create_overdue_check
 from streams.membership.connection import OpenConnection
 from streams.membership.coordinator_connection import CoordinatorConnection
@@ -87,6 +87,8 @@ class StreamsProtocolMember(GroupMember):
         self._start_id = start_id
         self._fetch_partition_counts = fetch_partition_counts
         self._shutdown_reason = ""
+        self._acknowledged_join: int | None = None
+        """The number of the join with which the tasks came that the stream thread has."""
         self._coordinator = CoordinatorConnection(facts.group_id, open_connection, host)
         self._heartbeats = HeartbeatLoop(
             facts,
@@ -157,14 +159,21 @@ class StreamsProtocolMember(GroupMember):
     def is_next_generation(self, owned_generation: int, generation: int) -> bool:
         """Return whether the tasks owned have been the member's all the while.
 
-        They have, unless it lost its membership, with which it lost all of them.
+        They have, unless it has joined anew since: it lost its membership, and all of them with it.
         """
-        return owned_generation != _NO_GENERATION
+        is_same_join = self._acknowledged_join == self._heartbeats.state.join_number
+        return owned_generation != _NO_GENERATION and is_same_join
 
     def start_joining(self, subscription: SubscriptionInfo) -> None:
-        """Join the group with no tasks; a member that has some is offered them once more."""
+        """Join the group with no tasks; a member that has some is offered them once more.
+
+        Raises: TaskMigrated if the membership is lost in which the tasks came that it has.
+        """
+        state, has_tasks = self._heartbeats.state, subscription.generation != _NO_GENERATION
+        if state.phase is MemberPhase.LOST and has_tasks:
+            raise TaskMigrated("the coordinator does not know this member any more")
         self._shutdown_reason = subscription.shutdown
-        is_fresh = subscription.generation == _NO_GENERATION or not self._heartbeats.state.is_member
+        is_fresh = not has_tasks or not state.is_member
         self._heartbeats.change_state(start_joining if is_fresh else repeat_offer)
         self._heartbeats.ensure_started()
 
@@ -201,7 +210,9 @@ class StreamsProtocolMember(GroupMember):
 
     def acknowledge_assignment(self, assigned: AssignmentInfo) -> bool:
         """Report that the tasks are as assigned, the revoked ones closed; it takes no join."""
-        self._heartbeats.change_state(partial(acknowledge_tasks, owned=find_roles(assigned)))
+        owned = find_roles(assigned)
+        state = self._heartbeats.change_state(partial(acknowledge_tasks, owned=owned))
+        self._acknowledged_join = state.join_number
         return False
 
     def hold_membership(self) -> AbstractContextManager[object]:

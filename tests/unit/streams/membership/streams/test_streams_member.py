@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from streams.common.host import SystemHost
+from streams.errors import TaskMigrated
 from streams.membership.connection import BrokerConnection
 from streams.membership.group_member import Membership, MembershipSignal, MemberTimeouts
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
@@ -90,3 +91,33 @@ def test_a_member_without_an_epoch_commits_nothing(
     monkeypatch.setattr(member._coordinator, "_ensure_connection", object)
     assert not member.commit_offsets([])
     assert sent == []
+
+
+def test_tasks_are_the_members_own_as_long_as_it_does_not_join_anew(
+    joined: StreamsProtocolMember,
+) -> None:
+    change(joined, 6)
+    assert joined.is_next_generation(5, 6)
+    join(joined, 5)  # what was told is offered once more
+    change(joined, 7)
+    assert joined.is_next_generation(5, 7)
+
+
+def test_tasks_of_a_membership_that_was_lost_are_not_the_members_own(
+    joined: StreamsProtocolMember,
+) -> None:
+    lose(joined)
+    join(joined, -1)
+    change(joined, 9)
+    assert not joined.is_next_generation(5, 9)
+    joined.acknowledge_assignment(ASSIGNED)
+    assert joined.is_next_generation(9, 10)
+
+
+def test_a_thread_that_has_tasks_of_a_lost_membership_drops_them_before_it_joins(
+    joined: StreamsProtocolMember,
+) -> None:
+    lose(joined)
+    with pytest.raises(TaskMigrated):
+        join(joined, 5)
+    assert joined.read_signal() is MembershipSignal.LOST
