@@ -31,10 +31,11 @@ from kio.schema.errors import ErrorCode
 from streams.common.host import Event, Host, SpawnedThread
 from streams.errors import BrokerUnavailable, StreamsError, UserError
 from streams.membership.broker_outage import IsOverdue
-from streams.membership.connection import ConnectionLost, ConnectionUnanswered
+from streams.membership.connection import BrokerConnection, ConnectionLost, ConnectionUnanswered
 from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.group_member import MemberTimeouts
 from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS
+from streams.membership.streams.epoch_lock import EpochLock
 from streams.membership.streams.group_description import describe_streams_member
 from streams.membership.streams.heartbeat_request import (
     HeartbeatRefusal,
@@ -94,7 +95,7 @@ class HeartbeatLoop:
         self._host = host
         self._is_overdue = is_overdue
         self._prepare_join = prepare_join
-        self._epoch_lock = host.create_lock()
+        self._epoch_lock = EpochLock(host)
         self._state_lock = host.create_lock()
         self._closed: Event = host.create_event()
         self._due: Event = host.create_event()
@@ -130,9 +131,9 @@ class HeartbeatLoop:
     def hold_epoch(self) -> AbstractContextManager[object]:
         """Return a context manager in whose block no heartbeat is sent that may change the epoch.
 
-        It begins once the heartbeat that is on its way is answered.
+        It begins once the heartbeat that is on its way is answered, or is given up for it.
         """
-        return self._epoch_lock
+        return self._epoch_lock.hold_for_commit()
 
     def ensure_started(self) -> None:
         """Start the thread if it was not started yet."""
@@ -167,44 +168,53 @@ class HeartbeatLoop:
 
         Raises: ConnectionLost where no coordinator answers, StreamsError for a refusal.
         """
-        with self._epoch_lock:
-            state = self.state
-            if state.phase in (MemberPhase.UNJOINED, MemberPhase.LOST):
-                return False
-            sent, sent_at_s = build_heartbeat(state), self._host.monotonic_s()
-            self.change_state(lambda now: note_sent(now, sent))
-            try:
-                with self._coordinator.use_connection() as connection:
-                    answer = send_heartbeat(
-                        connection, self._facts, sent, shutdown_application=shutdown_application
-                    )
-                    if (
-                        isinstance(answer, HeartbeatRefusal)
-                        and answer.code in COORDINATOR_UNAVAILABLE_ERRORS
-                    ):
-                        raise ConnectionLost(f"no coordinator: {answer.code.name}")
-            except ConnectionLost as error:
-                self._note_silence(error, sent_at_s)
-                raise
-            self.silent_since_s = self.unanswered_since_s = self._trouble_since_s = None
-            if isinstance(answer, HeartbeatAnswer):
-                self.confirmed_at_s = sent_at_s
-                self._take_answer(sent, answer)
-                if not self.state.is_told_certain:
-                    self._ask_for_tasks(sent)
-            else:
-                self._take_refusal(sent, answer)
-            return self.state.is_member and self.state.join_number == sent.join_number
+        began_s = self._host.monotonic_s()
+        if self.state.phase in (MemberPhase.UNJOINED, MemberPhase.LOST):
+            return False
+        try:
+            with (
+                self._coordinator.use_connection() as connection,  # a commit waits for none
+                self._epoch_lock.hold_for_heartbeat(),
+            ):
+                return self._send_heartbeat(connection, shutdown_application=shutdown_application)
+        except ConnectionLost as error:
+            self._note_silence(error, began_s)
+            raise
 
-    def _ask_for_tasks(self, sent: MemberHeartbeat) -> None:
+    def _send_heartbeat(self, connection: BrokerConnection, *, shutdown_application: bool) -> bool:
+        """Send the heartbeat that is due now, and take its answer; see `send_now`."""
+        state = self.state
+        if state.phase in (MemberPhase.UNJOINED, MemberPhase.LOST):
+            return False
+        sent, sent_at_s = build_heartbeat(state), self._host.monotonic_s()
+        self.change_state(lambda now: note_sent(now, sent))
+        answer = send_heartbeat(
+            connection,
+            self._facts,
+            sent,
+            shutdown_application=shutdown_application,
+            is_given_up=lambda: self._epoch_lock.is_commit_overdue,
+        )
+        if isinstance(answer, HeartbeatRefusal) and answer.code in COORDINATOR_UNAVAILABLE_ERRORS:
+            raise ConnectionLost(f"no coordinator: {answer.code.name}")
+        self.silent_since_s = self.unanswered_since_s = self._trouble_since_s = None
+        if isinstance(answer, HeartbeatAnswer):
+            self.confirmed_at_s = sent_at_s
+            self._take_answer(sent, answer)
+            if not self.state.is_told_certain:
+                self._ask_for_tasks(connection, sent)
+        else:
+            self._take_refusal(sent, answer)
+        return self.state.is_member and self.state.join_number == sent.join_number
+
+    def _ask_for_tasks(self, connection: BrokerConnection, sent: MemberHeartbeat) -> None:
         """Take the tasks that the group has for the member after its last heartbeat.
 
         Raises: ConnectionLost where no coordinator answers.
         """
         group_id, member_id = self._facts.group_id, self._facts.member_id
         try:
-            with self._coordinator.use_connection() as connection:
-                described = describe_streams_member(connection, group_id, member_id)
+            described = describe_streams_member(connection, group_id, member_id)
         except StreamsError as error:
             log.warning("%s joins anew after a lost answer: %s", member_id, error)
             described = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType
@@ -57,14 +57,15 @@ def send_heartbeat(
     heartbeat: MemberHeartbeat,
     *,
     shutdown_application: bool = False,
+    is_given_up: Callable[[], bool] = lambda: False,
 ) -> HeartbeatAnswer | HeartbeatRefusal:
     """Send a heartbeat and return its answer, or the code with which it was refused.
 
-    Raises: ConnectionLost if no answer comes.
+    Raises: ConnectionLost if no answer comes, or before it does once `is_given_up()` is true.
     """
     classes = load_request_classes(connection, STREAMS_GROUP_HEARTBEAT_API_KEY, _VERSION)
     request = _build_request(classes, facts, heartbeat, shutdown_application=shutdown_application)
-    answer = connection.send_request(request)
+    answer = connection.send_request(request, is_given_up=is_given_up)
     if answer.error_code is not ErrorCode.none:
         return HeartbeatRefusal(answer.error_code, answer.error_message or "")
     return read_answer(answer, facts.topology)

@@ -224,7 +224,7 @@ class StreamsProtocolMember(GroupMember):
 
         Raises: ConnectionLost where the outcome is unknown: commit again.
         """
-        with self.hold_membership(), self._coordinator.use_connection() as connection:
+        with self._coordinator.use_connection() as connection, self.hold_membership():
             generation, member_id = self.current_membership
             if generation < 0:  # a group without members would take the offsets from anybody
                 return False

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 from typing import Any, cast
 
 import pytest
@@ -13,7 +14,7 @@ from streams.errors import StreamsError
 from streams.membership.connection import ConnectionLost
 from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.group_member import MemberTimeouts
-from streams.membership.streams import heartbeat_loop
+from streams.membership.streams import epoch_lock, heartbeat_loop
 from streams.membership.streams.described_group import StreamsMemberDescription
 from streams.membership.streams.heartbeat_loop import HeartbeatLoop
 from streams.membership.streams.heartbeat_request import HeartbeatRefusal, MemberFacts
@@ -26,6 +27,7 @@ from streams.membership.streams.member_state import (
     take_offer,
 )
 from streams.membership.streams.task_roles import NO_ROLES, TasksByRole
+from tests.processes import HANG_LIMIT_S, wait_until
 
 TWO = TasksByRole(frozenset({"0_0", "0_1"}))
 FOUR = TasksByRole(frozenset({"0_0", "0_1", "0_2", "0_3"}))
@@ -40,15 +42,30 @@ class FakeCoordinator:
         self.answers: list[Answer] = []
         self.described: StreamsMemberDescription | Exception | None = None
         self.sent: list[MemberHeartbeat] = []
+        self.connecting: Event | None = None
+        """What connecting waits for; None: nothing."""
+        self.hangs = False
+        """Whether no heartbeat is answered, until it is given up."""
 
     @contextmanager
     def use_connection(self) -> Iterator[object]:
+        if self.connecting is not None:
+            assert self.connecting.wait(HANG_LIMIT_S)
         yield object()
 
     def send_heartbeat(
-        self, connection: object, facts: object, sent: MemberHeartbeat, **_: Any
+        self,
+        connection: object,
+        facts: object,
+        sent: MemberHeartbeat,
+        *,
+        is_given_up: Callable[[], bool] = lambda: False,
+        **_: Any,
     ) -> HeartbeatAnswer | HeartbeatRefusal:
         self.sent.append(sent)
+        if self.hangs:
+            wait_until(is_given_up, what="a heartbeat that is given up")
+            raise ConnectionLost("given up")
         answer = self.answers.pop(0)
         if isinstance(answer, ConnectionLost):
             raise answer
@@ -157,3 +174,53 @@ def test_a_member_that_cant_learn_its_tasks_joins_anew(
     coordinator.described = described
     assert not loop.send_now()
     assert loop.state.phase is MemberPhase.LOST
+
+
+@contextmanager
+def heartbeat_on_its_way(loop: HeartbeatLoop) -> Iterator[None]:
+    """Send a heartbeat in another thread, and wait for its end after the block."""
+
+    def send() -> None:
+        with suppress(ConnectionLost):
+            loop.send_now()
+
+    thread = Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join(HANG_LIMIT_S)
+        assert not thread.is_alive()
+
+
+def test_a_commit_does_not_wait_for_a_connection_that_a_heartbeat_opens(
+    loop: HeartbeatLoop, coordinator: FakeCoordinator
+) -> None:
+    coordinator.answers = [answer(2)]
+    coordinator.connecting = Event()
+    held = Event()
+    with heartbeat_on_its_way(loop):
+
+        def commit() -> None:
+            with loop.hold_epoch():
+                held.set()
+
+        committing = Thread(target=commit)
+        committing.start()
+        is_held = held.wait(1.0)
+        coordinator.connecting.set()
+        committing.join(HANG_LIMIT_S)
+    assert is_held
+
+
+def test_a_heartbeat_without_an_answer_gives_way_to_a_commit(
+    loop: HeartbeatLoop, coordinator: FakeCoordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(epoch_lock, "_COMMIT_WAIT_MAX_S", 0.05)
+    coordinator.hangs = True
+    sent = len(coordinator.sent)
+    with heartbeat_on_its_way(loop):
+        wait_until(lambda: len(coordinator.sent) > sent, what="a heartbeat")
+        with loop.hold_epoch():
+            pass
+    assert not loop.state.is_told_certain
