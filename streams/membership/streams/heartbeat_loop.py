@@ -8,7 +8,8 @@ guards the state.
 
     answer                                       what follows
     none, or a status                            the state machine (`member_state`)
-    UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH       the membership is lost; a join is repeated
+    UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH;      the membership is lost; a join is repeated
+    GROUP_ID_NOT_FOUND to one that is no join
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR,
     no connection, no answer                     the coordinator is found again, after a while
@@ -317,8 +318,13 @@ class HeartbeatLoop:
         self._told_statuses = told
 
     def _take_refusal(self, sent: MemberHeartbeat, refusal: HeartbeatRefusal) -> None:
-        """Note that the membership is lost. Raises StreamsError for any other refusal."""
-        if refusal.code not in LOST_ERRORS:
+        """Note that the membership is lost. Raises StreamsError for any other refusal.
+
+        A group whose members were all fenced may be removed, and another one be formed with its
+        name: the join that follows tells whether that is one of another protocol.
+        """
+        is_group_gone = refusal.code is ErrorCode.group_id_not_found and not sent.is_join
+        if refusal.code not in LOST_ERRORS and not is_group_gone:
             raise explain_refusal(self._facts.group_id, refusal.code, refusal.message)
         log.info("%s has lost its membership: %s", self._facts.member_id, refusal.code.name)
         self.change_state(lambda now: apply_loss(now, sent))

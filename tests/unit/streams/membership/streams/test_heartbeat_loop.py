@@ -8,6 +8,7 @@ from threading import Event, Thread
 from typing import Any, cast
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from streams.common.host import SystemHost
 from streams.errors import StreamsError
@@ -224,3 +225,21 @@ def test_a_heartbeat_without_an_answer_gives_way_to_a_commit(
         with loop.hold_epoch():
             pass
     assert not loop.state.is_told_certain
+
+
+def test_a_member_whose_group_is_gone_is_lost_and_joins_anew(
+    loop: HeartbeatLoop, coordinator: FakeCoordinator
+) -> None:
+    coordinator.answers = [HeartbeatRefusal(ErrorCode.group_id_not_found, ""), answer(1, TWO)]
+    assert not loop.send_now()
+    assert loop.state.phase is MemberPhase.LOST
+    loop.change_state(start_joining)
+    assert loop.send_now()
+
+
+def test_a_join_of_a_group_of_another_protocol_is_explained(coordinator: FakeCoordinator) -> None:
+    loop = create_loop(coordinator)
+    loop.change_state(start_joining)
+    coordinator.answers = [HeartbeatRefusal(ErrorCode.group_id_not_found, "it is classic")]
+    with pytest.raises(StreamsError, match="can't be joined with group_protocol='streams'"):
+        loop.send_now()
