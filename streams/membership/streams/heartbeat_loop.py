@@ -283,6 +283,8 @@ class HeartbeatLoop:
             is_joining = self.state.phase is MemberPhase.JOINING
             self._closed.wait(_JOIN_BACK_OFF_S if is_joining else _BACK_OFF_S)
             return
+        if self.state.phase is MemberPhase.JOINING:  # the join was refused, or is another one
+            self._closed.wait(_JOIN_BACK_OFF_S)
         self._check_readiness()
 
     def _find_wait_s(self) -> float:

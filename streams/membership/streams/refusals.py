@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
+from streams.command_lines import format_command
 from streams.errors import StreamsError
 from streams.membership.authorization import check_authorized
 
@@ -16,8 +17,14 @@ def explain_refusal(group_id: str, code: ErrorCode, message: str) -> StreamsErro
 
     Raises: AuthorizationError.
     """
-    check_authorized(code, "Read", group_id)
     said = f"{code.name}{': ' if message else ''}{message}".rstrip(".")
+    if code is ErrorCode.topic_authorization_failed:  # which of them it does not say
+        return StreamsError(
+            f"group {group_id!r} can't be joined: this user has not the right to Describe all "
+            f"topics of the topology, or to Create those that are missing ({said}). Add the ACLs "
+            f"that {format_command('acls')} lists"
+        )
+    check_authorized(code, "Read", group_id)
     if code is ErrorCode.group_id_not_found or code is ErrorCode.inconsistent_group_protocol:
         return StreamsError(
             f"group {group_id!r} can't be joined with group_protocol='streams' ({said}): while "

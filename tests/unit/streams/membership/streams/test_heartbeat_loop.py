@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
+from time import monotonic
 from typing import Any, cast
 
 import pytest
@@ -243,3 +244,15 @@ def test_a_join_of_a_group_of_another_protocol_is_explained(coordinator: FakeCoo
     coordinator.answers = [HeartbeatRefusal(ErrorCode.group_id_not_found, "it is classic")]
     with pytest.raises(StreamsError, match="can't be joined with group_protocol='streams'"):
         loop.send_now()
+
+
+def test_a_join_that_is_refused_is_repeated_after_a_while(coordinator: FakeCoordinator) -> None:
+    loop = create_loop(coordinator)
+    loop.change_state(start_joining)
+    refusal = HeartbeatRefusal(ErrorCode.fenced_member_epoch, "")
+    coordinator.answers = [refusal] * 2 + [answer(1, TWO)] * 100
+    began_s = monotonic()
+    loop.ensure_started()
+    wait_until(lambda: loop.state.is_member, what="a member")
+    assert monotonic() - began_s >= 2 * heartbeat_loop._JOIN_BACK_OFF_S
+    loop.end_thread()

@@ -1,0 +1,21 @@
+"""Test what a member of a streams group says of a refusal that ends it."""
+
+from __future__ import annotations
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from streams.errors import AuthorizationError, StreamsError
+from streams.membership.streams.refusals import explain_refusal
+
+
+def test_a_missing_right_to_topics_does_not_name_the_group_as_one() -> None:
+    error = explain_refusal("orders", ErrorCode.topic_authorization_failed, "words is missing.")
+    assert type(error) is StreamsError
+    assert "topic 'orders'" not in str(error)
+    assert "TOPIC_AUTHORIZATION_FAILED: words is missing)".lower() in str(error).lower()
+
+
+def test_a_missing_right_to_the_group_names_it() -> None:
+    with pytest.raises(AuthorizationError, match="group 'orders'"):
+        explain_refusal("orders", ErrorCode.group_authorization_failed, "")
