@@ -71,6 +71,19 @@ def unproven_restore_stops_at_the_last_stable_offset() -> None:
     _take_offsets_as_they_are()
 
 
+def offsets_are_one_record_behind() -> None:
+    """Send offsets that don't count the last record, so that a task processes it again later."""
+
+    def collect(original: Any) -> Any:
+        return lambda tasks: [
+            (partition, at._replace(offset=max(at.offset - 1, 0)))
+            for partition, at in original(tasks)
+        ]
+
+    replace(commit, "collect_committable_offsets", collect)
+    _take_offsets_as_they_are()
+
+
 def _take_offsets_as_they_are() -> None:
     replace(task_creator, "prove_offsets", lambda _: lambda *_, **__: UNCHECKED)
 
@@ -101,6 +114,7 @@ BUGS: dict[str, Callable[[], None]] = {
         restore_stops_at_the_last_stable_offset,
         departed_transactions_and_offsets_left_alone,
         unproven_restore_stops_at_the_last_stable_offset,
+        offsets_are_one_record_behind,
         promotions_begin_with_nothing,
     )
 }

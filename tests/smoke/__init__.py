@@ -1,1 +1,1 @@
-"""Run the smoke test of Kafka Streams on the embedded broker."""
+"""Run the smoke test of Kafka Streams, of theirs and of ours."""
