@@ -77,7 +77,7 @@ monitoring: $(VENV)/installed  ## alert rules and dashboards in a real Prometheu
 monitoring-faults: $(VENV)/installed  ## more faults in a running application, each judged by its alerts; as root
 	$(BIN)/pytest -q tests/monitoring/test_faults.py $(OPTIONS)
 
-smoke: $(VENV)/installed  ## Kafka's smoke test of Kafka Streams, with kills, verified by its driver; needs Java and Maven
+smoke: $(VENV)/installed  ## Kafka's smoke test of Kafka Streams and of ours, with kills, verified by its driver; needs Java and Maven
 	$(BIN)/pytest -q tests/smoke $(OPTIONS)
 
 soak-app: $(VENV)/installed  ## workers under kills, stops, lost answers: MINUTES=10, OPTIONS='--broker kafka'
@@ -167,7 +167,7 @@ bench-broker: $(VENV)/installed  ## the embedded broker beside real Kafka: OPTIO
 bench-groups: $(VENV)/installed  ## groups on both: rebalances, heartbeats, commits: OPTIONS='--quick'
 	$(BIN)/python -m benchmarks.groups $(OPTIONS)
 
-bench-rebalance: $(VENV)/installed  ## how long partitions stand still while workers come and go, beside Kafka Streams: OPTIONS=--quick
+bench-rebalance: $(VENV)/installed  ## how long partitions stand still while workers come and go, beside Kafka Streams, with both protocols: OPTIONS='--quick --protocols streams'
 	$(BIN)/python -m benchmarks.rebalance $(OPTIONS)
 
 bench-node-loss: $(VENV)/installed  ## how long partitions stand still when a node of three is killed, beside Kafka Streams: OPTIONS=--quick

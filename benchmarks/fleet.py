@@ -29,6 +29,8 @@ class FleetSettings(NamedTuple):
     heartbeat_ms: int
     acceptable_lag: int
     """The lag in records up to which a worker's state may take a task over (KIP-441)."""
+    protocol: str = "classic"
+    """The group protocol; with `streams` the group has some of these settings on the broker."""
 
 
 class Fleet:
@@ -58,6 +60,7 @@ class Fleet:
         times = (each.probing_ms, each.session_ms, each.heartbeat_ms)
         numbers = (each.value_bytes, each.standbys, *times, each.acceptable_lag)
         arguments = [each.servers, each.application, str(state), name, *map(str, numbers)]
+        arguments.append(each.protocol)
         with (self._directory / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
                 [*self._program, *arguments],

@@ -1,16 +1,18 @@
 """Measure how long partitions stand still when workers come, go, die and come back.
 
     python -m benchmarks.rebalance [--broker embedded|kafka|host:port] [--systems millrace,...]
-                                   [--megabytes 1024] [--quick]
+                                   [--protocols classic,streams] [--megabytes 1024] [--quick]
 
 A stateful count runs on 4 workers and 16 partitions under a steady load. A worker is added, one is
 stopped, one is killed with `kill -9`, one is killed and started again at once. A pause is the
 longest time between two committed results of a partition, as a consumer sees them. Every result is
-checked as it comes: each key counts up by one. A run with a wrong result is void.
+checked as it comes: each key counts up by one. A run with a wrong result is void. Both protocols of
+groups have the same session, heartbeats and standby tasks.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -30,6 +32,7 @@ from benchmarks.pauses import ResultWatch, SteadyLoad, key_of
 from benchmarks.rebalance_worker import COUNT_BYTES
 from benchmarks.recorded import record
 from benchmarks.restore_log import count_restored, read_restores
+from benchmarks.streams_group import configure_group
 from state.rocksdb import RocksDisk
 from tests.brokers import EmbeddedProcess
 from tests.changelog_offsets import account_for_changelogs
@@ -39,7 +42,13 @@ PARTITIONS = 16
 WORKERS = ("one", "two", "three", "four")
 VALUE_BYTES = 1_000
 RECORDS_PER_S = 800
+PROTOCOLS = ("classic", "streams")
 SESSION_MS, HEARTBEAT_MS, PROBING_MS = 6_000, 200, 5_000
+# Kafka's least for a streams group are 45 s and 5 s.
+BROKER_SETTINGS = {
+    "group.streams.min.session.timeout.ms": str(SESSION_MS),
+    "group.streams.min.heartbeat.interval.ms": str(HEARTBEAT_MS),
+}
 ACCEPTABLE_LAG = 10_000
 ADDED, RESTARTED = "a worker is added", "killed, restarted in place"
 STOPPED, KILLED = "a worker is stopped", "a worker is killed"
@@ -159,6 +168,14 @@ def start_application(
     `replicas`: on how many brokers each partition is.
     """
     servers, application = settings.servers, settings.application
+    if settings.protocol == "streams":
+        configure_group(
+            servers,
+            application,
+            standbys=settings.standbys,
+            session_ms=settings.session_ms,
+            heartbeat_ms=settings.heartbeat_ms,
+        )
     fill_topics(servers, application, keys, replicas)
     with ExitStack() as stack:
         fleet = stack.enter_context(closing(Fleet(system, settings, directory, program)))
@@ -180,13 +197,15 @@ def start_application(
 
 
 def measure_system(
-    system: str, servers: str, directory: Path, megabytes: int, standbys: int
+    system: str, protocol: str, servers: str, directory: Path, megabytes: int, standbys: int
 ) -> dict[str, Pauses]:
-    """Measure one system on one broker. Raises RuntimeError for a wrong result."""
-    application = f"{system}-{uuid4().hex[:6]}"
+    """Measure one system with one protocol. Raises RuntimeError for a wrong result."""
+    application = f"{system}-{protocol}-{uuid4().hex[:6]}"
     keys = max(megabytes * 1_000_000 // VALUE_BYTES // PARTITIONS, 50)
     times = (PROBING_MS, SESSION_MS, HEARTBEAT_MS)
-    settings = FleetSettings(servers, application, VALUE_BYTES, standbys, *times, ACCEPTABLE_LAG)
+    settings = FleetSettings(
+        servers, application, VALUE_BYTES, standbys, *times, ACCEPTABLE_LAG, protocol
+    )
     with start_application(system, settings, directory, keys) as run:
         found = dict(run_events(run))
         run.finish()
@@ -252,26 +271,26 @@ def fill_topics(servers: str, application: str, keys: int, replicas: int = 1) ->
 
 
 def print_table(title: str, found: dict[str, dict[str, Pauses]]) -> None:
-    """Print the pauses of each event, the systems beside each other."""
+    """Print the pauses of each event, the systems with their protocols below each other."""
     table = Table(title=title)
     table.add_column("event")
-    for system in found:
-        for column in ("quiet", "stayed", "moved", "partitions moved"):
-            table.add_column(f"{system}\n{column}", justify="right")
+    table.add_column("system, protocol")
+    for column in ("quiet", "stayed", "moved", "partitions moved"):
+        table.add_column(column, justify="right")
     for event in next(iter(found.values())):
-        row = [event]
-        for pauses in found.values():
+        for way, pauses in found.items():
             each = pauses[event]
             moved = "-" if each.moved_s is None else f"{each.moved_s * 1000:,.0f} ms"
-            row += [f"{each.quiet_s * 1000:,.0f} ms", f"{each.stayed_s * 1000:,.0f} ms", moved]
-            row.append(str(each.moved_count))
-        table.add_row(*row)
+            quiet, stayed = (f"{s * 1000:,.0f} ms" for s in (each.quiet_s, each.stayed_s))
+            table.add_row(event, way, quiet, stayed, moved, str(each.moved_count))
+        table.add_section()
     console.print(table)
 
 
 def main(
     broker: Annotated[str, typer.Option(help="embedded, kafka, or host:port.")] = "kafka",
     systems: Annotated[str, typer.Option(help="Which systems, with commas.")] = ",".join(SYSTEMS),
+    protocols: Annotated[str, typer.Option(help="Which group protocols.")] = ",".join(PROTOCOLS),
     megabytes: Annotated[int, typer.Option(help="State in all, in megabytes.")] = 1_024,
     standbys: Annotated[int, typer.Option(help="Standby tasks of each task.")] = 1,
     quick: Annotated[bool, typer.Option(help="32 MB of state.")] = False,
@@ -281,14 +300,18 @@ def main(
     with ExitStack() as stack:
         servers = broker
         if broker in ("embedded", "kafka"):
-            process = EmbeddedProcess() if broker == "embedded" else RealKafka({})
+            process = (EmbeddedProcess if broker == "embedded" else RealKafka)(BROKER_SETTINGS)
             stack.callback(process.close)
             process.start()
             servers = process.bootstrap_servers
         found = {}
-        for system in systems.split(","):
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-"))
-            found[system] = measure_system(system, servers, Path(directory), size, standbys)
+        for protocol in protocols.split(","):
+            for system in systems.split(","):
+                directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-"))
+                console.print(f"{system}, {protocol}; load {os.getloadavg()[0]:.1f}")
+                found[f"{system}, {protocol}"] = measure_system(
+                    system, protocol, servers, Path(directory), size, standbys
+                )
         for system, pauses in found.items():
             for event, each in pauses.items():
                 record("rebalance", f"{event}: stayed", system, "s", [each.stayed_s])

@@ -1,7 +1,7 @@
 """Run the worker of the rebalance benchmark, which counts records in large values.
 
     python -m benchmarks.rebalance_worker SERVERS APPLICATION STATE NAME VALUE_BYTES STANDBYS \
-        PROBING_MS SESSION_MS HEARTBEAT_MS ACCEPTABLE_LAG
+        PROBING_MS SESSION_MS HEARTBEAT_MS ACCEPTABLE_LAG PROTOCOL
 
 Each result bears the worker's name, so that a reader sees which worker has processed the record.
 `benchmarks/peers/java/Summing.java` does the same with Kafka Streams.
@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Literal, cast
 
 from benchmarks.restore_log import RestoreLog
 from streams import App, Store, serdes
@@ -25,12 +26,14 @@ _START_S = 600.0
 
 def create_app(arguments: list[str]) -> App:
     """Create the application from the arguments of the command line."""
-    servers, application, state, name, value_bytes, *times = arguments
+    servers, application, state, name, value_bytes, *times, protocol = arguments
+    assert protocol in ("classic", "streams"), protocol
     standbys, probing_ms, session_ms, heartbeat_ms, acceptable_lag = map(int, times)
     app = App(
         application,
         bootstrap_servers=servers,
         state_dir=Path(state),
+        group_protocol=cast(Literal["classic", "streams"], protocol),
         num_standby_replicas=standbys,
         probing_rebalance_interval_ms=probing_ms,
         acceptable_recovery_lag=acceptable_lag,

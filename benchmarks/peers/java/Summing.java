@@ -60,8 +60,11 @@ final class Summing {
         properties.put(StreamsConfig.ACCEPTABLE_RECOVERY_LAG_CONFIG, Long.parseLong(args[9]));
         properties.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, 1);
         properties.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
-        properties.put(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG, Integer.parseInt(args[7]));
-        properties.put(ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG, Integer.parseInt(args[8]));
+        properties.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, args[10]);
+        if (args[10].equals("classic")) { // else the group has them on the broker
+            properties.put(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG, Integer.parseInt(args[7]));
+            properties.put(ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG, Integer.parseInt(args[8]));
+        }
         properties.put(ConsumerConfig.GROUP_INSTANCE_ID_CONFIG, name);
         KafkaStreams streams = new KafkaStreams(builder.build(), properties);
         CountDownLatch stopped = new CountDownLatch(1);
