@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, TypedDict
 
 from pydantic import BeforeValidator
@@ -16,6 +17,9 @@ _LOSING_SETTINGS = {
     "message.timestamp.type": "records keep their own times",
 }
 """The settings of topics that `topic_defaults` refuses, and why."""
+
+
+_COMPACTION_LAG = "min.compaction.lag.ms"
 
 
 def parse_topic_defaults(given: Any) -> dict[str, str]:
@@ -36,6 +40,18 @@ def parse_topic_defaults(given: Any) -> dict[str, str]:
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in settings.items()
     }
+
+
+def check_compaction_lag(topic_defaults: Mapping[str, str], cut_retention_ms: int) -> None:
+    """Raise ValueError if `topic_defaults` would let changelogs lose what cuts need."""
+    lag_ms = topic_defaults.get(_COMPACTION_LAG)
+    if lag_ms is None or not cut_retention_ms:
+        return
+    if not lag_ms.isdecimal() or int(lag_ms) < cut_retention_ms:
+        raise ValueError(
+            f"topic_defaults: {_COMPACTION_LAG} ({lag_ms}) must be at least cut_retention_ms "
+            f"({cut_retention_ms}), so that cuts can be read: leave it out, which sets it so"
+        )
 
 
 class ClientOptions(BaseSettings):

@@ -31,7 +31,7 @@ from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import ConnectionSettings, is_security_setting
 from streams.errors import ConfigError
 from streams.settings import choices
-from streams.settings.client_options import ClientOptions
+from streams.settings.client_options import ClientOptions, check_compaction_lag
 from streams.settings.client_settings import (
     LIBRDKAFKA_SETTINGS,
     RESERVED_CLIENT_SETTINGS,
@@ -301,6 +301,7 @@ class StreamsConfig(ClientOptions, QuerySettings, SourceSettings, TopologySettin
             )
         if self.ledger and not self.exactly_once:
             raise ValueError("ledger needs exactly once: without transactions nothing is in a cut")
+        check_compaction_lag(self.topic_defaults, self.cut_retention_ms)
         return self
 
     @model_validator(mode="after")

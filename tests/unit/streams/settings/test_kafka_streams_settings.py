@@ -129,6 +129,16 @@ def test_a_setting_of_the_application_is_refused_of_a_client_that_has_none(
         load_properties(tmp_path, line)
 
 
+@pytest.mark.parametrize("lag_ms", [0, "4999", "often"])
+def test_topics_in_which_cuts_could_not_be_read_are_refused(lag_ms: Any) -> None:
+    defaults = {"min.compaction.lag.ms": lag_ms}
+    message = rf"min.compaction.lag.ms \({lag_ms}\) must be at least cut_retention_ms \(5000\)"
+    with pytest.raises(ConfigError, match=message):
+        load_config(cut_retention_ms=5_000, topic_defaults=defaults)
+    assert load_config(topic_defaults=defaults).topic_defaults
+    load_config(cut_retention_ms=5_000, topic_defaults={"min.compaction.lag.ms": 5_000})
+
+
 def test_the_file_is_that_of_this_application(tmp_path: Path) -> None:
     file = tmp_path / "app.properties"
     file.write_text("application.id=shop\ncommit.interval.ms=5")
