@@ -50,6 +50,9 @@ _VALUES: Mapping[str, Mapping[str, str]] = {
 }
 """The values that are written otherwise here: names of Java's classes, and former names."""
 
+_IGNORING_CASE = {"group_protocol"}
+"""The settings whose values Kafka Streams takes in any case."""
+
 _ONE_CLIENT = "the settings of single clients go to consumer={...}, producer={...}"
 _SERDES = "serdes are said where they are needed: key= and value= of stream, table and to"
 _LIBRDKAFKA = f"it is a setting of Java's clients; {_ONE_CLIENT}, by librdkafka's names"
@@ -135,6 +138,8 @@ def rename_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _translate_value(setting: str, value: Any) -> Any:
     """Return a value as it is written here: a class by its last name, a former name by the new."""
+    if isinstance(value, str) and setting in _IGNORING_CASE:
+        return value.lower()
     if not isinstance(value, str) or setting not in _VALUES:
         return value
     last_name = value.rpartition(".")[2].rpartition("$")[2]

@@ -12,7 +12,8 @@
                                                  goes over consumer., and that over no prefix
 
 The syntax is that of java.util.Properties: comments with # and !, `=`, `:` or white space behind
-the name, a backslash at the end of a line that goes on, and \\uXXXX.
+the name, a backslash at the end of a line that goes on, and \\uXXXX. A file that is not UTF-8 is
+ISO-8859-1, as all are there.
 """
 
 from __future__ import annotations
@@ -109,13 +110,24 @@ def check_application_id_of(file: Path | None, application_id: str) -> None:
 def _read_properties(file: Path) -> dict[str, str]:
     """Read and parse a `.properties` file. Raises ConfigError."""
     try:
-        return parse_properties(file.read_text())
-    except (OSError, UnicodeDecodeError) as error:
+        return parse_properties(_decode(file.read_bytes()))
+    except (OSError, ValueError) as error:
         raise ConfigError(f"config file {str(file)!r} can't be read: {error}") from None
 
 
+def _decode(text: bytes) -> str:
+    """Return the text of a file in UTF-8, or else in ISO-8859-1, which can read whatever it is."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return text.decode("iso-8859-1")
+
+
 def parse_properties(text: str) -> dict[str, str]:
-    """Parse the text of a `.properties` file; the last value of a name wins."""
+    """Parse the text of a `.properties` file; the last value of a name wins.
+
+    Raises ValueError for a wrong \\uXXXX.
+    """
     properties: dict[str, str] = {}
     lines = iter(re.split(r"\r\n|\r|\n", re.sub(r"(\r\n|\r|\n)\Z", "", text)))
     for text_line in lines:
@@ -141,15 +153,24 @@ def _goes_on(line: str) -> bool:
 
 
 def _replace_escapes(text: str) -> str:
-    """Replace escapes by what they stand for; a backslash before any other character falls away."""
+    """Replace escapes by what they stand for; a backslash before any other character falls away.
+
+    Raises ValueError for a \\u without four hexadecimal digits, and for half of a surrogate pair.
+    """
 
     def replace_escape(found: re.Match[str]) -> str:
         escape = found[1]
+        if escape == "u":
+            raise ValueError(f"{text!r} has a \\u without four hexadecimal digits")
         if len(escape) > 1:
             return chr(int(escape[1:], 16))
         return _ESCAPED.get(escape, escape)
 
-    return _ESCAPE.sub(replace_escape, text)
+    replaced = _ESCAPE.sub(replace_escape, text)
+    try:
+        return replaced.encode("utf-16-le", "surrogatepass").decode("utf-16-le")  # joins the pairs
+    except UnicodeDecodeError:
+        raise ValueError(f"{text!r} has half of a surrogate pair: it takes two \\u") from None
 
 
 def _add_setting(settings: dict[str, Any], name: str, value: str) -> None:

@@ -139,6 +139,40 @@ def test_topics_in_which_cuts_could_not_be_read_are_refused(lag_ms: Any) -> None
     load_config(cut_retention_ms=5_000, topic_defaults={"min.compaction.lag.ms": 5_000})
 
 
+def read_tag(tmp_path: Path, text: bytes) -> str:
+    file = tmp_path / "app.properties"
+    file.write_bytes(b"client.tag.zone=" + text)
+    return load_config(file).client_tags["zone"]
+
+
+def test_a_file_is_utf_8_or_else_iso_8859_1(tmp_path: Path) -> None:
+    assert read_tag(tmp_path, "zürich".encode()) == "zürich"
+    assert read_tag(tmp_path, "zürich".encode("iso-8859-1")) == "zürich"
+
+
+def test_two_escapes_of_a_surrogate_pair_are_one_character(tmp_path: Path) -> None:
+    assert read_tag(tmp_path, rb"a\ud83d\ude00\u00fc") == "a\U0001f600ü"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (rb"\u12", "without four hexadecimal digits"),
+        (rb"\uwxyz", "without four hexadecimal digits"),
+        (rb"\ud83d", "half of a surrogate pair"),
+    ],
+)
+def test_a_wrong_escape_is_refused(tmp_path: Path, text: bytes, message: str) -> None:
+    with pytest.raises(ConfigError, match=rf"app.properties' can't be read: .*{message}"):
+        read_tag(tmp_path, text)
+    assert read_tag(tmp_path, rb"\\u12") == r"\u12"
+
+
+def test_the_group_protocol_is_taken_in_any_case(tmp_path: Path) -> None:
+    assert load_properties(tmp_path, "group.protocol=STREAMS").group_protocol == "streams"
+    assert load_properties(tmp_path, "group.protocol=Classic").group_protocol == "classic"
+
+
 def test_the_file_is_that_of_this_application(tmp_path: Path) -> None:
     file = tmp_path / "app.properties"
     file.write_text("application.id=shop\ncommit.interval.ms=5")
