@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from streams.dsl.builder import InternalStreamsBuilder
-from streams.dsl.processor_stores import connect_processor_stores
+from streams.dsl.processor_stores import list_supplier_stores
 from streams.dsl.routing import check_topic_name
 from streams.dsl.source_serdes import require_source_serdes
 from streams.errors import TopologyError
@@ -35,11 +35,13 @@ def declare_global_store(
     spec = store.create_spec(key, value, kinds=(StoreKind.KEY_VALUE,), step=step)
     key, value = require_source_serdes(step, topic, key or spec.key, value or spec.value)
     create_processor = builder.wrap_processor(step, processor)
-    others = connect_processor_stores(builder, step, create_processor, ())
-    if wrong := set(others) - {store.name}:
+    others = [
+        s for s in list_supplier_stores(step, create_processor) if s not in (store, store.name)
+    ]
+    if others:
         raise TopologyError(
-            f"step {step!r} fills the global store {store.name!r}, and can use no other: "
-            f"{sorted(wrong)}"
+            f"step {step!r} fills the global store {store.name!r}, and can use no other: take "
+            f"{others} out of the stores of its processor"
         )
     builder.graph.declare_global_table(
         GlobalStoreSpec(

@@ -56,9 +56,25 @@ def connect_processor_stores(
 ) -> tuple[str, ...]:
     """Check the processor supplier of a step and return the names of its stores, each once.
 
-    Stores that come as a Store are declared. `kind` is the class of what `factory` must make. Calls
-    `factory` twice: each task needs a processor of its own (Kafka Streams checks that too). Raises
-    TopologyError naming the step.
+    Stores that come as a Store are declared. `kind` is the class of what `factory` must make.
+    Raises TopologyError naming the step.
+    """
+    stores = [*list_supplier_stores(step, factory, kind=kind), *_check_stores(step, more_stores)]
+    return tuple(
+        dict.fromkeys(
+            each if isinstance(each, str) else builder.declare_shared_store(each, step)
+            for each in stores
+        )
+    )
+
+
+def list_supplier_stores(
+    step: str, factory: Callable[[], Any], *, kind: type[Any] = Processor
+) -> Sequence[str | Store]:
+    """Check the processor supplier of a step and return the stores that its processors name.
+
+    Calls `factory` twice: each task needs a processor of its own (Kafka Streams checks that too).
+    Raises TopologyError naming the step.
     """
     wanted = kind.__name__
     if isinstance(factory, kind):
@@ -80,16 +96,15 @@ def connect_processor_stores(
             f"step {step!r}: {factory!r} returned the same {wanted} twice; each task needs one of "
             "its own"
         )
-    names = []
-    for store in (*_require_list(step, one.stores), *_require_list(step, more_stores)):
-        if not isinstance(store, str | Store):
-            raise TopologyError(f"step {step!r}: {store!r} is neither a store nor a store's name")
-        names.append(store if isinstance(store, str) else builder.declare_shared_store(store, step))
-    return tuple(dict.fromkeys(names))
+    return _check_stores(step, one.stores)
 
 
-def _require_list(step: str, stores: Sequence[str | Store]) -> Sequence[str | Store]:
-    """Return `stores`, or raise TopologyError if it is a single store and no list."""
+def _check_stores(step: str, stores: Sequence[str | Store]) -> Sequence[str | Store]:
+    """Return `stores`, or raise TopologyError if it is no list of stores and of names."""
     if isinstance(stores, str | Store):
         raise TopologyError(f"step {step!r}: stores is a list, as [{stores!r}]")
-    return stores
+    listed = list(stores)
+    for store in listed:
+        if not isinstance(store, str | Store):
+            raise TopologyError(f"step {step!r}: {store!r} is neither a store nor a store's name")
+    return listed

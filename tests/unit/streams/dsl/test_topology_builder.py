@@ -179,6 +179,27 @@ def test_a_processor_fills_a_global_store_and_every_task_reads_it() -> None:
         assert dict(driver.store("discounts").all()) == {"count": "4", "pen": "10", "cap": "2"}
 
 
+@pytest.mark.parametrize("is_named", [True, False])
+def test_the_processor_of_a_global_store_may_name_it_and_no_other(is_named: bool) -> None:
+    store = Store.persistent("discounts", key=serdes.string, value=serdes.string)
+
+    class Own(Discount):
+        stores = ("discounts",) if is_named else (store,)
+
+    class More(Discount):
+        stores = (store, "more") if is_named else (store, count_store())
+
+    app = App("discounts")
+    with pytest.raises(TopologyError, match=r"can use no other: take .* out of the stores of its"):
+        app.topology_builder().add_global_store(store, "prices", More, value=serdes.int64)
+    app = App("discounts")
+    app.stream("in", **TEXT).to("out")
+    app.topology_builder().add_global_store(store, "prices", Own, value=serdes.int64)
+    with TopologyTestDriver(app) as driver:
+        driver.topic("prices").pipe("pen", 10)
+        assert driver.store("discounts").get("pen") == "5"
+
+
 def test_a_global_store_that_is_made_anew_gets_all_records_again_through_its_processor() -> None:
     app = App("discounts")
     store = Store.in_memory("discounts", key=serdes.string, value=serdes.string)
