@@ -182,8 +182,11 @@ class ApplicationFacts:
 
     def derive_former_counts(self, missing: Collection[str]) -> Mapping[str, int]:
         """Return how many partitions topics had that are gone, as far as something shows that."""
-        witnesses: list[Partition] = list(list_partitions_on_disk(self.state_path))
-        with suppress(ConnectionLost, OutcomeUnknown, UserError):  # points of their own tell it
+        witnesses: list[Partition] = []
+        # What can't be read is told by points of their own.
+        with suppress(OSError, ValueError):
+            witnesses += list_partitions_on_disk(self.state_path)
+        with suppress(ConnectionLost, OutcomeUnknown, UserError):
             witnesses += self.committed()
             for assigned in self.members().assignments.values():
                 witnesses += (Partition(*each) for each in assigned.partitions)

@@ -77,8 +77,12 @@ def list_partitions_on_disk(path: Path) -> Iterator[Partition]:
     if not file.is_file():
         return
     kept = json.loads(file.read_text())
+    try:
+        sources = {number: list(each["sources"]) for number, each in kept.items()}
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} has no sub-topologies") from error
     for task in path.iterdir():
         number, _, partition = task.name.partition("_")
-        if is_task_directory(task.name) and number in kept:
-            for source in kept[number]["sources"]:
+        if is_task_directory(task.name):
+            for source in sources.get(number, ()):
                 yield Partition(source, int(partition))

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from streams import App, serdes
 from streams.common.topic_partitions import Partition
+from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.former_counts import (
     derive_former_counts,
     list_companions,
@@ -58,3 +64,23 @@ def test_directories_of_tasks_tell_what_they_read(tmp_path: Path) -> None:
         Partition("lines", 3),
         Partition("names", 3),
     ]
+
+
+class FactsOfOffsets(ApplicationFacts):
+    """Knows committed offsets, and no members."""
+
+    def committed(self) -> Mapping[Partition, Any]:
+        return {Partition("lines", 2): None}
+
+    def members(self) -> Any:
+        return SimpleNamespace(assignments={})
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"0": []}', '{"0": {"stores": []}}', "\udcff"])
+def test_a_damaged_file_on_disk_hides_no_other_witness(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a" / "0_7").mkdir(parents=True)
+    file = tmp_path / "a" / "subtopologies.json"
+    file.write_text(text, errors="surrogateescape")
+    cluster: Any = SimpleNamespace(clients=lambda: SimpleNamespace(partition_counts={}))
+    facts = FactsOfOffsets(cluster, "a", App("a", state_dir=tmp_path).config)
+    assert facts.derive_former_counts(["lines"]) == {"lines": 3}
