@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -12,6 +12,7 @@ from typing import Any, TypeVar, overload
 
 from state.rocksdb import UNFLUSHED_STORES
 from streams.common.host import Event, SpawnedThread
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, NotClosed, StreamsError, UserError
 from streams.graph.nodes import StoreSpec
 from streams.membership.group_offsets import fetch_group_offsets
@@ -338,9 +339,17 @@ class RunningApp(ThreadControls):
             worker.topology.application_id,
             require_stable=False,
         )
-        fetch_ends = self._threads[0].loop.admin.fetch_latest_offsets
-        ends = ChangelogEnds(fetch_ends, fetch_inputs, self._host.monotonic_s, self._sampling)
+        ends = ChangelogEnds(self._fetch_ends, fetch_inputs, self._host.monotonic_s, self._sampling)
         return StandbyReader(spec, prefix, self._list_standby_tasks, ends, self._host.now_ms)
+
+    def _fetch_ends(
+        self, partitions: Sequence[Partition], timeout_s: float
+    ) -> Mapping[Partition, int]:
+        """Return the ends of partitions, by a client of the first thread's present loop.
+
+        Raises OutcomeUnknown or StreamsError.
+        """
+        return self._threads[0].loop.admin.fetch_latest_offsets(partitions, timeout_s)
 
     def _describe_thread_activity(self) -> str:
         """Describe the present activity of each thread, for the message of NotClosed."""
