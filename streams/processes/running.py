@@ -293,8 +293,9 @@ class RunningApp(ThreadControls):
             self._replication_thread.join(max(deadline_s - self._host.monotonic_s(), 0.0))
             if self._replication_thread.is_alive():
                 raise NotClosed(f"not closed after {timeout:g} s: global tables are being copied")
-        self._sampling.shutdown(wait=False, cancel_futures=True)
         self._cleanup.close()
+        # After the server of queries, whose last requests have changelogs sampled.
+        self._sampling.shutdown(wait=False, cancel_futures=True)
         UNFLUSHED_STORES.log_warning()
         self._lifecycle.finish_shutdown()
 

@@ -1,7 +1,9 @@
-"""Test what a running worker's queries know of standbys while its threads change."""
+"""Test what a running worker's queries know of standbys while its threads change, and end."""
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
+from contextlib import ExitStack
 from types import SimpleNamespace
 from typing import Any
 
@@ -84,3 +86,19 @@ def test_the_ends_of_changelogs_are_asked_for_by_the_loop_that_runs_now(
     assert fetch_ends([LOG], 1.0) == {LOG: 1}
     running._threads[0].loop = create_loop(2)
     assert fetch_ends([LOG], 1.0) == {LOG: 2}
+
+
+def test_a_query_is_answered_until_the_server_has_stopped(
+    running: RunningApp, sampling: list[Any]
+) -> None:
+    running.local_stores.measure_standby_lags("c")
+    executor: Executor = sampling[0][3]
+    sampled: list[int] = []
+    exits = ExitStack()
+    # The server of queries, which ends the requests that it has.
+    exits.callback(lambda: sampled.append(executor.submit(int).result(HANG_LIMIT_S)))
+    running.start_threads(exits)
+    running.close()
+    assert sampled == [0]
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(int)
