@@ -29,6 +29,8 @@ from streams.settings.config import StreamsConfig
 
 log = logging.getLogger(__name__)
 
+_STREAMS_SESSION_MS = 45_000
+"""Kafka's default of group.streams.session.timeout.ms, which is also that of its lower limit."""
 _GROUP_SETTINGS = {
     "num_standby_replicas": "streams.num.standby.replicas",
     "session_timeout_ms": "streams.session.timeout.ms",
@@ -75,6 +77,17 @@ def choose_group_protocol(
     if chosen == "streams":
         _warn_of_unused_settings(config, group_id)
     return config.model_copy(update={"group_protocol": chosen})
+
+
+def find_session_timeout_s(config: StreamsConfig) -> float:
+    """Return the seconds after which the group may have given up a member that is silent.
+
+    A streams group has a setting of its own on the broker, which is seldom less than its default:
+    what the worker's setting has beyond that counts for nothing.
+    """
+    own_ms = config.session_timeout_ms
+    is_own = config.group_protocol == "classic"
+    return (own_ms if is_own else min(own_ms, _STREAMS_SESSION_MS)) / 1000
 
 
 def _choose_by_group(

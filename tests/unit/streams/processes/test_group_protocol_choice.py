@@ -12,7 +12,7 @@ import pytest
 from coordinator.embedded import EmbeddedBroker
 from streams.errors import ConfigError
 from streams.membership.connection import BrokerConnection
-from streams.processes.group_protocol_choice import choose_group_protocol
+from streams.processes.group_protocol_choice import choose_group_protocol, find_session_timeout_s
 from streams.settings.config import StreamsConfig, load_config
 from tests.conformance.members import Member
 from tests.conformance.wire import Client
@@ -52,6 +52,21 @@ def load(protocol: str, **settings: int) -> StreamsConfig:
 def test_classic_is_the_default_and_asks_nobody(broker: EmbeddedBroker) -> None:
     assert load_config().group_protocol == "classic"
     assert choose(load_config(), Opener(broker)) == "classic"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "session_ms", "found_s"),
+    [
+        ("classic", 90_000, 90.0),
+        ("classic", 20_000, 20.0),
+        ("streams", 90_000, 45.0),
+        ("streams", 20_000, 20.0),
+    ],
+)
+def test_a_streams_group_does_not_wait_for_as_long_as_a_worker_says(
+    protocol: str, session_ms: int, found_s: float
+) -> None:
+    assert find_session_timeout_s(load(protocol, session_timeout_ms=session_ms)) == found_s
 
 
 def test_streams_is_refused_where_the_broker_has_no_such_api(broker: EmbeddedBroker) -> None:

@@ -189,6 +189,7 @@ def build_running_app(host: NoThreads) -> RunningApp:
         state_cleanup_delay_ms=1,
         shutdown_timeout_ms=1,
         session_timeout_ms=1,
+        group_protocol="classic",
         bootstrap_servers="x:1",
     )
     worker: Any = SimpleNamespace(

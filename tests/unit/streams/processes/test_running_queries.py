@@ -51,6 +51,7 @@ def running() -> RunningApp:
         state_cleanup_delay_ms=1,
         shutdown_timeout_ms=HANG_LIMIT_S * 1000,
         session_timeout_ms=1,
+        group_protocol="classic",
         bootstrap_servers="x:1",
     )
     worker: Any = SimpleNamespace(
