@@ -272,7 +272,8 @@ class RunningApp(ThreadControls):
         """Commit, leave the group and end; a second call does nothing.
 
         Without `leave_group` the worker remains a member: others get its tasks when its session is
-        over, and if it starts again before that nothing moves (KIP-1153).
+        over, and if it starts again before that nothing moves (KIP-1153). With the streams protocol
+        it comes back as another member, which ends the former membership: tasks may move.
 
         Raises the error that ended a thread before; or NotClosed after `timeout` seconds (default:
         shutdown_timeout_ms), which says what each thread that goes on is doing.
@@ -282,6 +283,11 @@ class RunningApp(ThreadControls):
         if not self._lifecycle.try_begin_shutdown():
             return
         self._control.remains_in_group = not leave_group
+        if not leave_group and self._worker.config.group_protocol == "streams":
+            log.warning(
+                "leave_group=False: with the streams protocol the worker comes back as another "
+                "member, and its tasks may move then"
+            )
         self.ask_to_stop()
         deadline_s = self._host.monotonic_s() + timeout
         for thread in self._threads:

@@ -1,4 +1,4 @@
-"""Test what a running worker's queries know of standbys while its threads change, and end."""
+"""Test a running worker: what it knows of standbys while its threads change, and how it ends."""
 
 from __future__ import annotations
 
@@ -87,6 +87,17 @@ def test_the_ends_of_changelogs_are_asked_for_by_the_loop_that_runs_now(
     assert fetch_ends([LOG], 1.0) == {LOG: 1}
     running._threads[0].loop = create_loop(2)
     assert fetch_ends([LOG], 1.0) == {LOG: 2}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_worker_that_remains_in_a_streams_group_says_what_that_is_worth(
+    running: RunningApp, caplog: pytest.LogCaptureFixture, protocol: str, leaves: bool
+) -> None:
+    running._worker.config.group_protocol = protocol  # type: ignore[misc,assignment]
+    running.close(leave_group=leaves)
+    told = [each.getMessage() for each in caplog.records if "another member" in each.getMessage()]
+    assert len(told) == (not leaves and protocol == "streams")
 
 
 def test_a_query_is_answered_until_the_server_has_stopped(
