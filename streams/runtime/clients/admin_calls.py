@@ -30,9 +30,9 @@ from streams.runtime.clients.errors import (
 from streams.runtime.clients.retrying import call_with_retries
 
 T = TypeVar("T")
-_FIRST_ANSWER_S = 2.0
-"""How long the first attempt to read waits for its answer, in seconds; each further one doubles it.
-"""
+_ANSWERS_S = (2.0, 4.0, 8.0)
+"""How long the first attempts to read wait for their answers, in seconds; the last one takes all
+the time that a request may, for brokers that are slow rather than gone."""
 
 
 class NoAnswer(OutcomeUnknown):
@@ -86,21 +86,22 @@ class AdminCalls:
     ) -> T:
         """Send a request that only reads, and again by a new client while it has no answer.
 
-        `request` is given the seconds that it waits for its answer. Raises NoAnswer after
-        `timeout_s` in all, the client's own at most, and what `_call_with_retries` raises.
+        `request` is given the seconds that it waits for its answer. Raises NoAnswer when the last
+        attempt has waited for the client's own time-out, or all have for `timeout_s` together; and
+        what `_call_with_retries` raises.
         """
-        limit_s = min(self._timeout_s, timeout_s)
-        deadline_s = time.monotonic() + limit_s
-        answer_s = _FIRST_ANSWER_S
-        while True:
+        deadline_s = time.monotonic() + timeout_s
+        waited_s = 0.0
+        for answer_s in (*_ANSWERS_S, self._timeout_s):
             left_s = max(deadline_s - time.monotonic(), 0.0)
-            wait_s = min(answer_s, left_s)
+            wait_s = min(answer_s, self._timeout_s, left_s)
             try:
                 return self._call_with_retries(partial(request, wait_s))
             except NoAnswer as error:
-                if wait_s == left_s:
-                    raise NoAnswer(error.action, limit_s) from error
-            answer_s *= 2
+                waited_s += wait_s
+                if wait_s in (self._timeout_s, left_s):
+                    raise NoAnswer(error.action, round(waited_s, 1)) from error
+        raise AssertionError("the last attempt returns or raises")
 
     def renew_client(self, changed_settings: Mapping[str, Any]) -> None:
         """Replace the client by one with these settings changed."""
