@@ -11,12 +11,12 @@ from contextlib import AbstractContextManager, contextmanager
 
 from streams.common.host import Host
 
-_COMMIT_WAIT_MAX_S = 2.0
+COMMIT_WAIT_MAX_S = 2.0
 """For how long a commit waits for the answer to a heartbeat: brokers answer within milliseconds."""
 
 
 class EpochLock:
-    """Is held by a heartbeat, or by a commit of the stream thread, while it is on its way."""
+    """Lets a heartbeat, or a commit of the stream thread, be on its way, and never both."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -27,7 +27,7 @@ class EpochLock:
     def is_commit_overdue(self) -> bool:
         """Return whether a commit has waited so long that a heartbeat is to be given up."""
         since_s = self._commit_waits_since_s
-        return since_s is not None and self._host.monotonic_s() - since_s >= _COMMIT_WAIT_MAX_S
+        return since_s is not None and self._host.monotonic_s() - since_s >= COMMIT_WAIT_MAX_S
 
     def hold_for_heartbeat(self) -> AbstractContextManager[object]:
         """Return a context manager in whose block no commit is sent."""

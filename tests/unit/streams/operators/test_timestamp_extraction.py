@@ -164,8 +164,12 @@ def test_a_table_whose_rows_have_other_times_keeps_its_changelog() -> None:
     app = App("a", topology_optimization="all")
     app.table("own", **TEXT, store="own", timestamp_extractor=extract_from_value)
     app.table("plain", **TEXT, store="plain")
-    skip = "log_and_skip_on_invalid_timestamp"
-    app.table("some", **TEXT, store="some", timestamp_extractor=skip)
+    app.table(
+        "some",
+        **TEXT,
+        store="some",
+        timestamp_extractor="log_and_skip_on_invalid_timestamp",
+    )
     topology = app.topology()
     assert topology.restore_topic_of("own") == "a-own-changelog"
     assert topology.restore_topic_of("plain") == "plain"

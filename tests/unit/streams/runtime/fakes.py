@@ -424,6 +424,10 @@ class FakeMember(OnlyMember):
         self._membership = Membership(self._generation, "member-1")
         return self._assigned
 
+    def lose_membership(self) -> None:
+        """Let the group know no such member any more."""
+        self._membership = Membership(-1, "")
+
     def confirm_membership(self) -> bool:
         return self.accepts_offsets or self.is_known_to_group
 

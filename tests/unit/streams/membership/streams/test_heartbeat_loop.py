@@ -218,7 +218,7 @@ def test_a_commit_does_not_wait_for_a_connection_that_a_heartbeat_opens(
 def test_a_heartbeat_without_an_answer_gives_way_to_a_commit(
     loop: HeartbeatLoop, coordinator: FakeCoordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(epoch_lock, "_COMMIT_WAIT_MAX_S", 0.05)
+    monkeypatch.setattr(epoch_lock, "COMMIT_WAIT_MAX_S", 0.05)
     coordinator.hangs = True
     sent = len(coordinator.sent)
     with heartbeat_on_its_way(loop):
@@ -250,7 +250,7 @@ def test_a_join_that_is_refused_is_repeated_after_a_while(coordinator: FakeCoord
     loop = create_loop(coordinator)
     loop.change_state(start_joining)
     refusal = HeartbeatRefusal(ErrorCode.fenced_member_epoch, "")
-    coordinator.answers = [refusal] * 2 + [answer(1, TWO)] * 100
+    coordinator.answers = [*[refusal] * 2, *[answer(1, TWO)] * 100]
     began_s = monotonic()
     loop.ensure_started()
     wait_until(lambda: loop.state.is_member, what="a member")

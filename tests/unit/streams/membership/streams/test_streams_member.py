@@ -12,6 +12,7 @@ from streams.membership.connection import BrokerConnection
 from streams.membership.group_member import Membership, MembershipSignal, MemberTimeouts
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.membership.streams import member as member_module
+from streams.membership.streams.heartbeat_loop import HeartbeatLoop
 from streams.membership.streams.heartbeat_request import MemberFacts
 from streams.membership.streams.member import StreamsProtocolMember
 from streams.membership.streams.member_state import (
@@ -40,7 +41,7 @@ def member(monkeypatch: pytest.MonkeyPatch) -> StreamsProtocolMember:
         timeouts=MemberTimeouts(45_000, 3_000, 300_000, 300_000),
         host=SystemHost(),
     )
-    monkeypatch.setattr(member._heartbeats, "ensure_started", lambda: None)
+    monkeypatch.setattr(HeartbeatLoop, "ensure_started", lambda _: None)
     return member
 
 
@@ -87,8 +88,12 @@ def test_a_member_without_an_epoch_commits_nothing(
     member: StreamsProtocolMember, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[object] = []
-    monkeypatch.setattr(member_module, "commit_offsets", lambda *given: bool(sent.append(given)))
-    monkeypatch.setattr(member._coordinator, "_ensure_connection", object)
+
+    def commit_offsets(*given: object) -> bool:
+        sent.append(given)
+        return True
+
+    monkeypatch.setattr(member_module, "commit_offsets", commit_offsets)
     assert not member.commit_offsets([])
     assert sent == []
 

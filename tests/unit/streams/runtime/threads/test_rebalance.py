@@ -10,7 +10,7 @@ import pytest
 
 from streams.common.topic_partitions import Partition
 from streams.errors import GenerationOver, OutcomeUnknown, TaskMigrated
-from streams.membership.group_member import Membership, MembershipSignal
+from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo, EndpointTasks
 from streams.runtime.clients import encode_group_metadata
 from streams.testing.cluster import InMemoryTransaction
@@ -506,6 +506,6 @@ def test_no_transaction_is_committed_without_a_generation(tmp_path: Path) -> Non
     """Check what a group that has lost all of its members would accept."""
     world = two_tasks(tmp_path)
     world.run_until(lambda: bool(world.loop.tasks))
-    world.member._membership = Membership(-1, "")
+    world.member.lose_membership()
     with pytest.raises(TaskMigrated, match="no member"):
         world.loop._group_metadata()
