@@ -43,10 +43,21 @@ def sampling(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.fixture
-def running() -> RunningApp:
-    """Provide a worker with one thread, and with what reads the standbys of its store."""
-    host = Host()
-    config = SimpleNamespace(
+def thread() -> Any:
+    """Provide the thread of a worker, which has ended."""
+    return SimpleNamespace(
+        name="thread 0",
+        loop=create_loop(1),
+        start_thread=lambda: None,
+        join_thread=lambda timeout_s: None,
+        is_alive=lambda: False,
+    )
+
+
+@pytest.fixture
+def config() -> Any:
+    """Provide the settings of a worker."""
+    return SimpleNamespace(
         stuck_after_ms=1,
         state_cleanup_delay_ms=1,
         shutdown_timeout_ms=HANG_LIMIT_S * 1000,
@@ -54,6 +65,12 @@ def running() -> RunningApp:
         group_protocol="classic",
         bootstrap_servers="x:1",
     )
+
+
+@pytest.fixture
+def running(thread: Any, config: Any) -> RunningApp:
+    """Provide a worker with one thread, and with what reads the standbys of its store."""
+    host = Host()
     worker: Any = SimpleNamespace(
         host=host,
         config=config,
@@ -68,33 +85,30 @@ def running() -> RunningApp:
     ended = host.create_event()
     lifecycle = ApplicationLifecycle(1, stop=worker.stop, all_threads_ended=ended)
     threads = WorkerThreads(worker, lifecycle, 0)
-    thread: Any = SimpleNamespace(
-        name="thread 0",
-        loop=create_loop(1),
-        start_thread=lambda: None,
-        join_thread=lambda timeout_s: None,
-        is_alive=lambda: False,
-    )
     threads.running.append(thread)
     return RunningApp(worker, threads, lifecycle, ended, bootstrap_servers="x:1")
 
 
 def test_the_ends_of_changelogs_are_asked_for_by_the_loop_that_runs_now(
-    running: RunningApp, sampling: list[Any]
+    thread: Any, running: RunningApp, sampling: list[Any]
 ) -> None:
     assert running.local_stores.measure_standby_lags("c") == {}
     fetch_ends = sampling[0][0]
     assert fetch_ends([LOG], 1.0) == {LOG: 1}
-    running._threads[0].loop = create_loop(2)
+    thread.loop = create_loop(2)
     assert fetch_ends([LOG], 1.0) == {LOG: 2}
 
 
 @pytest.mark.parametrize("protocol", ["classic", "streams"])
 @pytest.mark.parametrize("leaves", [False, True])
 def test_a_worker_that_remains_in_a_streams_group_says_what_that_is_worth(
-    running: RunningApp, caplog: pytest.LogCaptureFixture, protocol: str, leaves: bool
+    config: Any,
+    running: RunningApp,
+    caplog: pytest.LogCaptureFixture,
+    protocol: str,
+    leaves: bool,
 ) -> None:
-    running._worker.config.group_protocol = protocol  # type: ignore[misc,assignment]
+    config.group_protocol = protocol
     running.close(leave_group=leaves)
     told = [each.getMessage() for each in caplog.records if "another member" in each.getMessage()]
     assert len(told) == (not leaves and protocol == "streams")
