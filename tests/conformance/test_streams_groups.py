@@ -18,6 +18,7 @@ from tests.conformance.streams_members import (
     describe,
     encode_tasks,
     internal,
+    tasks_of,
     topology,
 )
 from tests.conformance.wire import Api, Client
@@ -398,3 +399,32 @@ def test_a_group_s_interval_of_task_offsets_is_told(
     member.join(reading(source))
     interval = timedelta(seconds=30)
     assert eventually(lambda: member.beat().task_offset_interval, interval) == interval
+
+
+def test_tasks_are_told_once_and_described_ever_after(
+    client: Client, group: str, member: StreamsMember, source: str
+) -> None:
+    """Check what a member relies on that has missed an answer: to report its tasks helps not."""
+    other = StreamsMember(client, group, process_id="other", member_id="m-2")
+    member.join(reading(source))
+    other.join(reading(source))
+
+    def share() -> list[int]:
+        for each in (member, other):
+            each.acknowledge()
+        return [len(each.tasks["active"]) for each in (member, other)]
+
+    assert eventually(share, [1, 1]) == [1, 1]
+    other.leave()
+    before = encode_tasks(member.tasks)
+
+    def miss_tasks() -> bool:
+        answer = member.send(**before)
+        member.epoch = answer.member_epoch
+        return answer.active_tasks is not None
+
+    assert eventually(miss_tasks, True)
+    assert member.beat(**before).active_tasks is None
+    (described,) = describe(client, group)[0].members
+    assert described.member_epoch == member.epoch
+    assert len(tasks_of(described.assignment)["active"]) == 2
