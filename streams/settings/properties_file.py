@@ -137,7 +137,8 @@ def parse_properties(text: str) -> dict[str, str]:
         is_ended_by_backslash = False
         while _goes_on(line):
             line, following = line[:-1], next(lines, None)
-            is_ended_by_backslash = following is None
+            # Java leaves the last line out if CRLF ends it, and has an empty name if LF does.
+            is_ended_by_backslash = following is None and not text.endswith("\r\n")
             following = (following or "").lstrip(_BLANK)
             line += "" if not line and following.startswith(_COMMENTS) else following
         if line or is_ended_by_backslash:

@@ -53,6 +53,7 @@ def test_properties_are_read_as_java_reads_them() -> None:
         "a.b = c",
         "a:b=c\n# none\n! none\n  d  e  f \\\n   g",
         r"path=C\:\\dir\u00e9\t" + "\nkey\\ with\\=both : v",
+        *("\\\r\n", "a=b\n  \\\r\n", "\\\n", "\\\r", "\\\n\\\r\n"),
         "= value\nempty\nempty2=\n\\\n\nlast=\\\\",
         *("".join(rng.choices(CHARACTERS, k=rng.randrange(1, 30))) for _ in range(500)),
     ]
