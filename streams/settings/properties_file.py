@@ -110,12 +110,12 @@ def check_application_id_of(file: Path | None, application_id: str) -> None:
 def _read_properties(file: Path) -> dict[str, str]:
     """Read and parse a `.properties` file. Raises ConfigError."""
     try:
-        return parse_properties(_decode(file.read_bytes()))
+        return parse_properties(_decode_text(file.read_bytes()))
     except (OSError, ValueError) as error:
         raise ConfigError(f"config file {str(file)!r} can't be read: {error}") from None
 
 
-def _decode(text: bytes) -> str:
+def _decode_text(text: bytes) -> str:
     """Return the text of a file in UTF-8, or else in ISO-8859-1, which can read whatever it is."""
     try:
         return text.decode()
