@@ -28,6 +28,7 @@ from streams.dsl.windowed import WindowedGroup
 from streams.processes.running import RunningApp
 from streams.processor.context import FixedKeyContext, ProcessorContext
 from streams.processor.processor import Processor
+from streams.runtime.restoring.progress import RestoreListener
 from streams.testing import DriverTopic
 
 State = Literal["same", "other way", "not there"]
@@ -66,6 +67,9 @@ _ERROR = Counterpart(OTHER, "errors are named by their recovery: `streams.errors
 _HANDLER = Counterpart(
     OTHER, '`"fail"`, `"skip"`, `dead_letter(topic)` or a function of an `ErrorContext`'
 )
+_RESET_POLICY = Counterpart(
+    OTHER, "`auto_offset_reset`, `offset_reset=` of a source: text, or there a duration"
+)
 _DESCRIPTION = Counterpart(OTHER, '`app.describe(format="json")`')
 _TIMES = Counterpart(OTHER, "`timestamp_extractor=` of a source, `default_timestamp_extractor`")
 _SETTINGS = Counterpart(OTHER, "settings are checked when they are given ([settings](settings.md))")
@@ -103,15 +107,13 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
             "start": (OTHER, "`app.start()`"),
             "addStreamThread": (OTHER, "`running.add_worker_thread()`"),
             "removeStreamThread": (OTHER, "`running.remove_worker_thread()`"),
-            "allLocalStorePartitionLags": (OTHER, "`running.all_local_store_partition_lags()`"),
             "cleanUp": (OTHER, "`millrace group reset`; `state_cleanup_delay_ms`"),
             "clientInstanceIds": (NOT, "librdkafka does not tell them"),
             "metadataForAllStreamsClients": (OTHER, "`running.metadata_for_store(name)`"),
-            "metadataForLocalThreads": (OTHER, "`running.metadata_for_local_threads()`"),
             "streamsMetadataForStore": (OTHER, "`running.metadata_for_store(name)`"),
             "queryMetadataForKey": (OTHER, "`running.metadata_for_key(name, key)`"),
             "setGlobalStateRestoreListener": (OTHER, "`app.start(restore_listener=...)`"),
-            "setStandbyUpdateListener": (NOT, "metrics have the lag of standby tasks"),
+            "setStandbyUpdateListener": (OTHER, "`app.start(restore_listener=...)`, for both"),
             "query": (OTHER, "`running.query(name)`"),
             "setStateListener": (OTHER, "`app.start(state_listener=...)`"),
             "setUncaughtExceptionHandler": (OTHER, "the setting `uncaught_exception_handler`"),
@@ -138,8 +140,8 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "TopologyConfig$InternalConfig": _SETTINGS,
     "TopologyConfig$TaskConfig": _SETTINGS,
     "GroupProtocol": Counterpart(OTHER, "the setting `group_protocol`"),
-    "AutoOffsetReset": Counterpart(OTHER, "`auto_offset_reset`, as text"),
-    "Topology$AutoOffsetReset": Counterpart(OTHER, "`auto_offset_reset`, as text"),
+    "AutoOffsetReset": _RESET_POLICY,
+    "Topology$AutoOffsetReset": _RESET_POLICY,
     "DslStoreFormat": _NO_HEADERS,
     "StoreQueryParameters": Counterpart(OTHER, "`running.store(name, view_class)`"),
     "KeyValue": Counterpart(OTHER, "a tuple `(key, value)`"),
@@ -175,7 +177,10 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "kstream.BranchedKStream": Counterpart(OTHER, "`split({name: predicate}, default=name)`"),
     "kstream.Branched": Counterpart(OTHER, "`split({name: predicate}, default=name)`"),
     "kstream.Consumed": Counterpart(
-        OTHER, "`key=`, `value=`, `name=`, `timestamp_extractor=` of `stream` and `table`"
+        OTHER,
+        "`key=`, `value=`, `name=`, `timestamp_extractor=`, `offset_reset=` of `stream` and "
+        "`table`",
+        methods={"withOffsetResetPolicy": (OTHER, "`offset_reset=` of `stream` and `table`")},
     ),
     "kstream.Produced": Counterpart(OTHER, "`key=`, `value=`, `partitioner=`, `name=` of `to`"),
     "kstream.Grouped": Counterpart(OTHER, "`key=`, `value=`, `name=` of `group_by`"),
@@ -306,8 +311,13 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "processor.StateRestoreCallback": Counterpart(NOT, "kinds of stores can't be added"),
     "processor.BatchingStateRestoreCallback": Counterpart(NOT, "kinds of stores can't be added"),
     "processor.CommitCallback": Counterpart(NOT, "kinds of stores can't be added"),
-    "processor.StateRestoreListener": Counterpart(OTHER, "`app.start(restore_listener=...)`"),
-    "processor.StandbyUpdateListener*": Counterpart(NOT, "metrics have the lag of standby tasks"),
+    "processor.StateRestoreListener": Counterpart(
+        OTHER, "`RestoreListener`, for `app.start(restore_listener=...)`", (RestoreListener,)
+    ),
+    "processor.StandbyUpdateListener$SuspendReason": Counterpart(SAME, "`SuspendReason`"),
+    "processor.StandbyUpdateListener": Counterpart(
+        OTHER, "`RestoreListener`, for `app.start(restore_listener=...)`", (RestoreListener,)
+    ),
     "processor.ConnectedStoreProvider": Counterpart(OTHER, "`stores` of the processor's class"),
     "processor.Punctuator": _FUNCTION_OF_THE_STEP,
     "processor.PunctuationType": Counterpart(OTHER, '`clock="stream"`, `clock="wall"`'),

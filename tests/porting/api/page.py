@@ -79,16 +79,19 @@ def list_rows(java_class: str, methods: list[str]) -> Iterator[Row]:
         yield Row(f"`{name}.{method}`", text, state)
 
 
+def spell_in_python(method: str) -> str:
+    """Return the name of a method in Python's spelling."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", method).lower()
+
+
 def _decide_method(java_class: str, counterpart: Counterpart, method: str) -> tuple[State, str]:
     """Return state and text of a method. Raises Undecided."""
-    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", method).lower()
     told = counterpart.methods.get(method)
-    if told is not None and told[0] != "not there":
-        return told
-    if any(hasattr(each, snake) for each in counterpart.python):
-        return SAME, f"`{snake}`"  # also where it was not there before
     if told is not None:
         return told
+    name = spell_in_python(method)
+    if any(hasattr(each, name) for each in counterpart.python):
+        return SAME, f"`{name}`"
     raise Undecided(f"{java_class}.{method} has no counterpart, and no entry in counterparts.py")
 
 
