@@ -170,10 +170,12 @@ class InternalStreamsBuilder:
     ) -> StoreSpec:
         """Return the spec of a store for the results of `step`, without declaring the store.
 
-        It must be of one of `kinds`. With `is_windowed` the step keeps windows, and `retention=`
-        has a meaning. Raises TopologyError.
+        It must be of one of `kinds`; without a name it is named after `step`. With `is_windowed`
+        the step keeps windows, and `retention=` has a meaning. Raises TopologyError.
         """
-        declared = Store.default(store) if isinstance(store, str) else store
+        declared = (
+            Store.default(store) if isinstance(store, str) else name_default_store(store, step)
+        )
         if not isinstance(declared, Store):
             raise TopologyError(f"step {step!r}: store={store!r} is neither a Store nor a name")
         return declared.create_spec(key, value, kinds=kinds, step=step, is_windowed=is_windowed)

@@ -85,6 +85,20 @@ def test_a_step_without_a_named_store_may_have_no_changelog_and_no_cache() -> No
     assert other.topic_settings["min.compaction.lag.ms"] == "5"
 
 
+def test_steps_that_make_tables_of_tables_name_their_stores_too() -> None:
+    app = App("a")
+    left, right = app.table("left", **TEXT), app.table("right", **TEXT)
+    unnamed = Store.default(caching=False, **TEXT)
+    left.map_values(str.upper, store=unnamed, name="upper")
+    left.filter(lambda key, value: True, store=unnamed)
+    left.join(right, lambda a, b: a, store=unnamed, name="j")
+    left.join(right, lambda a, b: a, foreign_key=lambda k, v: v, store=unnamed, name="f")
+    found = specs(app)
+    assert {"upper-STATE-STORE", "j-STATE-STORE", "f-result-STATE-STORE"} <= found.keys()
+    assert not found["j-STATE-STORE"].caching
+    assert sum("FILTER" in name for name in found) == 1
+
+
 def test_a_store_without_a_name_belongs_to_a_step_of_the_dsl() -> None:
     with pytest.raises(TopologyError, match="'add_store': this store needs a name"):
         App("a").add_store(Store.default(**TEXT))
