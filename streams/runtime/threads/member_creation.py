@@ -66,7 +66,9 @@ def _create_streams_member(
 ) -> StreamsProtocolMember:
     """Create a member of a streams group, which tells the broker the topology."""
     topology, config = worker.topology, worker.config
-    topic_settings = list_topic_settings(topology, cut_retention_ms=config.cut_retention_ms)
+    topic_settings = list_topic_settings(
+        topology, cut_retention_ms=config.cut_retention_ms, defaults=config.topic_defaults
+    )
     return StreamsProtocolMember(
         MemberFacts(
             topology.application_id,
