@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from threading import Thread
 from typing import Any, cast
 
 import pytest
 
-from streams.common.host import SystemHost
+from streams.common.host import SpawnedThread, SystemHost
 from streams.errors import TaskMigrated
+from streams.membership import coordinator_connection
 from streams.membership.connection import BrokerConnection
 from streams.membership.group_member import Membership, MembershipSignal, MemberTimeouts
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.membership.streams import member as member_module
-from streams.membership.streams.heartbeat_loop import HeartbeatLoop
 from streams.membership.streams.heartbeat_request import MemberFacts
 from streams.membership.streams.member import StreamsProtocolMember
 from streams.membership.streams.member_state import (
@@ -29,20 +31,31 @@ ONE = TasksByRole(frozenset({"0_0"}))
 ASSIGNED = AssignmentInfo(("0_0",), (("in", 0),))
 
 
+class ThreadlessHost(SystemHost):
+    """Starts no threads."""
+
+    def spawn_thread(self, name: str, target: Callable[[], None]) -> SpawnedThread:
+        return Thread(target=target)
+
+
+class IdleConnection:
+    """Sends nothing."""
+
+    def close(self) -> None: ...
+
+
 @pytest.fixture
-def member(monkeypatch: pytest.MonkeyPatch) -> StreamsProtocolMember:
+def member() -> StreamsProtocolMember:
     """Return a member whose heartbeats are never sent: a test gives it the answers."""
-    member = StreamsProtocolMember(
+    return StreamsProtocolMember(
         MemberFacts("group", "member", "process", cast(Any, None), 300_000),
         "instance",
         start_id="1",
-        open_connection=lambda _: cast(BrokerConnection, object()),
+        open_connection=lambda _: cast(BrokerConnection, IdleConnection()),
         fetch_partition_counts=dict,
         timeouts=MemberTimeouts(45_000, 3_000, 300_000, 300_000),
-        host=SystemHost(),
+        host=ThreadlessHost(),
     )
-    monkeypatch.setattr(HeartbeatLoop, "ensure_started", lambda _: None)
-    return member
 
 
 def change(member: StreamsProtocolMember, epoch: int) -> None:
@@ -89,11 +102,12 @@ def test_a_member_without_an_epoch_commits_nothing(
 ) -> None:
     sent: list[object] = []
 
-    def commit_offsets(*given: object) -> bool:
+    def send(*given: object) -> bool:
         sent.append(given)
         return True
 
-    monkeypatch.setattr(member_module, "commit_offsets", commit_offsets)
+    monkeypatch.setattr(member_module, "commit_offsets", send)
+    monkeypatch.setattr(coordinator_connection, "find_coordinator", lambda *_, **__: ("host", 1))
     assert not member.commit_offsets([])
     assert sent == []
 
