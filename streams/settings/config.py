@@ -41,7 +41,7 @@ from streams.settings.client_settings import (
     to_schema_registry,
 )
 from streams.settings.client_tags import ClientTags, TagKeys, check_tag_keys
-from streams.settings.environment import check_environment
+from streams.settings.environment import check_environment, leave_out_service_addresses
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers, parse_handler
 from streams.settings.offset_reset import STOP_WORDS, parse_reset_policy
 from streams.settings.optimizations import parse_optimizations
@@ -329,7 +329,7 @@ class StreamsConfig(ClientOptions, QuerySettings, SourceSettings, TopologySettin
     ) -> tuple[Any, ...]:
         return (
             lambda: rename_to_dotted_names(init_settings()),
-            lambda: rename_to_dotted_names(env_settings()),
+            lambda: rename_to_dotted_names(leave_out_service_addresses(env_settings())),
             SettingsFile(settings_cls),
         )
 

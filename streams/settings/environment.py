@@ -12,6 +12,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from pydantic.fields import FieldInfo
 
@@ -51,6 +52,18 @@ def check_environment(
                 "%s; the variable is not used",
                 describe_unknown_setting(variable, name, fields, spell=variable_name),
             )
+
+
+def leave_out_service_addresses(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the environment without ports that Kubernetes has set.
+
+    A Service called `millrace-health` gives MILLRACE_HEALTH_PORT=tcp://10.0.0.1:80 to each pod.
+    """
+    return {
+        name: value
+        for name, value in values.items()
+        if not (name.endswith("_port") and _ADDRESS_OF_A_SERVICE.fullmatch(str(value)))
+    }
 
 
 def _is_of_a_service(variable: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streams import StreamsConfig
+from streams.settings.config import load_config
 from streams.settings.environment import check_environment
 
 FIELDS = StreamsConfig.model_fields
@@ -51,3 +52,12 @@ def test_variables_of_a_service_in_kubernetes_and_of_settings_are_left_alone(
     monkeypatch.setenv(variable, value)
     check_environment(FIELDS, set())
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("name", ["health_port", "metrics_port", "query_port"])
+def test_a_service_named_as_a_port_sets_no_port(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    variable = f"MILLRACE_{name.upper()}"
+    monkeypatch.setenv(variable, "tcp://10.0.0.1:80")
+    assert getattr(load_config(), name) == StreamsConfig.model_fields[name].default
+    monkeypatch.setenv(variable, "8080")
+    assert getattr(load_config(), name) == 8080
