@@ -18,6 +18,7 @@ import streams.runtime.clients.admin_calls
 import streams.runtime.clients.consumer
 import streams.runtime.clients.factory
 import streams.runtime.clients.producer
+import streams.runtime.clients.retrying
 import streams.runtime.global_tables.global_replicas
 import streams.runtime.tasks.store_disks
 from coordinator.assignors.tasks import AssignmentInput
@@ -72,6 +73,8 @@ def installed(world: RuntimeWorld) -> Iterator[None]:
         ):
             stack.enter_context(replaced(opens, "RocksDisk", partial(_instead, disk)))
         stack.enter_context(replaced(RocksDisk, "__init__", partial(_instead, _refuse_database)))
+        for measures in (streams.runtime.clients.admin_calls, streams.runtime.clients.retrying):
+            stack.enter_context(replaced(measures, "time", partial(_instead, SimTime(world))))
         lock = partial(SimLock, world)
         stack.enter_context(replaced(state.replica, "Lock", partial(_instead, lock)))
         stack.enter_context(
@@ -93,6 +96,19 @@ def installed(world: RuntimeWorld) -> Iterator[None]:
 def _refuse_database(disk: RocksDisk, *_: Any, **__: Any) -> None:
     """Fail: a real database outlives the history, and no crash takes back what it holds."""
     raise AssertionError("a simulated process has opened a real database: replace what opened it")
+
+
+class SimTime:
+    """Stands in for the module `time` where the product measures how long it waits for answers."""
+
+    def __init__(self, world: RuntimeWorld) -> None:
+        self._world = world
+
+    def monotonic(self) -> float:
+        return self._world.loop.time()
+
+    def sleep(self, seconds: float) -> None:
+        self._world.running().wait(lambda wake: None, seconds)
 
 
 class SimLock:
