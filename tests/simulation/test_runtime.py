@@ -138,20 +138,20 @@ def test_histories_with_silent_coordinators_are_about_tasks_that_wait_while_othe
 def test_histories_of_the_runtime_are_about_something() -> None:
     """Check that histories have ends, rebalances, recoveries and restores."""
     histories = []
-    for seed in range(12):
+    for seed in range(16):
         history, violation = run_seed(seed)
         assert violation is None
         histories.append(history)
     workers = [worker for history in histories for worker in history.world.workers]
     counters = [loop.counters for worker in workers for loop in worker.loops]
-    assert sum(worker.lives for worker in workers) > 25
-    assert sum(history.world.life for history in histories) > 10
-    assert sum(len(given) for h in histories for given in h.world.given.values()) > 700
-    assert sum(each.rebalances for each in counters) > 40
-    assert sum(each.commits for each in counters) > 120
-    assert sum(each.restored_records for each in counters) > 50
-    assert sum(each.outcomes_unknown for each in counters) > 3
-    assert sum(each.tasks_migrated for each in counters) > 3
+    assert sum(worker.lives for worker in workers) > 33
+    assert sum(history.world.life for history in histories) > 13
+    assert sum(len(given) for h in histories for given in h.world.given.values()) > 930
+    assert sum(each.rebalances for each in counters) > 53
+    assert sum(each.commits for each in counters) > 160
+    assert sum(each.restored_records for each in counters) > 66
+    assert sum(each.outcomes_unknown for each in counters) > 4
+    assert sum(each.tasks_migrated for each in counters) > 4
 
 
 def test_a_seed_is_the_same_history_of_the_runtime_in_every_process() -> None:
