@@ -362,8 +362,9 @@ class StreamsProducer:
             return call_while_usable(method, arguments, require_usable, limit_s)
         except KafkaException as error:
             self._check_authorized(error.args[0], arguments)
-            translated = translate_transaction_error(error, name)
-            raise self.transaction_age.explain_fencing(translated) from error
+            # No variable holds what is raised: its frame would hold it, and so the client, too.
+            explain = self.transaction_age.explain_fencing
+            raise explain(translate_transaction_error(error, name)) from error
         except SystemError as error:
             # confluent-kafka 2.16 raises a fatal error from within the callbacks that flush and
             # poll serve, and may lose it there. The next transaction call names it.

@@ -31,7 +31,7 @@ def test_each_command_that_reaches_a_broker_takes_its_connection_from_a_file() -
     reaching = list_commands_with("--bootstrap-servers") - {"acls"}
     assert reaching == {
         *("run", "doctor", "plan", "create-topics", "export", "reconcile", "produce"),
-        *("consume", "import-offsets"),
+        *("consume", "import-offsets", "query"),
         *(f"topics {name}" for name in ("list", "describe", "create", "delete", "tail")),
         *(f"group {name}" for name in ("list", "describe", "preview", "reset", "restore-offsets")),
         *("changelog dump", "txn list", "txn abort"),
