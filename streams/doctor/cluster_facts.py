@@ -29,7 +29,7 @@ from streams.settings.config import StreamsConfig
 
 REQUEST_WAIT_S = 5.0
 _CONNECT_WAIT_S = 4.0
-"""How long the check of the connection waits, and then the first request of a client."""
+"""The seconds that the check of the connection waits, and then a client's first request."""
 OFFSETS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
 
 

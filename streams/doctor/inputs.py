@@ -27,7 +27,7 @@ _SKEW_RECORDS_MIN = 1_000
 _KEY_SHARE_MAX = 0.5
 KEYS_SAMPLED = 1_000
 NEXT_RECORDS_MAX = 100
-"""How many of the offsets of a partition that come next are read."""
+"""The number of a partition's next offsets that are read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,9 +83,9 @@ class InternalProcessorContext(Protocol):
     stream_time_ms: int
     """The largest timestamp of the task's records so far; -1 before the first."""
     dropped_count: int
-    """How many records were dropped since the count was last taken."""
+    """The number of records that were dropped since the count was last taken."""
     late_count: int
-    """How many of these came after their window had closed, once for each window."""
+    """The number of these that came after their window had closed, once for each window."""
     shared_by_steps: dict[str, Any]
     """Objects that several steps share, by the name of a store that only these steps use."""
 

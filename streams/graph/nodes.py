@@ -115,7 +115,7 @@ class StoreSpec:
     rocksdb: Callable[[Any], object] | None = None
     """Called with rocksdict's Options of this store, to change them in place."""
     has_default_medium: bool = False
-    """Whether the application's `default_store` decides if it is on disk or in memory."""
+    """True if the application's `default_store` decides between disk and memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,7 @@ class SourceNode(Node):
     timestamp_extractor: TimestampExtractor | None = None
     """None before the graph is expanded: the application's default."""
     offset_reset: OffsetResetPolicy | None = None
-    """Where it begins that nothing is committed for; None: as the application's settings say."""
+    """The policy for partitions without a committed offset; None: the application's."""
 
     @property
     def takes_each_record(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from streams.common.timings import Timing
 
 RECORD_OVERHEAD_BYTES = 20
-"""What Kafka Streams adds to the size of each record: timestamp, offset and partition."""
+"""The bytes that Kafka Streams adds to each record: timestamp, offset and partition."""
 
 
 _MEASURED_ONE_IN = 64
@@ -61,7 +61,7 @@ class StepMeasurements:
         self._now_ms = now_ms
         self._monotonic_s = monotonic_s
         self.is_due = True
-        """Whether the latency of the next record is to be measured."""
+        """True if the latency of the next record is to be measured."""
         self.latency = Timing(monotonic_s)
         """Seconds from a record's timestamp until it had been processed here."""
         self.written: dict[str, TopicCounts] = {}
