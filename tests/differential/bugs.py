@@ -123,7 +123,7 @@ BUGS: Mapping[str, Bug] = {
         "session", _replaced(windows, "session", _shorter_gap)
     ),
     "results are not held back": Bug(
-        "aggregate_group", _replaced(materialized.Store, "persistent", _uncached)
+        "aggregate_group", _replaced(materialized.Store, "default", _uncached)
     ),
     "the window of a join is a millisecond short": Bug(
         "join_stream", _replaced(stream_stream_joins, "create_join_window", _window_one_less)

@@ -1,0 +1,32 @@
+"""Test that the level `off` of a benchmark binds sinks which count nothing."""
+
+from __future__ import annotations
+
+import inspect
+
+from benchmarks.recording_levels import bind_at
+from streams.topology import compile as compiling
+
+
+def test_a_sink_without_metrics_is_bound_in_the_block_only() -> None:
+    real = compiling.create_topic_writer
+    with bind_at("off"):
+        bound = compiling.create_topic_writer
+    assert bound is not real
+    assert compiling.create_topic_writer is real
+    functions = bound.__globals__
+    for writer in ("_create_fixed_writer", "_create_dynamic_writer", "_create_multicast"):
+        names = {
+            name
+            for code in functions[writer].__code__.co_consts
+            if inspect.iscode(code)
+            for name in code.co_names + code.co_freevars
+        }
+        assert "produce" in names
+        assert "measure_written" not in names
+
+
+def test_a_level_of_the_product_binds_the_sinks_of_the_product() -> None:
+    real = compiling.create_topic_writer
+    with bind_at("info"):
+        assert compiling.create_topic_writer is real
