@@ -20,7 +20,7 @@ from streams.settings.config import load_config
 from tests.brokers import Broker
 from tests.integration.cluster import PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build
-from tests.kafka.markers import wait_for_markers
+from tests.kafka.markers import kill_between_markers
 from tests.processes import HANG_LIMIT_S, UNREACHED_MS, wait_until
 
 pytestmark = pytest.mark.sampled(1, by="broker")
@@ -137,9 +137,7 @@ def test_a_broker_killed_and_restarted_is_waited_for_and_nothing_is_lost_or_doub
 ) -> None:
     with started(topics, tmp_path) as running:
         topics.load(5_000)
-        if broker.kind == "kafka":
-            wait_for_markers(topics.servers)
-        broker.kill()
+        kill_between_markers(broker)
         broker.restart()
         topics.load(5_000)
         assert topics.wait_for_counts(10_000) == topics.truth

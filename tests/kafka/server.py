@@ -20,6 +20,11 @@ CLUSTER_ID = "bWlsbHJhY2UtdGVzdHMtMQ"
 PORT_ATTEMPTS = 3
 RESTARTED_SESSION_MS = 4_000
 """After a kill a node is let in again when its session is over, by the settings of its restart."""
+RESTARTED_EXPIRY_MS = 10_000
+"""Kafka's default, by which a node that starts again aborts nothing until it has been let in.
+
+Before that it takes partitions for deleted, and leaves out the markers (`tests.kafka.markers`).
+"""
 # For a small machine and a short life: little heap, one collector thread, no second compiler.
 JVM_FLAGS = (
     "-Xmx512m",
@@ -141,7 +146,11 @@ class RealKafka(ServerProcess):
         """Start again on the same port and data, after `stop` or `kill`."""
         self.end(signal.SIGTERM)
         with self._properties_path.open("a") as properties:  # the last value of a name holds
-            properties.write(f"broker.session.timeout.ms={RESTARTED_SESSION_MS}\n")
+            properties.write(
+                f"broker.session.timeout.ms={RESTARTED_SESSION_MS}\n"
+                "transaction.abort.timed.out.transaction.cleanup.interval.ms="
+                f"{RESTARTED_EXPIRY_MS}\n"
+            )
         self._launch()
 
     def _write_properties(self, controller_port: int) -> None:
