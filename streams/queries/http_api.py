@@ -180,15 +180,9 @@ class _StoreEndpoints:
             raise NotFound(str(error)) from error
         wanted = _parse_request(spec, key_text, request.scope["query_string"])
         answer, body = await self._read_page(wanted, wanted.read)
+        headers = _describe_answer(answer)
         if wanted.read.is_lookup and not answer.rows and not wanted.is_local:
-            raise NotFound(f"store {spec.name!r} has no value of this key", NO_SUCH_KEY)
-        headers = {
-            POSITION_HEADER: format_position(answer.position),
-            PARTITIONS_HEADER: ",".join(map(str, sorted(answer.partitions))),
-            AGE_HEADER: str(round(answer.age_s * 1000) + 1),
-        }
-        if answer.lag is not None:
-            headers[LAG_HEADER] = str(answer.lag)
+            raise NotFound(f"store {spec.name!r} has no value of this key", NO_SUCH_KEY, headers)
         if not wanted.is_streamed:
             headers[MORE_HEADER] = "1" if answer.has_more else "0"
             return Response(body, headers=headers, media_type=ROWS_TYPE)
@@ -255,6 +249,18 @@ def _list_readable_stores(reads: RoutedReads) -> list[StoreSpec]:
     """Return the stores that may be asked for, sorted: a suppression's buffer is not read."""
     specs = [reads.local.find_store(name)[0] for name in reads.local.store_names]
     return [spec for spec in specs if spec.kind is not StoreKind.BUFFER]
+
+
+def _describe_answer(answer: StoreAnswer) -> dict[str, str]:
+    """Return the headers that say as of when an answer is, and of which partitions."""
+    headers = {
+        POSITION_HEADER: format_position(answer.position),
+        PARTITIONS_HEADER: ",".join(map(str, sorted(answer.partitions))),
+        AGE_HEADER: str(round(answer.age_s * 1000) + 1),
+    }
+    if answer.lag is not None:
+        headers[LAG_HEADER] = str(answer.lag)
+    return headers
 
 
 def _parse_request(spec: StoreSpec, key_text: str | None, query: bytes) -> _StoreRequest:

@@ -26,11 +26,20 @@ NO_SUCH_KEY = "urn:millrace:no-such-key"
 
 
 class NotFound(Exception):
-    """Reports a store or a key that there is not; `problem_type` tells which."""
+    """Reports a store or a key that there is not; `problem_type` tells which.
 
-    def __init__(self, detail: str, problem_type: str = "about:blank") -> None:
+    `headers` say of a key as of when it is nowhere.
+    """
+
+    def __init__(
+        self,
+        detail: str,
+        problem_type: str = "about:blank",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(detail)
         self.problem_type = problem_type
+        self.headers = headers
 
 
 def create_problem(
@@ -61,7 +70,7 @@ async def _explain_routing(request: Request, error: Exception) -> Response:
 async def _explain_absence(request: Request, error: Exception) -> Response:
     """Return the problem of a store or a key that there is not."""
     assert isinstance(error, NotFound)
-    return create_problem(HTTPStatus.NOT_FOUND, str(error), problem_type=error.problem_type)
+    return create_problem(HTTPStatus.NOT_FOUND, str(error), error.headers, error.problem_type)
 
 
 async def _explain_mistake(request: Request, error: Exception) -> Response:

@@ -92,7 +92,7 @@ _SCHEMAS = {
         },
     },
 }
-_ROW_HEADERS = {
+_ANSWER_HEADERS = {
     POSITION_HEADER: {
         "description": "What the store had taken in of its inputs: TOPIC-PARTITION:OFFSET,... Of a "
         "range that is streamed: at its beginning.",
@@ -108,6 +108,9 @@ _ROW_HEADERS = {
         "schema": {"type": "integer", "minimum": 0},
     },
     PARTITIONS_HEADER: {"description": "The partitions that were read.", "schema": _TEXT},
+}
+_ROW_HEADERS = {
+    **_ANSWER_HEADERS,
     MORE_HEADER: {
         "description": "1 if there are more rows than the limit. Not there if the range is "
         "streamed: all rows follow, or the connection ends before the response does.",
@@ -162,6 +165,9 @@ def _describe_endpoint(endpoint: EndpointDescription, store_names: Sequence[str]
     if endpoint.has_rows:
         ok["headers"] = _ROW_HEADERS
     statuses = [*_COMMON_PROBLEMS, *endpoint.problems]
+    problems = {str(int(status)): _describe_problem(status) for status in statuses}
+    if "{key}" in endpoint.path:
+        problems[str(int(HTTPStatus.NOT_FOUND))]["headers"] = _ANSWER_HEADERS
     return {
         "summary": endpoint.summary,
         "parameters": [
@@ -172,7 +178,7 @@ def _describe_endpoint(endpoint: EndpointDescription, store_names: Sequence[str]
             ),
             *(_describe_parameter(each) for each in endpoint.parameters),
         ],
-        "responses": {"200": ok, **{str(int(s)): _describe_problem(s) for s in statuses}},
+        "responses": {"200": ok, **problems},
     }
 
 

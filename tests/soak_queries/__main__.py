@@ -1,9 +1,9 @@
 """Query an application under kills: `python -m tests.soak_queries --minutes 2`.
 
 Three workers with standbys, one of them in another network namespace where the machine has these,
-count records while they are killed, stopped, sent away and added again, and the broker is killed
-and restarted. Keys, windows and ranges are queried meanwhile, and every answer is checked against
-the history. Status 1 if one was wrong. The seed decides which trouble comes and when.
+count records while they are killed, stopped and sent away, a fourth one comes and goes, and the
+broker is killed and restarted. Keys, windows and ranges are queried meanwhile, and every answer is
+checked against the history. Status 1 if one was wrong. The seed decides which trouble comes when.
 """
 
 from __future__ import annotations
@@ -172,13 +172,15 @@ class Soak:
         admin = AdminClient({"bootstrap.servers": servers})
         topics = admin.create_topics([NewTopic(INPUT, PARTITIONS, 1)])
         topics[INPUT].result(HANG_LIMIT_S)
-        addresses = list(zip(hosts, free_ports(3), strict=True))
-        self._workers = [
+        addresses = list(zip([*hosts, hosts[0]], free_ports(4), strict=True))
+        workers = [
             QueriedWorker(n, servers, address, words if n == 2 else (), root, options.plant)
             for n, address in enumerate(addresses)
         ]
-        for worker in self._workers:
+        *self._workers, self._guest = workers
+        for worker in workers:
             stack.callback(worker.close)
+        for worker in self._workers:
             worker.start()
         self.history = History()
         self._load = Load(servers, options.load, self.history, seed)
@@ -193,7 +195,7 @@ class Soak:
         end_s = time.monotonic() + 60 * self._minutes
         while time.monotonic() < end_s:
             time.sleep(self._random.uniform(4, 8))
-            kind = self._random.choice(("kill", "kill", "stop", "leave", "broker"))
+            kind = self._random.choice(("kill", "kill", "stop", "leave", "join", "broker"))
             self.troubles.append((time.monotonic(), kind))
             getattr(self, f"_make_{kind}")()
         time.sleep(8)
@@ -219,6 +221,12 @@ class Soak:
         worker.end(signal.SIGTERM)
         time.sleep(self._random.uniform(1.0, 4.0))
         worker.start()
+
+    def _make_join(self) -> None:
+        """Add a fourth worker, which gets tasks or standbys, and send it away again."""
+        self._guest.start()
+        time.sleep(self._random.uniform(8.0, 14.0))
+        self._guest.end(signal.SIGTERM)
 
     def _make_broker(self) -> None:
         self._broker.kill()

@@ -12,13 +12,14 @@ from urllib.parse import quote
 
 import orjson
 
+from tests.soak_queries.application import INPUT
 from tests.soak_queries.history import Answer, Counted
 
 TOKEN = "a-token-of-the-queried-application"
 _WAIT_MS = 2_000
-_ABSENT_AGE_S = 12.0
-"""Longer than a session, and than a standby may be behind."""
-_SHARES = {"key": 50, "window": 20, "range": 20, "standby": 10}
+_SHARES = {"key": 40, "later key": 10, "window": 15, "windows": 10, "range": 15, "standby": 10}
+_WINDOWS_MS = 30_000
+"""The ms before now whose windows a range of keys is asked for."""
 
 
 class QueryError(NamedTuple):
@@ -59,6 +60,7 @@ class Asker:
 
     def _run(self, random: Random) -> None:
         connections: dict[tuple[str, int], http.client.HTTPConnection] = {}
+        seen: dict[int, int] = {}
         due_s = time.monotonic()
         while not self._stop.is_set():
             due_s = max(due_s + self._pause_s, time.monotonic() - 1.0)
@@ -70,9 +72,10 @@ class Asker:
             connection = connections.pop(address, None) or http.client.HTTPConnection(
                 *address, timeout=_WAIT_MS / 1000 + 3
             )
+            question = Question(kind, key, int(time.time() * 1000) - _WINDOWS_MS, {**seen})
             asked_at_s = time.monotonic()
             try:
-                answer = self._ask(connection, kind, key, asked_at_s)
+                answer = _ask(connection, question, asked_at_s)
             except ConnectionRefusedError:
                 continue  # nobody is there, which is no answer: another worker is asked
             except (OSError, http.client.HTTPException) as error:
@@ -83,35 +86,65 @@ class Asker:
             if isinstance(answer, str):
                 self.errors.append(QueryError(asked_at_s, now_s, answer))
             else:
+                if answer.is_exact:
+                    seen |= {p: max(o, seen.get(p, 0)) for p, o in answer.position.items()}
                 self.answers.append(answer)
                 self.latencies_s.append(now_s - asked_at_s)
 
-    def _ask(
-        self, connection: http.client.HTTPConnection, kind: str, key: str, asked_at_s: float
-    ) -> Answer | str:
-        """Return the answer, or the reason why there is none."""
-        path = {
-            "key": f"/stores/counts/{quote(key)}?",
-            "standby": f"/stores/counts/{quote(key)}?stale-ok-age=10000&",
-            "window": f"/stores/windows/{quote(key)}?",
-            "range": f"/stores/counts?from={quote(key)}&limit=50&",
-        }[kind]
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        connection.request("GET", f"{path}wait-ms={_WAIT_MS}", headers=headers)
-        response = connection.getresponse()
-        body = response.read()
-        if response.status == 404:
-            # It does not say as of when: what was committed before an answer can be is there.
-            return Answer(
-                kind, (key, None), asked_at_s, {(key, None): 0}, {}, _ABSENT_AGE_S, False, False
-            )
-        if response.status != 200:
-            return str(orjson.loads(body)["detail"])
-        return parse_answer(kind, key, asked_at_s, body, response.headers)
+
+class Question(NamedTuple):
+    """Holds what is asked: a kind, a key, the first start of windows, and offsets to be reached."""
+
+    kind: str
+    key: str
+    from_ms: int
+    at_least: Mapping[int, int]
+
+    @property
+    def last_key(self) -> str:
+        """Return the last key of a range of windows."""
+        return self.key[:-1] + "9"
+
+    @property
+    def path(self) -> str:
+        """Return the path with its parameters."""
+        key = quote(self.key)
+        match self.kind:
+            case "key":
+                return f"/stores/counts/{key}?"
+            case "later key":
+                position = ",".join(f"{INPUT}-{n}:{offset}" for n, offset in self.at_least.items())
+                return f"/stores/counts/{key}?at-least={position}&"
+            case "standby":
+                return f"/stores/counts/{key}?stale-ok-age=10000&"
+            case "window":
+                return f"/stores/windows/{key}?"
+            case "windows":
+                last = quote(self.last_key)
+                return f"/stores/windows?from={key}&to={last}&from-ms={self.from_ms}&"
+            case _:
+                return f"/stores/counts?from={key}&limit=50&"
+
+
+def _ask(
+    connection: http.client.HTTPConnection, question: Question, asked_at_s: float
+) -> Answer | str:
+    """Return the answer, or the reason why there is none."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    connection.request("GET", f"{question.path}wait-ms={_WAIT_MS}", headers=headers)
+    response = connection.getresponse()
+    body = response.read()
+    if response.status == 404:
+        answer = parse_answer(question, asked_at_s, b"", response.headers)
+        is_count = question.kind in ("key", "later key", "standby")
+        return answer._replace(counts={(question.key, None): 0}) if is_count else answer
+    if response.status != 200:
+        return str(orjson.loads(body)["detail"])
+    return parse_answer(question, asked_at_s, body, response.headers)
 
 
 def parse_answer(
-    kind: str, key: str, asked_at_s: float, body: bytes, headers: Mapping[str, str] | Any
+    question: Question, asked_at_s: float, body: bytes, headers: Mapping[str, str] | Any
 ) -> Answer:
     """Return the answer in a response."""
     counts: dict[Counted, int] = {}
@@ -124,13 +157,17 @@ def parse_answer(
         if each
         for name, offset in [each.rsplit(":", 1)]
     }
+    kind, key, from_ms, at_least = question
     return Answer(
         kind,
-        (key, None),
+        key,
         asked_at_s,
         counts,
         position,
         int(headers["Millrace-Age-Ms"]) / 1000,
         kind != "standby",
         headers.get("Millrace-More") == "1",
+        question.last_key,
+        from_ms if kind == "windows" else 0,
+        at_least if kind == "later key" else {},
     )

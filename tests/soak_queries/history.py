@@ -24,8 +24,8 @@ class Answer(NamedTuple):
     """Holds what was asked, and what was answered: counts by key and window, and the headers."""
 
     kind: str
-    wanted: tuple[str, str | None]
-    """The key, or the first key and None for a range."""
+    key: str
+    """The key, or the first key of a range."""
     asked_at_s: float
     counts: Mapping[Counted, int]
     position: Mapping[int, int]
@@ -33,6 +33,12 @@ class Answer(NamedTuple):
     is_exact: bool
     """Whether active tasks alone have answered."""
     has_more: bool
+    last_key: str
+    """The last key of a range of windows."""
+    from_ms: int = 0
+    """The time from which windows start that were asked for."""
+    at_least: Mapping[int, int] = {}
+    """The offsets that had to be reached."""
 
 
 class History:
@@ -68,6 +74,9 @@ class History:
         """Return what is wrong with an answer; empty if nothing is."""
         if stale := self._find_missed_commit(answer):
             return stale
+        for partition, offset in answer.at_least.items():
+            if answer.position.get(partition, offset) < offset:
+                return f"partition {partition} is not at {offset}: {answer.position}"
         for counted, value in answer.counts.items():
             if wrong := self._judge_count(answer, counted, value):
                 return wrong
@@ -114,16 +123,24 @@ class History:
 
     def _list_wanted(self, answer: Answer) -> Iterable[Counted]:
         """Return what has to be in an answer if it was there."""
-        first, _ = answer.wanted
+        first = answer.key
         match answer.kind:
-            case "key" | "standby":
-                return [(first, None)]
             case "window":
                 return self._windows[first]
-            case _:
+            case "windows":
+                return [
+                    counted
+                    for key, windows in self._windows.items()
+                    if first <= key <= answer.last_key
+                    for counted in windows
+                    if (counted[1] or 0) >= answer.from_ms
+                ]
+            case "range":
                 last = max((key for key, _ in answer.counts), default="")
                 return [
                     (key, None)
                     for key in self.partition_of
                     if first <= key and (key <= last or not answer.has_more)
                 ]
+            case _:
+                return [(first, None)]

@@ -31,16 +31,24 @@ def answer(
     age_s: float = 0.1,
     first: str = "a",
     has_more: bool = False,
+    from_ms: int = 0,
+    at_least: int = 0,
 ) -> Answer:
     position = {0: offset, 1: offset}
     exact = kind != "standby"
-    return Answer(kind, (first, None), at_s, counts, position, age_s, exact, has_more)
+    reached = {0: at_least}
+    return Answer(
+        kind, first, at_s, counts, position, age_s, exact, has_more, "b", from_ms, reached
+    )
 
 
 def test_what_was_true_at_its_position_is_right(history: History) -> None:
     for right in (
         answer("key", {("a", None): 7}, 7),
         answer("window", {("a", 0): 5, ("a", 10_000): 2}, 7),
+        answer("windows", {("a", 0): 5, ("a", 10_000): 2, ("b", 0): 7}, 7),
+        answer("windows", {("a", 10_000): 2}, 7, from_ms=5_000),
+        answer("later key", {("a", None): 7}, 7, at_least=7),
         answer("range", {("a", None): 6, ("b", None): 6}, 6),
         answer("range", {("a", None): 6}, 6, has_more=True),
         answer("range", {("b", None): 6}, 6, first="b"),
@@ -58,6 +66,9 @@ def test_what_was_true_at_its_position_is_right(history: History) -> None:
         (answer("key", {("a", None): 6}, 7), "from 7 to 7"),
         (answer("key", {}, 7), "is missing: 7"),
         (answer("window", {("a", 0): 5}, 7), "is missing: 2"),
+        (answer("windows", {("a", 0): 5}, 7), "is missing: 2"),
+        (answer("windows", {}, 7, from_ms=5_000), "is missing: 2"),
+        (answer("later key", {("a", None): 7}, 7, at_least=8), "0 is not at 8"),
         (answer("range", {("a", None): 7}, 7), r"\('b', None\) is missing"),
         (answer("range", {("b", None): 7}, 7, has_more=True), r"\('a', None\) is missing"),
         (answer("key", {("c", None): 1}, 7), "no such record"),

@@ -13,6 +13,12 @@ import orjson
 import pytest
 
 from streams.queries import request_gate
+from streams.queries.endpoint_client import (
+    AGE_HEADER,
+    LAG_HEADER,
+    PARTITIONS_HEADER,
+    POSITION_HEADER,
+)
 from streams.queries.http_api import ENDPOINTS
 from streams.queries.http_problems import NO_SUCH_KEY
 from streams.queries.store_reads import StoreRead
@@ -204,6 +210,14 @@ def test_a_request_that_is_wrong_is_told_why(
         NO_SUCH_KEY if "no value of this key" in detail else "about:blank",
     )
     assert detail in problem["detail"]
+
+
+def test_that_a_key_is_nowhere_says_as_of_when(client: httpx.Client) -> None:
+    found, absent = (client.get(f"/stores/counts/{key}") for key in ("a", "nowhere"))
+    assert (found.status_code, absent.status_code) == (200, 404)
+    for name in (POSITION_HEADER, PARTITIONS_HEADER, AGE_HEADER, LAG_HEADER):
+        assert absent.headers[name] == found.headers[name]
+    assert POSITION_HEADER not in client.get("/stores/nowhere").headers
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
