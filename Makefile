@@ -88,6 +88,10 @@ soak-queries: $(VENV)/installed  ## queries of workers under kills, each answer 
 	$(BIN)/pytest -q tests/soak_queries
 	$(BIN)/python -m tests.soak_queries --minutes $(MINUTES) $(OPTIONS)
 
+.PHONY: bench-queries
+bench-queries: $(VENV)/installed  ## how long a look-up takes, and what 1 000 queries a second take from the stream: OPTIONS=--quick
+	$(BIN)/python -m benchmarks.queries $(OPTIONS)
+
 conformance: $(VENV)/installed  ## the same cases against the embedded broker and real Kafka
 	$(BIN)/pytest -q tests/conformance
 

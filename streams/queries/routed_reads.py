@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -191,10 +192,42 @@ class RoutedReads:
 
         They have half of the time that is left: so there is a second attempt.
         """
-        spec, _ = self.local.find_store(name)
         timeout_s = min(terms.left_s / 2, _ATTEMPT_S)
-        sent = {
-            endpoint: self._executor.submit(
+        others = {
+            endpoint: each for endpoint, each in plan.items() if endpoint != self._own_endpoint
+        }
+        reads = self._prepare_reads(name, read, others, terms, timeout_s)
+        if len(plan) == 1 and reads:
+            # Without another thread: while a stream thread is busy each change of threads is slow.
+            [(endpoint, read_other)] = reads.items()
+            yield endpoint, _complete_read(read_other)
+            return
+        sent = {endpoint: self._executor.submit(each) for endpoint, each in reads.items()}
+        if (partitions := plan.get(self._own_endpoint)) is not None:
+            read_own = partial(
+                self.local.read,
+                name,
+                read,
+                partitions=partitions,
+                at_least=terms.at_least,
+                stale_ok=terms.stale_ok,
+                wait_s=min(timeout_s, _OWN_WAIT_S),
+            )
+            yield self._own_endpoint, _complete_read(read_own)
+        yield from sent.items()
+
+    def _prepare_reads(
+        self,
+        name: str,
+        read: StoreRead,
+        plan: Mapping[str, set[int]],
+        terms: ReadTerms,
+        timeout_s: float,
+    ) -> dict[str, Callable[[], StoreAnswer]]:
+        """Return what asks each of the other workers for its partitions."""
+        spec, _ = self.local.find_store(name)
+        return {
+            endpoint: partial(
                 self._get_client().read,
                 endpoint,
                 spec,
@@ -205,22 +238,14 @@ class RoutedReads:
                 timeout_s=timeout_s,
             )
             for endpoint, partitions in plan.items()
-            if endpoint != self._own_endpoint
         }
-        if (partitions := plan.get(self._own_endpoint)) is not None:
-            own: Future[StoreAnswer] = Future()
-            try:
-                own.set_result(
-                    self.local.read(
-                        name,
-                        read,
-                        partitions=partitions,
-                        at_least=terms.at_least,
-                        stale_ok=terms.stale_ok,
-                        wait_s=min(timeout_s, _OWN_WAIT_S),
-                    )
-                )
-            except StoreUnavailable as error:
-                own.set_exception(error)
-            yield self._own_endpoint, own
-        yield from sent.items()
+
+
+def _complete_read(read: Callable[[], StoreAnswer]) -> Future[StoreAnswer]:
+    """Return the answer of `read`, or the StoreUnavailable that it raises, as a finished future."""
+    answer: Future[StoreAnswer] = Future()
+    try:
+        answer.set_result(read())
+    except StoreUnavailable as error:
+        answer.set_exception(error)
+    return answer

@@ -105,6 +105,7 @@ _ONLY_FULL = (
     _make("an application under long trouble", "soak-app", "MINUTES=10"),
     _make("queries under long trouble", "soak-queries", "MINUTES=10"),
     _make("long fuzzing", "fuzz", "SECONDS=600"),
+    _make("benchmark of queries", "bench-queries", "OPTIONS=--quick"),
     _make("fuzzing of queries", "fuzz-queries", "EXAMPLES=1000"),
     _make("unit tests on other Pythons", "pythons"),
     _make("wheel, sdist and SBOM", "dist"),

@@ -1,0 +1,290 @@
+"""Measure how long a look-up takes, and what 1 000 queries a second take from the stream.
+
+    python -m benchmarks.queries [--quick] [--rounds 5]
+
+Two workers on the embedded broker count records of a million keys. Look-ups go to the worker that
+has the key (`here`) and to the other one, which asks the first (`routed`), one after another: while
+no records come, and while some come all the time. What they cost the workers is their processor
+time.
+
+Then the workers have more records than they can count. In each round they are left alone for some
+seconds and are asked 1 000 times a second for as long, in turns; the ratio is of the records that
+were committed in both. Client, workers and broker share the machine: what queries take from the
+stream where cores are to spare is less.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+from typing import Annotated, NamedTuple
+
+import orjson
+import typer
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.queried import INPUT, PARTITIONS, STORE
+from benchmarks.query_client import Address, QueryConnection, QueryLoad, find_quantile
+from benchmarks.recorded import RATE, record
+from benchmarks.runs import broker_at
+from streams.common.partitioning import partition_for_key
+from tests.processes import HANG_LIMIT_S, ServerProcess, free_ports, wait_until
+
+KEYS = [f"key-{number:06}" for number in range(1_000_000)]
+RATE_WANTED = 1_000
+RECORDS_WHILE_ASKED = 5_000
+"""The records a second that come while look-ups are timed the second time."""
+_VALUE = b"v" * 20
+_RECORDS_MAX = 400_000
+"""More records than two workers count in a second."""
+_WARMUP_S = 5.0
+_THREADS = 16
+_TICKS_S = os.sysconf("SC_CLK_TCK")
+
+console = Console(width=110)
+
+
+class QueriedWorker(ServerProcess):
+    """Represents a worker that answers queries at `address`."""
+
+    def __init__(self, number: int, servers: str, port: int, root: Path) -> None:
+        super().__init__(f"queried-{number}")
+        self.address: Address = ("127.0.0.1", port)
+        self._environment = {
+            "MILLRACE_BOOTSTRAP_SERVERS": servers,
+            "MILLRACE_STATE_DIR": str(root / f"machine-{number}"),
+            "MILLRACE_QUERY_PORT": str(port),
+        }
+
+    def start(self) -> None:
+        """Start the worker."""
+        command = [sys.executable, "-m", "streams", "run", "benchmarks.queried:app"]
+        self.spawn(command, self._environment)
+
+    def read_processor_s(self) -> float:
+        """Return the processor time that the worker has taken so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS_S
+
+
+class Lookups(NamedTuple):
+    """Holds the figures of look-ups of one kind: seconds each, and of processors of workers."""
+
+    latencies_s: list[float]
+    processor_s: float
+
+
+class QueryBench:
+    """Holds the workers, and writes the records that they count."""
+
+    def __init__(self, stack: ExitStack, servers: str, root: Path) -> None:
+        self._random = Random(1)
+        admin = AdminClient({"bootstrap.servers": servers})
+        admin.create_topics([NewTopic(INPUT, PARTITIONS, 1)])[INPUT].result(HANG_LIMIT_S)
+        queue = {"linger.ms": 20, "queue.buffering.max.messages": 2_000_000}
+        self._producer = Producer(
+            {"bootstrap.servers": servers, "partitioner": "murmur2_random", **queue}
+        )
+        self._consumer = Consumer({"bootstrap.servers": servers, "group.id": "bench-queries"})
+        stack.callback(self._consumer.close)
+        self._workers = [
+            QueriedWorker(number, servers, port, root) for number, port in enumerate(free_ports(2))
+        ]
+        for worker in self._workers:
+            stack.callback(worker.close)
+        self._owners: dict[int, Address] = {}
+        self.write_records(len(KEYS))
+        self.start_workers()
+        wait_until(lambda: self.count_committed() >= len(KEYS), what="all records are counted")
+
+    def start_workers(self) -> None:
+        """Start the workers, and wait until each has half of the tasks."""
+        for worker in self._workers:
+            worker.start()
+        wait_until(self._find_owners, what="each worker has half of the tasks")
+
+    def stop_workers(self) -> None:
+        """Let the workers commit and end."""
+        for worker in self._workers:
+            worker.stop()
+
+    def write_records(self, count: int) -> None:
+        """Write so many records, of one key after another."""
+        for number in range(count):
+            self._producer.produce(INPUT, _VALUE, KEYS[number % len(KEYS)])
+            if number % 1_000 == 0:
+                self._producer.poll(0)
+        if self._producer.flush(HANG_LIMIT_S):
+            raise RuntimeError(f"{count} records could not be written")
+
+    def count_committed(self) -> int:
+        """Return how many records the application has committed."""
+        partitions = [TopicPartition(INPUT, number) for number in range(PARTITIONS)]
+        found = self._consumer.committed(partitions, timeout=HANG_LIMIT_S)
+        return sum(max(each.offset, 0) for each in found)
+
+    def count_written(self) -> int:
+        """Return how many records there are."""
+        return sum(
+            self._consumer.get_watermark_offsets(TopicPartition(INPUT, number))[1]
+            for number in range(PARTITIONS)
+        )
+
+    def _find_owners(self) -> bool:
+        """Note which worker has each partition; return whether they share them evenly."""
+        try:
+            connection = QueryConnection(self._workers[0].address)
+            [store] = orjson.loads(connection.ask("/stores"))["stores"]
+            connection.ask(f"/stores/{STORE}?limit=1")
+        except (OSError, RuntimeError):
+            return False
+        connection.close()
+        for host in store["hosts"]:
+            name, _, port = host["address"].rpartition(":")
+            self._owners[host["partition"]] = (name, int(port))
+        shares = Counter(self._owners.values())
+        return sorted(shares.values()) == [PARTITIONS // 2] * 2
+
+    def choose_query(self, *, is_routed: bool) -> tuple[Address, str]:
+        """Return a random key's path, and the worker that has it or the one that has not."""
+        key = self._random.choice(KEYS)
+        owner = self._owners[partition_for_key(key.encode(), PARTITIONS)]
+        [other] = {worker.address for worker in self._workers} - {owner}
+        return other if is_routed else owner, f"/stores/{STORE}/{key}"
+
+    def measure_lookups(self, count: int, *, is_routed: bool) -> Lookups:
+        """Ask for so many keys one after another."""
+        connections = {each.address: QueryConnection(each.address) for each in self._workers}
+        latencies_s = []
+        processor_s = self._read_processor_s()
+        for _ in range(count):
+            address, path = self.choose_query(is_routed=is_routed)
+            began_s = time.perf_counter()
+            body = connections[address].ask(path)
+            latencies_s.append(time.perf_counter() - began_s)
+            if orjson.loads(body)["value"] < 1:
+                raise RuntimeError(f"{path}: {body.decode()}")
+        for connection in connections.values():
+            connection.close()
+        owners = {**self._owners}
+        if not (self._find_owners() and owners == self._owners):
+            raise RuntimeError("tasks have moved while look-ups were timed")
+        return Lookups(latencies_s, self._read_processor_s() - processor_s)
+
+    def _read_processor_s(self) -> float:
+        return sum(worker.read_processor_s() for worker in self._workers)
+
+    @contextmanager
+    def writing(self, per_second: int) -> Iterator[None]:
+        """Write so many records a second beside the block; none for 0."""
+        stop = threading.Event()
+
+        def write() -> None:
+            while not stop.wait(0.05):
+                for _ in range(per_second // 20):
+                    self._producer.produce(INPUT, _VALUE, self._random.choice(KEYS))
+                self._producer.poll(0)
+
+        thread = threading.Thread(target=write)
+        if per_second:
+            thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            if per_second:
+                thread.join()
+
+    def measure_stream(self, span_s: float, per_second: int) -> tuple[float, float]:
+        """Return the records a second that were committed, and the queries that were answered."""
+        load = None
+        if per_second:
+            kinds = Random(2)
+            load = QueryLoad(
+                lambda: self.choose_query(is_routed=kinds.random() < 0.5), per_second, _THREADS
+            )
+        before, began_s = self.count_committed(), time.perf_counter()
+        time.sleep(span_s)
+        records = (self.count_committed() - before) / (time.perf_counter() - began_s)
+        return records, 0.0 if load is None else load.finish()
+
+
+def print_latencies(bench: QueryBench, count: int) -> None:
+    """Measure look-ups of each kind in turns, and print a table of them."""
+    table = Table(title="a look-up over HTTP, one after another")
+    for column in ("records a second", "key is", "p50, ms", "p99, ms", "workers' processor, ms"):
+        table.add_column(column, justify="right")
+    for per_second in (0, RECORDS_WHILE_ASKED):
+        with bench.writing(per_second):
+            found = {}
+            for is_routed in (False, True):
+                bench.measure_lookups(count // 10, is_routed=is_routed)  # so that all is warm
+                found[is_routed] = bench.measure_lookups(count, is_routed=is_routed)
+        for is_routed, (latencies_s, processor_s) in found.items():
+            where = "routed" if is_routed else "here"
+            half, most = (1_000 * find_quantile(latencies_s, share) for share in (0.5, 0.99))
+            record("queries", f"look-up, {per_second} records/s", f"{where} p50", "ms", [half])
+            record("queries", f"look-up, {per_second} records/s", f"{where} p99", "ms", [most])
+            # While records come, their processor time can't be told from that of queries.
+            cost = "" if per_second else f"{1_000 * processor_s / count:.2f}"
+            table.add_row(f"{per_second:,}", where, f"{half:.1f}", f"{most:.1f}", cost)
+    console.print(table)
+
+
+def print_throughput(bench: QueryBench, rounds: int, span_s: float) -> None:
+    """Measure the stream with and without queries in turns, and print the ratios."""
+    alone: list[float] = []
+    asked: list[float] = []
+    answered: list[float] = []
+    bench.stop_workers()
+    bench.write_records(int((_WARMUP_S + rounds * span_s * 2) * _RECORDS_MAX))
+    bench.start_workers()
+    time.sleep(_WARMUP_S)
+    for number in range(rounds):
+        ways = (0, RATE_WANTED) if number % 2 else (RATE_WANTED, 0)
+        for per_second in ways:
+            records, queries = bench.measure_stream(span_s, per_second)
+            if bench.count_committed() >= bench.count_written():
+                raise RuntimeError("the workers have counted all records before the last round")
+            (asked if per_second else alone).append(records)
+            if per_second:
+                answered.append(queries)
+    record("queries", "stream", "alone", RATE, alone, baseline=True)
+    record("queries", "stream", f"{RATE_WANTED} queries/s", RATE, asked)
+    ratios = [one / other for one, other in zip(asked, alone, strict=True)]
+    console.print(
+        f"{statistics.median(answered):,.0f} queries a second ({RATE_WANTED:,} wanted), half of "
+        f"them routed, leave {statistics.median(ratios):.2f} of the stream's throughput (median of "
+        f"{rounds} rounds, {min(ratios):.2f} to {max(ratios):.2f}): "
+        f"{statistics.median(asked):,.0f} records a second beside them, "
+        f"{statistics.median(alone):,.0f} without."
+    )
+
+
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="Less of everything.")] = False,
+    rounds: Annotated[int, typer.Option(help="Rounds with and without queries.")] = 5,
+) -> None:
+    """Measure and print both."""
+    with ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-bench-")))
+        servers = stack.enter_context(broker_at("embedded", root))
+        queried = QueryBench(stack, servers, root)
+        print_latencies(queried, 300 if quick else 2_000)
+        print_throughput(queried, 2 if quick else rounds, 2.0 if quick else 3.0)
+
+
+if __name__ == "__main__":
+    typer.run(bench)
