@@ -152,8 +152,9 @@ class QueryBench:
             return False
         connection.close()
         for host in store["hosts"]:
-            name, _, port = host["address"].rpartition(":")
-            self._owners[host["partition"]] = (name, int(port))
+            if host["role"] == "active":
+                name, _, port = host["address"].rpartition(":")
+                self._owners[host["partition"]] = (name, int(port))
         shares = Counter(self._owners.values())
         return sorted(shares.values()) == [PARTITIONS // 2] * 2
 
