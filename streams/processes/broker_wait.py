@@ -20,7 +20,7 @@ from streams.errors import BrokerUnavailable, ConfigError
 from streams.monitoring.health import Health
 from streams.monitoring.metrics import WorkerCollector
 from streams.processes.endpoints import start_endpoints
-from streams.processes.lifecycle import ApplicationState
+from streams.processes.lifecycle import LifecycleState
 from streams.settings.config import EMBEDDED, StreamsConfig
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def wait_for_brokers(
 
     def report_health() -> Health:
         why = f"no broker answers, for {host.monotonic_s() - began_s:.0f} s: {reason}"
-        return Health(ApplicationState.CREATED, False, True, [why], ())
+        return Health(LifecycleState.CREATED, False, True, [why], ())
 
     with _open_endpoints(config, worker_number, host, report_health):
         pause = host.create_event()

@@ -36,7 +36,7 @@ from streams.runtime.threads.thread_state import ThreadState
 log = logging.getLogger(__name__)
 
 
-class ApplicationState(StrEnum):
+class LifecycleState(StrEnum):
     """Names the states of an application, with the transitions in the module's table."""
 
     CREATED = "CREATED"
@@ -48,23 +48,23 @@ class ApplicationState(StrEnum):
     ERROR = "ERROR"
 
 
-StateListener = Callable[[ApplicationState, ApplicationState], None]
+StateListener = Callable[[LifecycleState, LifecycleState], None]
 """Is told the new state and the one before (Kafka Streams' StateListener). It must not wait for the
 application: the thread whose state has changed calls it."""
 
-_ACTIVE = {ApplicationState.CREATED, ApplicationState.REBALANCING, ApplicationState.RUNNING}
-_ENDING = {ApplicationState.PENDING_SHUTDOWN, ApplicationState.PENDING_ERROR}
-_TRANSITIONS: dict[ApplicationState, set[ApplicationState]] = {
-    ApplicationState.CREATED: {ApplicationState.REBALANCING, *_ENDING},
-    ApplicationState.REBALANCING: {ApplicationState.RUNNING, *_ENDING},
-    ApplicationState.RUNNING: {ApplicationState.REBALANCING, *_ENDING},
-    ApplicationState.PENDING_SHUTDOWN: {
-        ApplicationState.NOT_RUNNING,
-        ApplicationState.PENDING_ERROR,
+_ACTIVE = {LifecycleState.CREATED, LifecycleState.REBALANCING, LifecycleState.RUNNING}
+_ENDING = {LifecycleState.PENDING_SHUTDOWN, LifecycleState.PENDING_ERROR}
+_TRANSITIONS: dict[LifecycleState, set[LifecycleState]] = {
+    LifecycleState.CREATED: {LifecycleState.REBALANCING, *_ENDING},
+    LifecycleState.REBALANCING: {LifecycleState.RUNNING, *_ENDING},
+    LifecycleState.RUNNING: {LifecycleState.REBALANCING, *_ENDING},
+    LifecycleState.PENDING_SHUTDOWN: {
+        LifecycleState.NOT_RUNNING,
+        LifecycleState.PENDING_ERROR,
     },
-    ApplicationState.NOT_RUNNING: set(),
-    ApplicationState.PENDING_ERROR: {ApplicationState.ERROR},
-    ApplicationState.ERROR: set(),
+    LifecycleState.NOT_RUNNING: set(),
+    LifecycleState.PENDING_ERROR: {LifecycleState.ERROR},
+    LifecycleState.ERROR: set(),
 }
 
 
@@ -89,21 +89,21 @@ class ApplicationLifecycle:
         self._all_threads_ended = all_threads_ended
         self._changed = threading.Condition()
         self._thread_states = dict.fromkeys(range(thread_count), ThreadState.CREATED)
-        self._machine = StateMachine("the application", ApplicationState.CREATED, _TRANSITIONS)
+        self._machine = StateMachine("the application", LifecycleState.CREATED, _TRANSITIONS)
         self.error: UserError | None = None
         """The first error that has failed the application."""
 
     @property
-    def state(self) -> ApplicationState:
+    def state(self) -> LifecycleState:
         """Return the state that the application has now."""
         return self._machine.state
 
-    def wait_for(self, state: ApplicationState, timeout_s: float) -> None:
+    def wait_for(self, state: LifecycleState, timeout_s: float) -> None:
         """Wait until the application's state is `state`.
 
         Raises the error that ends the application before that, or StreamsError after `timeout_s`.
         """
-        failing = state in (ApplicationState.PENDING_ERROR, ApplicationState.ERROR)
+        failing = state in (LifecycleState.PENDING_ERROR, LifecycleState.ERROR)
         with self._changed:
             self._changed.wait_for(
                 lambda: self.state is state or (self.error is not None and not failing), timeout_s
@@ -123,7 +123,7 @@ class ApplicationLifecycle:
         with self._changed:
             if self.error is None:
                 self.error = error
-                self._change_state(ApplicationState.PENDING_ERROR)
+                self._change_state(LifecycleState.PENDING_ERROR)
                 self._end_in_error_if_threads_ended()
         self._stop.set()
 
@@ -131,16 +131,16 @@ class ApplicationLifecycle:
         """Note that the application is to be closed, and return False if it was closed before."""
         with self._changed:
             if self.state in _ACTIVE:
-                self._change_state(ApplicationState.PENDING_SHUTDOWN)
-            return self.state is not ApplicationState.NOT_RUNNING
+                self._change_state(LifecycleState.PENDING_SHUTDOWN)
+            return self.state is not LifecycleState.NOT_RUNNING
 
     def finish_shutdown(self) -> None:
         """Note that all is closed, or raise the error that has ended the application."""
         with self._changed:
             if self.error is not None:
                 raise self.error
-            if self.state is not ApplicationState.NOT_RUNNING:  # two threads may close at once
-                self._change_state(ApplicationState.NOT_RUNNING)
+            if self.state is not LifecycleState.NOT_RUNNING:  # two threads may close at once
+                self._change_state(LifecycleState.NOT_RUNNING)
 
     def add_thread(self, thread_number: int) -> None:
         """Note a stream thread that was created; the state changes when it joins the group."""
@@ -152,8 +152,8 @@ class ApplicationLifecycle:
         with self._changed:
             self._thread_states.pop(thread_number, None)
             states = {*self._thread_states.values()} - {ThreadState.ENDED}
-            if states == {ThreadState.RUNNING} and (self.state is ApplicationState.REBALANCING):
-                self._change_state(ApplicationState.RUNNING)
+            if states == {ThreadState.RUNNING} and (self.state is LifecycleState.REBALANCING):
+                self._change_state(LifecycleState.RUNNING)
 
     def handle_thread_state(self, thread_number: int, state: ThreadState) -> None:
         """Note the state of a stream thread, and derive that of the application."""
@@ -164,19 +164,19 @@ class ApplicationLifecycle:
                 self._all_threads_ended.set()
                 self._end_in_error_if_threads_ended()
             elif state is not ThreadState.ENDED and self.state in _ACTIVE:
-                derived = ApplicationState.REBALANCING
+                derived = LifecycleState.REBALANCING
                 # A thread that has ended while others go on was told to leave.
                 if states - {ThreadState.ENDED} == {ThreadState.RUNNING}:
-                    derived = ApplicationState.RUNNING
+                    derived = LifecycleState.RUNNING
                 if derived is not self.state:
                     self._change_state(derived)
 
     def _end_in_error_if_threads_ended(self) -> None:
         """Change PENDING_ERROR to ERROR if no stream thread is left; the caller holds the lock."""
         if self.error is not None and set(self._thread_states.values()) == {ThreadState.ENDED}:
-            self._change_state(ApplicationState.ERROR)
+            self._change_state(LifecycleState.ERROR)
 
-    def _change_state(self, state: ApplicationState) -> None:
+    def _change_state(self, state: LifecycleState) -> None:
         """Change the state and wake those who wait for it; the caller holds the lock."""
         before = self.state
         self._machine.change_state(state)

@@ -20,7 +20,7 @@ from streams.monitoring.health import Health, judge_health, report_thread_health
 from streams.processes.disk_watch import DiskWatch
 from streams.processes.embedded import broker_directory
 from streams.processes.group_protocol_choice import find_session_timeout_s
-from streams.processes.lifecycle import ApplicationLifecycle, ApplicationState
+from streams.processes.lifecycle import ApplicationLifecycle, LifecycleState
 from streams.processes.state_cleanup import StateDirectoryCleaner
 from streams.processes.thread_controls import ThreadControls
 from streams.processes.worker_threads import WorkerThreads
@@ -141,7 +141,7 @@ class RunningApp(ThreadControls):
         spawn("security", lambda: self._watch_security(self._worker.stop))
 
     @property
-    def state(self) -> ApplicationState:
+    def state(self) -> LifecycleState:
         """Return CREATED, REBALANCING, RUNNING, PENDING_SHUTDOWN, NOT_RUNNING or an error state.
 
         The error states are PENDING_ERROR and ERROR.
@@ -155,9 +155,9 @@ class RunningApp(ThreadControls):
         seconds, or ValueError for a state that there is not.
         """
         try:
-            awaited = ApplicationState(state)
+            awaited = LifecycleState(state)
         except ValueError:
-            states = ", ".join(ApplicationState)
+            states = ", ".join(LifecycleState)
             raise ValueError(f"there is no state {state!r}: it is one of {states}") from None
         self._lifecycle.wait_for(awaited, timeout)
 

@@ -24,7 +24,7 @@ from typing import Protocol, TypeVar
 from weakref import WeakSet
 
 from streams.errors import UserError
-from streams.processes.lifecycle import ApplicationState
+from streams.processes.lifecycle import LifecycleState
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class Closable(Protocol):
     """Represents an application that runs in the background (`RunningApp`)."""
 
     @property
-    def state(self) -> ApplicationState: ...
+    def state(self) -> LifecycleState: ...
 
     def close(self) -> None: ...
 
@@ -67,16 +67,16 @@ class OpenApplications:
     def handle_signal(self, number: int, frame: FrameType | None) -> None:
         """Raise SystemExit where an application runs; let the next signal end the process."""
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        states = {each.state for each in list(self._applications)} - {ApplicationState.NOT_RUNNING}
+        states = {each.state for each in list(self._applications)} - {LifecycleState.NOT_RUNNING}
         if not states:
             os.kill(os.getpid(), signal.SIGTERM)
-        elif ApplicationState.PENDING_SHUTDOWN not in states:
+        elif LifecycleState.PENDING_SHUTDOWN not in states:
             raise SystemExit(_EXIT_STATUS)
 
     def close_all(self) -> None:
         """Close what is not closed; log what can't be."""
         for application in list(self._applications):
-            if application.state is not ApplicationState.NOT_RUNNING:
+            if application.state is not LifecycleState.NOT_RUNNING:
                 try:
                     application.close()
                 except UserError as error:

@@ -10,7 +10,7 @@ import pytest
 
 from streams.common.host import SystemHost
 from streams.errors import StreamsError
-from streams.processes.lifecycle import ApplicationLifecycle, ApplicationState
+from streams.processes.lifecycle import ApplicationLifecycle, LifecycleState
 from streams.processes.running import RunningApp
 from streams.processes.worker_threads import WorkerThreads
 from streams.runtime.threads import stream_thread
@@ -97,7 +97,7 @@ def test_an_application_runs_when_all_of_its_threads_run() -> None:
     ]:
         lifecycle.handle_thread_state(number, state)
         assert lifecycle.state == derived
-    lifecycle.wait_for(ApplicationState.RUNNING, 0)
+    lifecycle.wait_for(LifecycleState.RUNNING, 0)
 
 
 def test_an_application_does_not_run_before_a_thread_has_joined_the_group() -> None:
@@ -131,19 +131,19 @@ def test_an_error_ends_the_application_once_its_threads_have_ended(is_closing: b
     assert lifecycle.state == "PENDING_ERROR"
     lifecycle.handle_thread_state(1, ENDED)
     assert lifecycle.state == "ERROR"
-    lifecycle.wait_for(ApplicationState.ERROR, 0)
+    lifecycle.wait_for(LifecycleState.ERROR, 0)
     with pytest.raises(StreamsError, match="first"):
-        lifecycle.wait_for(ApplicationState.RUNNING, 0)
+        lifecycle.wait_for(LifecycleState.RUNNING, 0)
 
 
 def test_who_waits_for_the_error_s_state_waits_until_the_threads_have_ended() -> None:
     lifecycle = created()
     lifecycle.handle_thread_state(0, REBALANCING)
     lifecycle.fail_application(StreamsError("first"))
-    lifecycle.wait_for(ApplicationState.PENDING_ERROR, 0)
+    lifecycle.wait_for(LifecycleState.PENDING_ERROR, 0)
     ending = threading.Timer(0.05, lifecycle.handle_thread_state, (0, ENDED))
     ending.start()
-    lifecycle.wait_for(ApplicationState.ERROR, HANG_LIMIT_S)
+    lifecycle.wait_for(LifecycleState.ERROR, HANG_LIMIT_S)
     ending.join()
 
 
@@ -160,7 +160,7 @@ def test_an_error_after_all_threads_have_ended_in_order_ends_the_application(
     lifecycle.handle_thread_state(1, ENDED)
     lifecycle.fail_application(StreamsError("first"))
     assert lifecycle.state == "ERROR"
-    lifecycle.wait_for(ApplicationState.ERROR, 0)
+    lifecycle.wait_for(LifecycleState.ERROR, 0)
     with pytest.raises(StreamsError, match="first"):
         lifecycle.finish_shutdown()
 
@@ -226,7 +226,7 @@ def test_a_running_app_starts_nothing_until_it_is_told_to() -> None:
 def test_a_listener_is_told_each_state_and_what_it_raises_changes_nothing() -> None:
     told: list[tuple[str, str]] = []
 
-    def listen(state: ApplicationState, before: ApplicationState) -> None:
+    def listen(state: LifecycleState, before: LifecycleState) -> None:
         told.append((before, state))
         raise ValueError("of the listener")
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from streams.errors import StreamsError
-from streams.processes.lifecycle import ApplicationState
+from streams.processes.lifecycle import LifecycleState
 from streams.processes.termination import OpenApplications
 
 
 class Application:
-    def __init__(self, state: ApplicationState, error: Exception | None = None) -> None:
+    def __init__(self, state: LifecycleState, error: Exception | None = None) -> None:
         self.state = state
         self.close_count = 0
         self._error = error
@@ -32,10 +32,10 @@ def default_handler() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "state", [ApplicationState.CREATED, ApplicationState.RUNNING, ApplicationState.PENDING_ERROR]
+    "state", [LifecycleState.CREATED, LifecycleState.RUNNING, LifecycleState.PENDING_ERROR]
 )
 def test_the_first_signal_raises_system_exit_and_the_next_is_the_default(
-    state: ApplicationState,
+    state: LifecycleState,
 ) -> None:
     applications = OpenApplications()
     application = applications.add_application(Application(state))
@@ -48,7 +48,7 @@ def test_the_first_signal_raises_system_exit_and_the_next_is_the_default(
 
 def test_a_signal_while_an_application_is_being_closed_lets_that_go_on() -> None:
     applications = OpenApplications()
-    closing = applications.add_application(Application(ApplicationState.PENDING_SHUTDOWN))
+    closing = applications.add_application(Application(LifecycleState.PENDING_SHUTDOWN))
     signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     assert closing.close_count == 0
@@ -58,10 +58,10 @@ def test_a_handler_of_the_program_stays() -> None:
     seen: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
     applications = OpenApplications()
-    running = applications.add_application(Application(ApplicationState.RUNNING))
+    running = applications.add_application(Application(LifecycleState.RUNNING))
     signal.raise_signal(signal.SIGTERM)
     assert seen == [signal.SIGTERM]
-    assert running.state is ApplicationState.RUNNING
+    assert running.state is LifecycleState.RUNNING
 
 
 def test_all_that_is_open_is_closed_at_exit_and_an_error_is_logged(
@@ -69,10 +69,10 @@ def test_all_that_is_open_is_closed_at_exit_and_an_error_is_logged(
 ) -> None:
     applications = OpenApplications()
     broken = applications.add_application(
-        Application(ApplicationState.ERROR, StreamsError("a thread ended"))
+        Application(LifecycleState.ERROR, StreamsError("a thread ended"))
     )
-    running = applications.add_application(Application(ApplicationState.RUNNING))
-    closed = applications.add_application(Application(ApplicationState.NOT_RUNNING))
+    running = applications.add_application(Application(LifecycleState.RUNNING))
+    closed = applications.add_application(Application(LifecycleState.NOT_RUNNING))
     applications.close_all()
     assert (broken.close_count, running.close_count, closed.close_count) == (1, 1, 0)
     assert "a thread ended" in caplog.text

@@ -10,7 +10,7 @@ import pytest
 
 from streams.common.host import SystemHost
 from streams.errors import ConfigError, NotClosed
-from streams.processes.lifecycle import ApplicationLifecycle, ApplicationState
+from streams.processes.lifecycle import ApplicationLifecycle, LifecycleState
 from streams.processes.worker_threads import WorkerThreads
 from streams.runtime.threads import stream_thread
 from streams.runtime.threads.thread_state import ThreadState
@@ -84,7 +84,7 @@ class Worker:
         return [each.name for each in self.threads.running]
 
     def wait_for_running(self) -> None:
-        self.lifecycle.wait_for(ApplicationState.RUNNING, HANG_LIMIT_S)
+        self.lifecycle.wait_for(LifecycleState.RUNNING, HANG_LIMIT_S)
 
     def end(self) -> None:
         self.may_end.set()
