@@ -12,7 +12,7 @@ from streams.hidden_packages import refuse_hidden_packages
 
 if TYPE_CHECKING:
     from state.windowed import Windowed
-    from streams import serdes, windows
+    from streams import serdes, task_assignment, windows
     from streams.app import App
     from streams.dsl.suppressed import until_time_limit, until_window_closes
     from streams.errors import (
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         StoreNotLocal,
         StoreUnavailable,
         StreamsError,
+        TaskAssignmentError,
         TaskCorrupted,
         TaskMigrated,
         TopologyError,
@@ -84,6 +85,7 @@ __all__ = [
     "StreamsConfig",
     "StreamsError",
     "SuspendReason",
+    "TaskAssignmentError",
     "TaskCorrupted",
     "TaskMetadata",
     "TaskMigrated",
@@ -95,6 +97,7 @@ __all__ = [
     "Windowed",
     "dead_letter",
     "serdes",
+    "task_assignment",
     "until_time_limit",
     "until_window_closes",
     "windows",
@@ -132,6 +135,7 @@ _MODULES = {
     "StoreUnavailable": "streams.errors",
     "StreamsConfig": "streams.settings.config",
     "StreamsError": "streams.errors",
+    "TaskAssignmentError": "streams.errors",
     "SuspendReason": "streams.runtime.restoring.progress",
     "TaskCorrupted": "streams.errors",
     "TaskMigrated": "streams.errors",

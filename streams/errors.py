@@ -14,6 +14,8 @@
     ApplicationShutdown  a running thread    as StreamsError: another member's error ends all
     TopologyRefused  a running thread        as StreamsError: its topology can't run beside the
                                              group's
+    TaskAssignmentError  a running thread    as StreamsError: the application's own assignor of
+                                             tasks says that it can't assign them
     PositionRefused  a running thread        as StreamsError, if no other member has committed the
                                              task since; else as TaskMigrated
     InvalidTopic     the production handler  the record is failed, skipped or made a dead letter
@@ -200,6 +202,13 @@ class ApplicationShutdown(StreamsError):
 
 class TopologyRefused(StreamsError):
     """Signals that this topology can't run beside the one that the group runs, and why."""
+
+
+class TaskAssignmentError(StreamsError):
+    """Signals that tasks can't be assigned; raise it in a `task_assignor` that finds out so.
+
+    It ends the threads of all members of the group. Kafka Streams' TaskAssignmentException.
+    """
 
 
 class PositionRefused(StreamsError):

@@ -10,6 +10,8 @@
     former      tasks that it ran before it lost
                 its membership, if it has none now
     refused                                          why this member is to end
+    failed                                           why the threads of all members end, as the
+                                                     application's own assignor failed
     notice                                           what the member is to log
     generation  the one in which it owns `tasks`
     process     the id of its process
@@ -114,7 +116,8 @@ class SubscriptionInfo(NamedTuple):
 class AssignmentInfo(NamedTuple):
     """Represents the leader's assignment for a member: its tasks and the partitions they read.
 
-    Or it passes on why all are to end, or says why this one is refused: then there are none.
+    Or it passes on why all are to end, or says why this one is refused, or why tasks could not be
+    assigned (`failed`): then there are none.
     `fingerprint` is of the topology that the member had declared, `leader` of the leader's own;
     both are empty in an assignment without tasks by which all are to end. `notice` is what the
     member is to log. Kafka Streams' counterpart is AssignmentInfo.
@@ -144,6 +147,7 @@ class AssignmentInfo(NamedTuple):
     A leader that comes back as a static member, which assigns nothing, compares it."""
     endpoints: Mapping[str, EndpointTasks] = MappingProxyType({})
     """The tasks behind each endpoint of the group that answers queries, by host:port."""
+    failed: str = ""
 
     def is_for_other_topology(self, topology: DeclaredTopology) -> bool:
         """Return whether the leader made this assignment for another topology than `topology`.
@@ -244,6 +248,7 @@ def encode_assignment(assignment: AssignmentInfo) -> bytes:
         tasks=assignment.tasks,
         shutdown=assignment.shutdown,
         refused=assignment.refused,
+        failed=assignment.failed,
         notice=assignment.notice,
         topology=topology if assignment.leader else None,
         revoked=assignment.revoked,
@@ -286,6 +291,7 @@ def decode_assignment(data: bytes) -> AssignmentInfo:
         user_data.read("rejoin_ms", int) or 0,
         user_data.read("inputs", int) or 0,
         _decode_endpoints(user_data),
+        user_data.read("failed", str) or "",
     )
 
 

@@ -227,7 +227,7 @@ def _report_member(
         [report_standby(task) for task in _sort_tasks(assigned.warmup)],
         _sort_tasks(assigned.revoked),
         assigned.rejoin_ms,
-        assigned.refused or assigned.shutdown,
+        assigned.refused or assigned.failed or assigned.shutdown,
     )
 
 

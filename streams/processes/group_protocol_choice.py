@@ -68,7 +68,14 @@ def choose_group_protocol(
                 log.warning("group_protocol='streams': %s", broken)
             chosen, why = "streams", ""
         else:
-            chosen, why = _choose_by_group(group_id, open_connection, missing or broken)
+            needs_classic = config.task_assignor and "task_assignor is called by a worker"
+            obstacle = needs_classic or missing or broken
+            chosen, why = _choose_by_group(group_id, open_connection, obstacle)
+            if chosen == "streams" and needs_classic:
+                raise ConfigError(
+                    f"task_assignor is not possible here: {why}, in which the broker assigns "
+                    "tasks. End these members before, or leave task_assignor out"
+                )
             log.info("group_protocol='auto': %s, since %s", chosen, why)
     except ConnectionLost as error:
         raise BrokerUnavailable(

@@ -31,6 +31,7 @@ from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import ConnectionSettings, is_security_setting
 from streams.errors import ConfigError
 from streams.settings import choices
+from streams.settings.assignment_settings import AssignmentSettings, check_assignor_protocol
 from streams.settings.client_options import ClientOptions, check_compaction_lag
 from streams.settings.client_settings import (
     LIBRDKAFKA_SETTINGS,
@@ -70,7 +71,14 @@ Handler = Annotated[ExceptionHandler, PlainValidator(parse_handler)]
 UncaughtHandler = Annotated[UncaughtExceptionHandler, PlainValidator(parse_uncaught_handler)]
 
 
-class StreamsConfig(ClientOptions, QuerySettings, SourceSettings, TopologySettings, BaseSettings):
+class StreamsConfig(
+    AssignmentSettings,
+    ClientOptions,
+    QuerySettings,
+    SourceSettings,
+    TopologySettings,
+    BaseSettings,
+):
     """Holds the settings of one application, each checked at construction; durations in ms."""
 
     model_config = SettingsConfigDict(
@@ -305,8 +313,9 @@ class StreamsConfig(ClientOptions, QuerySettings, SourceSettings, TopologySettin
         return self
 
     @model_validator(mode="after")
-    def _check_tag_keys(self) -> StreamsConfig:
+    def _check_assignment(self) -> StreamsConfig:
         check_tag_keys(self.rack_aware_assignment_tags, self.client_tags)
+        check_assignor_protocol(self.task_assignor, self.group_protocol)
         return self
 
     @model_validator(mode="after")

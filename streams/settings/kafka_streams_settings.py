@@ -106,7 +106,7 @@ REFUSED = {
     "send_buffer_bytes": "set socket.send.buffer.bytes in connection={...}",
     "state_cleanup_dir_max_age_ms": "directories of tasks that run elsewhere are removed after "
     "state_cleanup_delay_ms",
-    "task_assignor_class": "tasks are assigned by Kafka Streams' HighAvailabilityTaskAssignor",
+    "task_assignor_class": "give the function: App(..., task_assignor=...)",
     "topology_description_push_enabled": "millrace plan prints the topology",
     "upgrade_from": "versions that share no protocol are told apart by themselves "
     "(docs/upgrading.md)",

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import ConnectionSettings
+from streams.settings.assignment_settings import AssignmentKeywords
 from streams.settings.choices import (
     GroupProtocol,
     LogFormat,
@@ -25,7 +26,14 @@ from streams.settings.topology_settings import TopologyKeywords
 from streams.settings.uncaught_exceptions import UncaughtExceptionHandler, UncaughtResponseName
 
 
-class StreamsSettings(ClientKeywords, QueryKeywords, SourceKeywords, TopologyKeywords, total=False):
+class StreamsSettings(
+    AssignmentKeywords,
+    ClientKeywords,
+    QueryKeywords,
+    SourceKeywords,
+    TopologyKeywords,
+    total=False,
+):
     """Holds settings as they are given in Python; those that are not given keep their defaults."""
 
     bootstrap_servers: str

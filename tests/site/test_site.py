@@ -12,7 +12,7 @@ import pytest
 
 import coordinator
 import streams
-from streams import serdes, spark, windows
+from streams import serdes, spark, task_assignment, windows
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "site"
@@ -131,7 +131,9 @@ def test_pages_and_their_sections_can_be_searched() -> None:
 
 
 API = {
-    "streams": sorted({*streams.__all__} - {"serdes", "windows"}),
+    "streams": sorted(
+        {*streams.__all__, *task_assignment.__all__} - {"serdes", "task_assignment", "windows"}
+    ),
     "serdes": sorted({*serdes.__all__, "tumbling", "hopping", "sliding", "session", "unlimited"}),
     "spark": sorted(spark.__all__),
     "coordinator": sorted(coordinator.__all__),

@@ -10,15 +10,19 @@ from coordinator.assignors.tasks.state import (
     AssignmentConfigs,
     AssignmentInput,
     ClientState,
+    ClientTasks,
     MemberTasks,
     TaskAssignment,
 )
+from coordinator.assignors.tasks.threads import share_client_tasks
 
 __all__ = [
     "AssignmentConfigs",
     "AssignmentInput",
     "ClientState",
+    "ClientTasks",
     "MemberTasks",
     "TaskAssignment",
     "assign_tasks_and_replicas",
+    "share_client_tasks",
 ]

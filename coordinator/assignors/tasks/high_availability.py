@@ -31,7 +31,7 @@ from coordinator.assignors.tasks.state import (
     MemberTasks,
     TaskAssignment,
 )
-from coordinator.assignors.tasks.threads import share_among_members
+from coordinator.assignors.tasks.threads import share_pool_tasks
 
 
 def assign_tasks_and_replicas(state: AssignmentInput, configs: AssignmentConfigs) -> TaskAssignment:
@@ -59,7 +59,7 @@ def assign_tasks_and_replicas(state: AssignmentInput, configs: AssignmentConfigs
     stateless = place_stateless(state.stateless_tasks, stateful, pools)
     members: dict[str, MemberTasks] = {}
     for index in range(len(pools.pools)):
-        members |= _share_tasks(index, stateful, stateless, standbys, warmups, pools)
+        members |= share_pool_tasks(index, stateful, stateless, standbys, warmups, pools)
     return TaskAssignment(members, bool(active_moves or standby_moves))
 
 
@@ -112,35 +112,3 @@ def _choose_warmups(
             warmups.setdefault(task, []).append(target)
             left -= 1
     return warmups
-
-
-def _share_tasks(
-    index: int,
-    stateful: Mapping[str, int],
-    stateless: Mapping[str, int],
-    standbys: Mapping[str, list[int]],
-    warmups: Mapping[str, list[int]],
-    pools: Pools,
-) -> dict[str, MemberTasks]:
-    """Share a pool's tasks of each kind among its members, kind after kind."""
-    kinds = [
-        [task for task, pool in stateful.items() if pool == index],
-        [task for task, pool in stateless.items() if pool == index],
-        [task for task, placed in standbys.items() if index in placed],
-        [task for task, placed in warmups.items() if index in placed],
-    ]
-    pool = pools.pools[index]
-    loads = dict.fromkeys(pool.members, 0)
-    shared = []
-    for tasks in kinds:
-        shared.append(share_among_members(pool, tasks, loads, pools.state))
-        for member, mine in shared[-1].items():
-            loads[member] += len(mine)
-    return {
-        member: MemberTasks(
-            tuple(sorted(shared[0][member] + shared[1][member], key=partition_sort_key)),
-            tuple(shared[2][member]),
-            tuple(shared[3][member]),
-        )
-        for member in pool.members
-    }

@@ -47,6 +47,14 @@ class AssignmentConfigs(NamedTuple):
     acceptable_recovery_lag: int = 10_000
     """A client whose lag, in records, is not above this is caught up."""
     rack_aware_assignment_tags: Collection[str] = ()
+    probing_rebalance_interval_ms: int = 600_000
+
+
+class ClientTasks(NamedTuple):
+    """Holds the active tasks of one client, and its standby tasks."""
+
+    active: Collection[str] = ()
+    standby: Collection[str] = ()
 
 
 class MemberTasks(NamedTuple):
@@ -61,8 +69,9 @@ class TaskAssignment(NamedTuple):
     """Holds the tasks of every member, and whether they are on their way to other members.
 
     Then the group is to rebalance again after a while (a probing rebalance), as members may have
-    caught up by then.
+    caught up by then. `rejoin_ms` has the members that are to join again by themselves, and when.
     """
 
     members: Mapping[str, MemberTasks]
     is_probing_needed: bool
+    rejoin_ms: Mapping[str, int] = MappingProxyType({})

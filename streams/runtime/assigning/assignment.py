@@ -9,20 +9,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping
 
+from coordinator.assignors.tasks import TaskAssignment
 from streams.command_lines import format_command
 from streams.common.topic_partitions import CommittedOffsets
 from streams.errors import (
     ConfigError,
     OutcomeUnknown,
     StreamsError,
+    TaskAssignmentError,
     TopologyError,
     TopologyRefused,
 )
 from streams.membership.connection import ConnectionLost
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.runtime.assigning.custom_assignment import (
+    assign_by_application,
+    describe_clients,
+    describe_tasks,
+)
 from streams.runtime.assigning.group_assignment import (
+    GroupInfo,
+    assign_by_state,
     build_assignments,
+    describe_application,
     describe_group,
+    get_assignment_configs,
     hash_partition_counts,
 )
 from streams.runtime.assigning.internal_topic_check import InternalTopicCheck
@@ -156,7 +167,11 @@ class StreamsPartitionAssignor:
             self._create_internal_topics(existing, counts, is_only_version=len(admitted) == 1)
         inputs = {topic for each in admitted for topic in each.input_topics}
         self._assigned_input_counts = {topic: existing[topic] for topic in inputs}
-        return self._assign_admitted(members, admission, existing)
+        try:
+            return self._assign_admitted(members, admission, existing)
+        except TaskAssignmentError as error:
+            log.exception("tasks can't be assigned: the threads of all members end")
+            return dict.fromkeys(members, AssignmentInfo((), (), failed=str(error)))
 
     def _assign_admitted(
         self,
@@ -179,20 +194,43 @@ class StreamsPartitionAssignor:
             numbers.partitions_by_task,
             existing_counts,
         )
+        targets = self._choose_tasks(group, changelogs)
         assigned = {
             member: each._replace(notice=notice)
-            for member, each in build_assignments(
-                group,
-                changelogs.stateful_tasks,
-                self._fetch_end_offset_sums(changelogs) if len(group.clients) > 1 else {},
-                self._config,
-            ).items()
+            for member, each in build_assignments(group, changelogs.stateful_tasks, targets).items()
         }
         for member, why in admission.refusal_reasons.items():
             assigned[member] = AssignmentInfo((), (), refused=why)
         return {
             member: self._add_fingerprints(assigned[member], members[member]) for member in members
         }
+
+    def _choose_tasks(self, group: GroupInfo, changelogs: TaskChangelogs) -> TaskAssignment:
+        """Return the tasks that each member is to have, by `task_assignor` if it is set.
+
+        While versions of the topology run side by side, not every member can run every task, which
+        no such assignor knows: then Millrace's own assigns.
+        """
+        config, custom = self._config, self._config.task_assignor
+        ends: dict[str, int] | None = {}
+        if len(group.clients) > 1 or custom is not None:
+            ends = self._fetch_end_offset_sums(changelogs)
+        state = describe_application(group, changelogs.stateful_tasks, ends)
+        if custom is None:
+            return assign_by_state(group, state, ends, config)
+        if state.eligible_members is not None:
+            log.info(
+                "the tasks of several versions of the topology are not assigned by task_assignor"
+            )
+            return assign_by_state(group, state, ends, config)
+        numbers = group.numbers
+        return assign_by_application(
+            custom,
+            state,
+            describe_tasks(numbers.subtopologies, numbers.partitions_by_task, changelogs, {}),
+            describe_clients(state, group.members, are_lags_known=ends is not None),
+            get_assignment_configs(config),
+        )
 
     def _fetch_end_offset_sums(self, changelogs: TaskChangelogs) -> dict[str, int] | None:
         """Return where the state of each task is up to date; None if that can't be known now."""
@@ -218,9 +256,11 @@ class StreamsPartitionAssignor:
         Where the leader has another topology, the internal topics of this one are created here,
         also for tasks that are only followed: without changelogs they would never catch up.
 
-        Raises: TopologyRefused if the leader says so; StreamsError where a topic has the wrong
-        partitions.
+        Raises: TopologyRefused or TaskAssignmentError if the leader says so; StreamsError where a
+        topic has the wrong partitions.
         """
+        if assigned.failed:
+            raise TaskAssignmentError(assigned.failed)
         if assigned.refused:
             raise TopologyRefused(assigned.refused)
         self._adopted_inputs_hash = assigned.inputs_hash

@@ -2,7 +2,8 @@
 
     subscriptions, in each member's task numbers
       -> the state of the application, in the leader's        (`describe_application`)
-      -> the tasks that each member is to have in the end     (`coordinator.assignors.tasks`)
+      -> the tasks that each member is to have in the end     (`coordinator.assignors.tasks`, or
+                                                               `custom_assignment`)
       -> less those that another member owns still         (`coordinator.assignors.task_ownership`)
       -> assignments, in each member's task numbers           (`build_assignments`)
 
@@ -21,6 +22,7 @@ from coordinator.assignors.tasks import (
     AssignmentInput,
     ClientState,
     MemberTasks,
+    TaskAssignment,
     assign_tasks_and_replicas,
 )
 from streams.membership.protocol import AssignmentInfo, EndpointTasks, SubscriptionInfo
@@ -150,27 +152,46 @@ def hash_partition_counts(counts: Mapping[str, int]) -> int:
     return crc32(repr(sorted(counts.items())).encode())
 
 
-def build_assignments(
+def get_assignment_configs(config: StreamsConfig) -> AssignmentConfigs:
+    """Return the settings that assignors of tasks have."""
+    return AssignmentConfigs(
+        config.num_standby_replicas,
+        config.max_warmup_replicas,
+        config.acceptable_recovery_lag,
+        config.rack_aware_assignment_tags,
+        config.probing_rebalance_interval_ms,
+    )
+
+
+def assign_by_state(
     group: GroupInfo,
-    stateful_tasks: Collection[str],
+    state: AssignmentInput,
     end_offset_sums: Mapping[str, int] | None,
     config: StreamsConfig,
+) -> TaskAssignment:
+    """Return the tasks of each member by Millrace's own assignor, which follows state (KIP-441).
+
+    One member is to join again later if tasks are on their way, or lags are not known.
+    """
+    targets = assign_tasks_and_replicas(state, get_assignment_configs(config))
+    are_lags_unknown = end_offset_sums is None or (
+        len(group.clients) > 1 and not end_offset_sums.keys() >= set(state.stateful_tasks)
+    )
+    if not (targets.is_probing_needed or are_lags_unknown):
+        return targets
+    # One member is enough, and more would rebalance the group as often (KIP-441).
+    member, interval_ms = next(iter(targets.members)), config.probing_rebalance_interval_ms
+    return targets._replace(rejoin_ms={member: interval_ms})
+
+
+def build_assignments(
+    group: GroupInfo, stateful_tasks: Collection[str], targets: TaskAssignment
 ) -> dict[str, AssignmentInfo]:
-    """Return each member's tasks and partitions.
+    """Return each member's tasks and partitions, given those that it is to have in the end.
 
     A task that its owner is to give up is in no other member's `tasks` before it has. A member that
     is to have it then keeps its state up to date until then, if it has another state directory.
     """
-    state = describe_application(group, stateful_tasks, end_offset_sums)
-    targets = assign_tasks_and_replicas(
-        state,
-        AssignmentConfigs(
-            config.num_standby_replicas,
-            config.max_warmup_replicas,
-            config.acceptable_recovery_lag,
-            config.rack_aware_assignment_tags,
-        ),
-    )
     withheld = withhold_owned_tasks(
         {member: tasks.active for member, tasks in targets.members.items()}, group.owners
     )
@@ -189,14 +210,9 @@ def build_assignments(
             withheld.revoked[member],
         )
     assigned = _add_endpoints(group, assigned)
-    is_settled = not any(withheld.revoked.values())
-    are_lags_unknown = end_offset_sums is None or (
-        len(group.clients) > 1 and not end_offset_sums.keys() >= set(stateful_tasks)
-    )
-    if is_settled and (targets.is_probing_needed or are_lags_unknown):
-        # One member is enough, and more would rebalance the group as often (KIP-441).
-        member, interval_ms = next(iter(assigned)), config.probing_rebalance_interval_ms
-        assigned[member] = assigned[member]._replace(rejoin_ms=interval_ms)
+    if not any(withheld.revoked.values()):  # else the owners join again when they have revoked
+        for member, interval_ms in targets.rejoin_ms.items():
+            assigned[member] = assigned[member]._replace(rejoin_ms=interval_ms)
     return assigned
 
 

@@ -6,12 +6,14 @@ import logging
 from collections.abc import Iterator
 from contextlib import closing
 from threading import Lock
+from typing import Any
 
 import pytest
 
 from coordinator.embedded import EmbeddedBroker
 from streams.errors import ConfigError
 from streams.membership.connection import BrokerConnection
+from streams.processes import group_protocol_choice
 from streams.processes.group_protocol_choice import choose_group_protocol, find_session_timeout_s
 from streams.settings.config import StreamsConfig, load_config
 from tests.conformance.members import Member
@@ -45,7 +47,7 @@ def choose(config: StreamsConfig, opener: Opener) -> str:
     return choose_group_protocol(config, GROUP, opener).group_protocol
 
 
-def load(protocol: str, **settings: int) -> StreamsConfig:
+def load(protocol: str, **settings: Any) -> StreamsConfig:
     return load_config(group_protocol=protocol, **settings)
 
 
@@ -94,6 +96,21 @@ def test_auto_takes_streams_for_an_empty_group_where_the_broker_has_them(
     assert choose(load("auto"), Opener(broker)) == "streams"
     assert "group 'app' has no members" in caplog.text
     assert choose(load("auto"), Opener(broker, without=HEARTBEAT_KEY)) == "classic"
+
+
+def test_auto_takes_classic_for_an_assignor_of_ones_own(broker: EmbeddedBroker) -> None:
+    config = load("auto", task_assignor=lambda state: [])
+    assert choose(config, Opener(broker)) == "classic"
+
+
+def test_an_assignor_of_ones_own_is_refused_where_the_broker_assigns(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match="not possible with group_protocol='streams'"):
+        load("streams", task_assignor=lambda state: [])
+    monkeypatch.setattr(group_protocol_choice, "find_live_protocol", lambda *_: "streams")
+    with pytest.raises(ConfigError, match="speak it, in which the broker assigns tasks"):
+        choose(load("auto", task_assignor=lambda state: []), Opener(broker))
 
 
 def test_auto_takes_the_protocol_of_members(broker: EmbeddedBroker) -> None:
