@@ -19,7 +19,10 @@ from streams.membership.connection import (
 )
 from streams.membership.group_description import describe_group
 from streams.membership.kafka_release import KafkaRelease, estimate_release, explain_missing_api
-from streams.membership.streams.group_description import describe_streams_group
+from streams.membership.streams.group_description import (
+    STREAMS_GROUP_DESCRIBE_API_KEY,
+    describe_streams_group,
+)
 from streams.membership.streams.heartbeat_request import STREAMS_GROUP_HEARTBEAT_API_KEY
 
 BROKEN_MIGRATION_RELEASE = KafkaRelease(4, 2)
@@ -63,6 +66,8 @@ def find_live_protocol(open_connection: OpenConnection, group_id: str) -> str:
         group = describe_group(connection, group_id)
         if group is not None and group.state not in _EMPTY_STATES:
             return "classic"
+        if STREAMS_GROUP_DESCRIBE_API_KEY not in connection.api_versions:
+            return ""
         streams_group = describe_streams_group(connection, group_id)
         return "streams" if streams_group is not None and streams_group.members else ""
 

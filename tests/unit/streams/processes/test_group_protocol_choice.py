@@ -20,7 +20,8 @@ from tests.conformance.members import Member
 from tests.conformance.wire import Client
 
 GROUP = "app"
-HEARTBEAT_KEY = 88
+STREAMS_GROUP_KEYS = (88, 89)
+"""StreamsGroupHeartbeat and StreamsGroupDescribe, which Kafka has from 4.2 on."""
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +33,15 @@ def broker() -> Iterator[EmbeddedBroker]:
 class Opener:
     """Opens connections to a broker, without the APIs that it is told to leave out."""
 
-    def __init__(self, broker: EmbeddedBroker, without: int | None = None) -> None:
+    def __init__(self, broker: EmbeddedBroker, without: tuple[int, ...] = ()) -> None:
         host, _, port = broker.bootstrap_servers.rpartition(":")
         self._address = host, int(port)
         self._without = without
 
     def __call__(self, address: tuple[str, int] | None) -> BrokerConnection:
         opened = BrokerConnection(address or self._address, "test", 10.0, Lock())
-        opened.api_versions.pop(self._without or -1, None)
+        for api_key in self._without:
+            opened.api_versions.pop(api_key, None)
         return opened
 
 
@@ -73,7 +75,7 @@ def test_a_streams_group_does_not_wait_for_as_long_as_a_worker_says(
 
 def test_streams_is_refused_where_the_broker_has_no_such_api(broker: EmbeddedBroker) -> None:
     with pytest.raises(ConfigError) as refused:
-        choose(load("streams"), Opener(broker, without=HEARTBEAT_KEY))
+        choose(load("streams"), Opener(broker, without=STREAMS_GROUP_KEYS))
     text = str(refused.value)
     assert text.startswith(
         "group_protocol='streams' is not possible here: the broker doesn't serve"
@@ -95,7 +97,7 @@ def test_auto_takes_streams_for_an_empty_group_where_the_broker_has_them(
     caplog.set_level(logging.INFO)
     assert choose(load("auto"), Opener(broker)) == "streams"
     assert "group 'app' has no members" in caplog.text
-    assert choose(load("auto"), Opener(broker, without=HEARTBEAT_KEY)) == "classic"
+    assert choose(load("auto"), Opener(broker, without=STREAMS_GROUP_KEYS)) == "classic"
 
 
 def test_auto_takes_classic_for_an_assignor_of_ones_own(broker: EmbeddedBroker) -> None:
