@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -160,9 +161,12 @@ class GroupMember(Protocol):
         """
         return bool(assigned.revoked)
 
-    def hold_membership(self) -> AbstractContextManager[object]:
-        """Return a context manager in whose block offsets are sent as this member."""
-        return nullcontext()
+    def hold_membership(self) -> AbstractContextManager[float]:
+        """Return a context manager in whose block offsets are sent as this member.
+
+        It yields the seconds that the block may take; infinity if the group does not notice.
+        """
+        return nullcontext(math.inf)
 
     @abstractmethod
     def commit_offsets(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> bool:

@@ -20,6 +20,7 @@ from contextlib import closing
 from streams.command_lines import format_kafka_command
 from streams.errors import BrokerUnavailable, ConfigError
 from streams.membership.connection import ConnectionLost, OpenConnection
+from streams.membership.streams.epoch_lock import STREAMS_SESSION_MS
 from streams.membership.streams.support import (
     explain_missing_streams_groups,
     find_broken_migration,
@@ -29,8 +30,6 @@ from streams.settings.config import StreamsConfig
 
 log = logging.getLogger(__name__)
 
-_STREAMS_SESSION_MS = 45_000
-"""Kafka's default of group.streams.session.timeout.ms, which is also that of its lower limit."""
 _GROUP_SETTINGS = {
     "num_standby_replicas": "streams.num.standby.replicas",
     "session_timeout_ms": "streams.session.timeout.ms",
@@ -94,7 +93,7 @@ def find_session_timeout_s(config: StreamsConfig) -> float:
     """
     own_ms = config.session_timeout_ms
     is_own = config.group_protocol == "classic"
-    return (own_ms if is_own else min(own_ms, _STREAMS_SESSION_MS)) / 1000
+    return (own_ms if is_own else min(own_ms, STREAMS_SESSION_MS)) / 1000
 
 
 def _choose_by_group(

@@ -274,7 +274,10 @@ class InMemoryProducer:
                 on_delivery(None, message)
 
     def send_offsets_to_transaction(
-        self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]], group_metadata: bytes
+        self,
+        offsets: Iterable[tuple[Partition, OffsetAndMetadata]],
+        group_metadata: bytes,
+        limit_s: float = math.inf,
     ) -> None:
         """Add offsets to the transaction."""
         self._register_transaction().offsets |= dict(offsets)

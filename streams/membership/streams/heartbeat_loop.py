@@ -96,7 +96,7 @@ class HeartbeatLoop:
         self._host = host
         self._is_overdue = is_overdue
         self._prepare_join = prepare_join
-        self._epoch_lock = EpochLock(host)
+        self._epoch_lock = EpochLock(host, timeouts.session_ms)
         self._state_lock = host.create_lock()
         self._closed: Event = host.create_event()
         self._due: Event = host.create_event()
@@ -129,12 +129,13 @@ class HeartbeatLoop:
             self._due.set()
         return changed
 
-    def hold_epoch(self) -> AbstractContextManager[object]:
+    def hold_epoch(self) -> AbstractContextManager[float]:
         """Return a context manager in whose block no heartbeat is sent that may change the epoch.
 
-        It begins once the heartbeat that is on its way is answered, or is given up for it.
+        It begins once the heartbeat that is on its way is answered, or is given up for it, and
+        yields the seconds that it may take.
         """
-        return self._epoch_lock.hold_for_commit()
+        return self._epoch_lock.hold_for_commit(lambda: self.confirmed_at_s)
 
     def ensure_started(self) -> None:
         """Start the thread if it was not started yet."""

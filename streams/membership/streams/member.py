@@ -215,8 +215,11 @@ class StreamsProtocolMember(GroupMember):
         self._acknowledged_join = state.join_number
         return False
 
-    def hold_membership(self) -> AbstractContextManager[object]:
-        """Return a context manager in whose block no heartbeat can change the member's epoch."""
+    def hold_membership(self) -> AbstractContextManager[float]:
+        """Return a context manager in whose block no heartbeat can change the member's epoch.
+
+        It yields the seconds that the block may take: the group hears nothing of the member.
+        """
         return self._heartbeats.hold_epoch()
 
     def commit_offsets(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> bool:

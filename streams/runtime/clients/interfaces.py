@@ -86,7 +86,10 @@ class ProducerClient(Protocol):
     def flush(self) -> None: ...
 
     def send_offsets_to_transaction(
-        self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]], group_metadata: bytes
+        self,
+        offsets: Iterable[tuple[Partition, OffsetAndMetadata]],
+        group_metadata: bytes,
+        limit_s: float = ...,
     ) -> None: ...
 
     def commit_transaction(self) -> None: ...

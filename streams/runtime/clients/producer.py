@@ -238,15 +238,20 @@ class StreamsProducer:
         self._call_producer("flush", self._timeout_s)
 
     def send_offsets_to_transaction(
-        self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]], group_metadata: bytes
+        self,
+        offsets: Iterable[tuple[Partition, OffsetAndMetadata]],
+        group_metadata: bytes,
+        limit_s: float = math.inf,
     ) -> None:
         """Send the offsets into the transaction, as the group member of `group_metadata`.
 
-        Raises: StreamsError for an input that the brokers do not have any more.
+        Raises: StreamsError for an input that the brokers do not have any more, OutcomeUnknown
+        after the time-out, or after `limit_s` seconds if that is less.
         """
         sent = [TopicPartition(*p, c.offset, c.metadata) for p, c in offsets]
+        timeout_s = min(self._timeout_s, limit_s)
         try:
-            self._call_producer(_SEND_OFFSETS, sent, group_metadata, self._timeout_s)
+            self._call_producer(_SEND_OFFSETS, sent, group_metadata, timeout_s, limit_s=limit_s)
         except StreamsError as error:
             cause = error.__cause__
             if isinstance(cause, KafkaException) and cause.args[0].code() in UNKNOWN_TOPIC_ERRORS:
@@ -330,7 +335,7 @@ class StreamsProducer:
         self.transaction_age.note_beginning()
         return None
 
-    def _call_producer(self, name: str, *arguments: Any) -> Any:
+    def _call_producer(self, name: str, *arguments: Any, limit_s: float = math.inf) -> Any:
         """Call a method of the client, and translate its error to the recovery error.
 
         Raises also what `require_usable` raises while a method waits.
@@ -338,7 +343,7 @@ class StreamsProducer:
         require_usable = self._require_usable if name in _WAITING_METHODS else None
         if name not in _BOUNDED_METHODS:
             return self.call_client(name, *arguments, require_usable=require_usable)
-        limit_s = self._timeout_s * _OVERTIME + 1
+        limit_s = min(self._timeout_s * _OVERTIME + 1, limit_s)
         check = require_usable or _allow_call
         if name == _SEND_OFFSETS:
             check = self._moved_coordinator.create_check(check)

@@ -14,7 +14,7 @@ produced, which is what exactly once is for.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from enum import Enum, auto
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
@@ -60,7 +60,7 @@ class TaskCommitter:
 
     `ledger`, if there is one, writes into each transaction what the transaction read and wrote.
     `get_group_metadata` returns the group's metadata with the current generation, which stays while
-    the context of `hold_membership` lasts.
+    the context of `hold_membership` lasts, for as many seconds as it yields at most.
     `commit_as_member` commits offsets outside a transaction and returns whether the group accepts
     them. `on_commit` is called with the committed offsets, `on_step` with each `CommitStep`.
 
@@ -75,7 +75,7 @@ class TaskCommitter:
         *,
         ledger: LedgerWriter | None,
         get_group_metadata: Callable[[], bytes],
-        hold_membership: Callable[[], AbstractContextManager[object]] = nullcontext,
+        hold_membership: Callable[[], AbstractContextManager[float]],
         commit_as_member: Callable[[PartitionOffsets], bool],
         on_commit: Callable[[PartitionOffsets], None],
         on_step: Callable[[CommitStep], None],
@@ -169,8 +169,9 @@ class TaskCommitter:
                 raise producer.find_transaction_error() or undelivered from undelivered
             if self._ledger is not None:
                 self._ledger.write_transaction(producer, together)
-            with self._hold_membership():
-                producer.send_offsets_to_transaction(offsets, self._get_group_metadata())
+            with self._hold_membership() as limit_s:
+                metadata = self._get_group_metadata()
+                producer.send_offsets_to_transaction(offsets, metadata, limit_s)
             self._on_step(CommitStep.OFFSETS_SENT)
             producer.commit_transaction()
         else:

@@ -6,6 +6,7 @@ attributes are set or read by the tests.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
@@ -294,7 +295,10 @@ class FakeProducer(InMemoryProducer):
             raise self._failed
 
     def send_offsets_to_transaction(
-        self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]], group_metadata: bytes
+        self,
+        offsets: Iterable[tuple[Partition, OffsetAndMetadata]],
+        group_metadata: bytes,
+        limit_s: float = math.inf,
     ) -> None:
         self._raise_failure()
         self.sent.append(list(offsets))

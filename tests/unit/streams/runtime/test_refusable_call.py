@@ -83,6 +83,15 @@ def act_once_called(client: WaitingClient, act: Callable[[], None]) -> None:
     threading.Thread(target=wait_and_act, daemon=True).start()
 
 
+def test_offsets_are_sent_for_no_longer_than_the_member_may_be_silent(
+    client: WaitingClient, security: CurrentSecurity
+) -> None:
+    """The caller discards the producer then, so that nothing of the transaction is committed."""
+    made = create_producer(security)
+    with pytest.raises(OutcomeUnknown, match=r"no answer for 0\.5 s"):
+        made.send_offsets_to_transaction([], b"", 0.5)
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_a_refusal_ends_a_call_that_waits(
     client: WaitingClient, security: CurrentSecurity, name: str

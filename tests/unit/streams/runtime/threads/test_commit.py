@@ -128,6 +128,7 @@ class Thread:
             self.producers,
             ledger=LedgerWriter("a-ledger", self._identity_of) if ledger else None,
             get_group_metadata=lambda: b"group",
+            hold_membership=self.member.hold_membership,
             commit_as_member=self.member.commit_offsets,
             on_commit=self._committed,
             on_step=lambda step: self.script.calls.append(step.name),

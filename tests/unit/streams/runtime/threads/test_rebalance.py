@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -155,9 +156,9 @@ def test_a_commit_under_way_enters_the_generation_that_begins_if_its_tasks_are_k
             flush()
             world.member.generation_is_over = True
 
-        def send_and_record(offsets: Any, group_metadata: bytes) -> None:
+        def send_and_record(offsets: Any, group_metadata: bytes, limit_s: float = math.inf) -> None:
             sent.append(group_metadata)
-            send(offsets, group_metadata)
+            send(offsets, group_metadata, limit_s)
 
         producer.flush = flush_and_begin  # type: ignore[method-assign]
         producer.send_offsets_to_transaction = send_and_record  # type: ignore[method-assign]
