@@ -146,7 +146,11 @@ _GROUP = (
         code="MR-030",
         meaning="The group has members that are not of this application.",
         page="members-rejected.md",
-        messages=(" has members that are not of this application (", "INCONSISTENT_GROUP_PROTOCOL"),
+        messages=(
+            " has members that are not of this application (",
+            "INCONSISTENT_GROUP_PROTOCOL",
+            " can't be joined with group_protocol='streams' (",
+        ),
     ),
     Symptom(
         code="MR-031",
@@ -173,7 +177,23 @@ _GROUP = (
         code="MR-033",
         meaning="This topology can't run beside the one that the group runs.",
         page="members-rejected.md",
+        messages=(
+            " was formed with another topology, and a streams group keeps its ",
+            " has a newer topology than this worker, the broker says: ",
+        ),
         classes=("TopologyRefused",),
+    ),
+    Symptom(
+        code="MR-035",
+        meaning="A streams group has no tasks yet, as topics are missing.",
+        page="streams-group-topics.md",
+        messages=(" has no tasks yet, the broker says: ",),
+    ),
+    Symptom(
+        code="MR-036",
+        meaning="Topics of a streams group have wrong numbers of partitions.",
+        page="streams-group-topics.md",
+        messages=(": topics have wrong numbers of partitions, the broker says: ",),
     ),
     Symptom(
         code="MR-021",

@@ -1,10 +1,10 @@
 """Make the heartbeats and the commits of a member take turns.
 
 A commit names the member's epoch, which an answer to a heartbeat may change. While a commit waits
-for its turn its transaction is open; a heartbeat whose answer does not come gives way to it soon. And
-a commit has the turn for a part of the session only: offsets go to a transaction by way of its own
-coordinator, and while that one is silent the group's would miss the heartbeats of a member that is
-well. Heartbeats of Kafka's clients do not wait (decision 110).
+for its turn its transaction is open; a heartbeat whose answer does not come gives way to it soon.
+And a commit has the turn for a part of the session only: offsets go to a transaction by way of its
+own coordinator, and while that one is silent the group's would miss the heartbeats of a member that
+is well. Heartbeats of Kafka's clients do not wait (decision 110).
 """
 
 from __future__ import annotations

@@ -58,9 +58,9 @@ from streams.membership.streams.member_state import (
 )
 from streams.membership.streams.refusals import explain_refusal
 from streams.membership.streams.statuses import (
-    describe_statuses,
     explain_fatal_status,
     explain_lasting_status,
+    explain_statuses,
     is_group_ready,
 )
 
@@ -308,7 +308,7 @@ class HeartbeatLoop:
         self._interval_ms = answer.interval_ms or self._timeouts.heartbeat_ms
         if (before.epoch, before.told) != (after.epoch, after.told):
             self._changed_at_s = self._host.monotonic_s()
-        self._warn_of_lasting_statuses(describe_statuses(answer.statuses))
+        self._warn_of_lasting_statuses(explain_statuses(self._facts.group_id, answer.statuses))
         self._changed.set()
 
     def _warn_of_lasting_statuses(self, told: str) -> None:
@@ -317,7 +317,7 @@ class HeartbeatLoop:
             self._warned_of_statuses = False
         elif told and not self._warned_of_statuses:
             self._warned_of_statuses = True
-            log.warning("group %s: %s", self._facts.group_id, told)
+            log.warning("%s", told)
         self._told_statuses = told
 
     def _take_refusal(self, sent: MemberHeartbeat, refusal: HeartbeatRefusal) -> None:

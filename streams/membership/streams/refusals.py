@@ -17,7 +17,7 @@ def explain_refusal(group_id: str, code: ErrorCode, message: str) -> StreamsErro
 
     Raises: AuthorizationError.
     """
-    said = f"{code.name}{': ' if message else ''}{message}".rstrip(".")
+    said = f"{code.name.upper()}{': ' if message else ''}{message}".rstrip(".")
     if code is ErrorCode.topic_authorization_failed:  # which of them it does not say
         return StreamsError(
             f"group {group_id!r} can't be joined: this user has not the right to Describe all "

@@ -16,7 +16,7 @@ Source: StreamsGroupHeartbeatResponse.Status, KIP-1071.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -47,7 +47,6 @@ _NOT_READY = {
     GroupStatusCode.MISSING_INTERNAL_TOPICS,
     GroupStatusCode.ASSIGNMENT_DELAYED,
 }
-_LASTING = {GroupStatusCode.MISSING_SOURCE_TOPICS, GroupStatusCode.MISSING_INTERNAL_TOPICS}
 
 
 def is_group_ready(statuses: Iterable[GroupStatus]) -> bool:
@@ -79,19 +78,30 @@ def explain_fatal_status(group_id: str, statuses: Iterable[GroupStatus]) -> str:
 def explain_lasting_status(group_id: str, statuses: Iterable[GroupStatus]) -> str:
     """Return the message for a status that ends a thread if it stays; empty if there is none."""
     for status in statuses:
-        if status.code not in _LASTING:
+        if status.code == GroupStatusCode.MISSING_SOURCE_TOPICS:
+            advice = f"Create them, such as with {format_command('create-topics')}"
+        elif status.code == GroupStatusCode.MISSING_INTERNAL_TOPICS:
+            advice = "The broker creates them; its log tells what keeps it from that"
+        else:
             continue
-        advice = (
-            "create them (millrace create-topics)"
-            if status.code == GroupStatusCode.MISSING_SOURCE_TOPICS
-            else "the broker creates them: its log tells what keeps it from that"
-        )
-        return f"group {group_id!r} has no tasks yet: {status.detail} {advice}"
+        return f"group {group_id!r} has no tasks yet, the broker says: {status.detail} {advice}"
     return ""
 
 
-def describe_statuses(statuses: Iterable[GroupStatus]) -> str:
+def explain_statuses(group_id: str, statuses: Sequence[GroupStatus]) -> str:
     """Return what statuses say that people should know of, for one line of a log; or nothing."""
-    return " ".join(
-        each.detail for each in statuses if each.code != GroupStatusCode.ASSIGNMENT_DELAYED
-    )
+    explained = [
+        explain_lasting_status(group_id, statuses),
+        *(
+            f"group {group_id!r} has a newer topology than this worker, the broker says: "
+            f"{each.detail} Let the worker run the version of the application that the others run"
+            for each in statuses
+            if each.code == GroupStatusCode.STALE_TOPOLOGY
+        ),
+        *(
+            f"group {group_id!r} has a status that this release does not know: {each.detail}"
+            for each in statuses
+            if each.code not in set(GroupStatusCode)
+        ),
+    ]
+    return "; ".join(filter(None, explained))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from threading import Event, Thread
 from time import monotonic
 from typing import Any, cast
@@ -28,6 +29,7 @@ from streams.membership.streams.member_state import (
     start_joining,
     take_offer,
 )
+from streams.membership.streams.statuses import GroupStatus, GroupStatusCode
 from streams.membership.streams.task_roles import NO_ROLES, TasksByRole
 from tests.processes import HANG_LIMIT_S, wait_until
 
@@ -105,8 +107,7 @@ def create_loop(coordinator: FakeCoordinator, **given: Any) -> HeartbeatLoop:
         coordinator=cast(CoordinatorConnection, coordinator),
         timeouts=TIMEOUTS,
         host=SystemHost(),
-        is_overdue=lambda since_s, after_s: False,
-        **given,
+        **{"is_overdue": lambda since_s, after_s: False, **given},
     )
 
 
@@ -256,3 +257,84 @@ def test_a_join_that_is_refused_is_repeated_after_a_while(coordinator: FakeCoord
     wait_until(lambda: loop.state.is_member, what="a member")
     assert monotonic() - began_s >= 2 * heartbeat_loop._JOIN_BACK_OFF_S
     loop.end_thread()
+
+
+def join_with_statuses(
+    coordinator: FakeCoordinator, *answers: HeartbeatAnswer, is_overdue: bool = False
+) -> HeartbeatLoop:
+    """Join by the thread of the heartbeats, whose last answer is repeated for ever."""
+    coordinator.answers = [*answers, *[answers[-1]] * 1_000]
+    loop = create_loop(coordinator, is_overdue=lambda since_s, after_s: is_overdue)
+    loop.change_state(start_joining)
+    loop.ensure_started()
+    return loop
+
+
+def tell(status: GroupStatusCode) -> HeartbeatAnswer:
+    return replace(answer(2, NO_ROLES), statuses=(GroupStatus(status, "so it is."),))
+
+
+def wait_for_failure(loop: HeartbeatLoop) -> str:
+    def has_failed() -> bool:
+        try:
+            loop.raise_failure()
+        except StreamsError:
+            return True
+        return False
+
+    wait_until(has_failed, what="the end of the heartbeats")
+    with pytest.raises(StreamsError) as failure:
+        loop.raise_failure()
+    loop.end_thread()
+    return f"{failure.value.code}: {failure.value}"
+
+
+def test_wrong_partition_counts_end_the_heartbeats(coordinator: FakeCoordinator) -> None:
+    loop = join_with_statuses(coordinator, tell(GroupStatusCode.INCORRECTLY_PARTITIONED_TOPICS))
+    assert wait_for_failure(loop).startswith("MR-036: group 'group': topics have wrong numbers")
+
+
+@pytest.mark.parametrize(
+    "status", [GroupStatusCode.MISSING_SOURCE_TOPICS, GroupStatusCode.MISSING_INTERNAL_TOPICS]
+)
+def test_topics_that_stay_missing_end_the_heartbeats_after_the_tasks_time_out(
+    coordinator: FakeCoordinator, status: GroupStatusCode
+) -> None:
+    loop = join_with_statuses(coordinator, tell(status), is_overdue=True)
+    failure = wait_for_failure(loop)
+    assert failure.startswith("MR-035: group 'group' has no tasks yet, the broker says: so it is.")
+    assert failure.endswith("task_timeout_ms)")
+
+
+def test_topics_that_are_created_in_time_let_the_member_have_its_tasks(
+    coordinator: FakeCoordinator, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat_loop, "_ATTENTIVE_INTERVAL_MS", 10)
+    missing = tell(GroupStatusCode.MISSING_SOURCE_TOPICS)
+    loop = join_with_statuses(coordinator, missing, missing, answer(3, TWO))
+    wait_until(lambda: loop.state.told == TWO, what="the tasks")
+    assert loop.state.has_offer
+    loop.raise_failure()
+    loop.end_thread()
+    assert caplog.text.count("has no tasks yet") == 1
+
+
+@pytest.mark.parametrize(
+    "status", [GroupStatusCode.ASSIGNMENT_DELAYED, GroupStatusCode.MISSING_SOURCE_TOPICS]
+)
+def test_a_member_of_a_group_that_is_not_ready_is_offered_nothing(
+    loop: HeartbeatLoop, coordinator: FakeCoordinator, status: GroupStatusCode
+) -> None:
+    loop.change_state(start_joining)
+    coordinator.answers = [tell(status)]
+    loop.send_now()
+    assert not loop.state.has_offer
+
+
+def test_a_shutdown_of_the_application_is_an_offer_to_a_member_with_its_tasks(
+    loop: HeartbeatLoop, coordinator: FakeCoordinator
+) -> None:
+    coordinator.answers = [replace(tell(GroupStatusCode.SHUTDOWN_APPLICATION), told=None)]
+    loop.send_now()
+    assert loop.state.has_offer
+    assert loop.state.owned == TWO

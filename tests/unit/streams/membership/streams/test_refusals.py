@@ -19,3 +19,16 @@ def test_a_missing_right_to_topics_does_not_name_the_group_as_one() -> None:
 def test_a_missing_right_to_the_group_names_it() -> None:
     with pytest.raises(AuthorizationError, match="group 'orders'"):
         explain_refusal("orders", ErrorCode.group_authorization_failed, "")
+
+
+@pytest.mark.parametrize(
+    ("refused", "message", "code"),
+    [
+        (ErrorCode.group_max_size_reached, "its maximum capacity.", "MR-032"),
+        (ErrorCode.group_id_not_found, "Group orders is not a streams group.", "MR-030"),
+        (ErrorCode.inconsistent_group_protocol, "", "MR-030"),
+        (ErrorCode.invalid_request, "Topology updates are not supported yet.", "MR-033"),
+    ],
+)
+def test_a_refusal_has_the_code_of_its_fault(refused: ErrorCode, message: str, code: str) -> None:
+    assert explain_refusal("orders", refused, message).code == code
