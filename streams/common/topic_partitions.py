@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -20,6 +21,10 @@ class OffsetAndMetadata(NamedTuple):
 
     offset: int
     metadata: str
+
+
+OffsetsToCommit = Iterable[tuple[Partition, OffsetAndMetadata]]
+"""Offsets that are to be committed, each with its partition."""
 
 
 class CommittedOffsets(NamedTuple):

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from streams.common.partitioning import partition_for_key
-from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.common.topic_partitions import OffsetsToCommit, Partition
 from streams.errors import TaskMigrated, UnknownTopic
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
@@ -274,10 +274,7 @@ class InMemoryProducer:
                 on_delivery(None, message)
 
     def send_offsets_to_transaction(
-        self,
-        offsets: Iterable[tuple[Partition, OffsetAndMetadata]],
-        group_metadata: bytes,
-        limit_s: float = math.inf,
+        self, offsets: OffsetsToCommit, group_metadata: bytes, limit_s: float = math.inf
     ) -> None:
         """Add offsets to the transaction."""
         self._register_transaction().offsets |= dict(offsets)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.common.topic_partitions import OffsetsToCommit, Partition
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
 from streams.runtime.clients.replication import Replication
@@ -86,10 +86,7 @@ class ProducerClient(Protocol):
     def flush(self) -> None: ...
 
     def send_offsets_to_transaction(
-        self,
-        offsets: Iterable[tuple[Partition, OffsetAndMetadata]],
-        group_metadata: bytes,
-        limit_s: float = ...,
+        self, offsets: OffsetsToCommit, group_metadata: bytes, limit_s: float = ...
     ) -> None: ...
 
     def commit_transaction(self) -> None: ...

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
-from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.common.topic_partitions import OffsetsToCommit
 from streams.errors import (
     OutcomeUnknown,
     StreamsError,
@@ -238,10 +238,7 @@ class StreamsProducer:
         self._call_producer("flush", self._timeout_s)
 
     def send_offsets_to_transaction(
-        self,
-        offsets: Iterable[tuple[Partition, OffsetAndMetadata]],
-        group_metadata: bytes,
-        limit_s: float = math.inf,
+        self, offsets: OffsetsToCommit, group_metadata: bytes, limit_s: float = math.inf
     ) -> None:
         """Send the offsets into the transaction, as the group member of `group_metadata`.
 

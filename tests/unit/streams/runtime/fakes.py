@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError, KafkaException
 
 from streams.common.host import Host, SystemHost
-from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.common.topic_partitions import OffsetAndMetadata, OffsetsToCommit, Partition
 from streams.errors import TaskMigrated, WriteRefused
 from streams.membership.group_member import Membership, MembershipSignal
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
@@ -295,10 +295,7 @@ class FakeProducer(InMemoryProducer):
             raise self._failed
 
     def send_offsets_to_transaction(
-        self,
-        offsets: Iterable[tuple[Partition, OffsetAndMetadata]],
-        group_metadata: bytes,
-        limit_s: float = math.inf,
+        self, offsets: OffsetsToCommit, group_metadata: bytes, limit_s: float = math.inf
     ) -> None:
         self._raise_failure()
         self.sent.append(list(offsets))
