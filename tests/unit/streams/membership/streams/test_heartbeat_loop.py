@@ -105,9 +105,8 @@ def create_loop(coordinator: FakeCoordinator, **given: Any) -> HeartbeatLoop:
     return HeartbeatLoop(
         MemberFacts("group", "member", "process", cast(Any, None), 300_000),
         coordinator=cast(CoordinatorConnection, coordinator),
-        timeouts=TIMEOUTS,
         host=SystemHost(),
-        **{"is_overdue": lambda since_s, after_s: False, **given},
+        **{"timeouts": TIMEOUTS, "is_overdue": lambda since_s, after_s: False, **given},
     )
 
 
@@ -264,7 +263,8 @@ def join_with_statuses(
 ) -> HeartbeatLoop:
     """Join by the thread of the heartbeats, whose last answer is repeated for ever."""
     coordinator.answers = [*answers, *[answers[-1]] * 1_000]
-    loop = create_loop(coordinator, is_overdue=lambda since_s, after_s: is_overdue)
+    quick = TIMEOUTS._replace(heartbeat_ms=10)
+    loop = create_loop(coordinator, timeouts=quick, is_overdue=lambda since_s, after_s: is_overdue)
     loop.change_state(start_joining)
     loop.ensure_started()
     return loop
@@ -307,9 +307,8 @@ def test_topics_that_stay_missing_end_the_heartbeats_after_the_tasks_time_out(
 
 
 def test_topics_that_are_created_in_time_let_the_member_have_its_tasks(
-    coordinator: FakeCoordinator, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    coordinator: FakeCoordinator, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(heartbeat_loop, "_ATTENTIVE_INTERVAL_MS", 10)
     missing = tell(GroupStatusCode.MISSING_SOURCE_TOPICS)
     loop = join_with_statuses(coordinator, missing, missing, answer(3, TWO))
     wait_until(lambda: loop.state.told == TWO, what="the tasks")
