@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from streams.app import App
 from streams.commands.internal_topics import find_internal_topics, name_after_id
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.doctor.cluster_facts import ClusterFacts
@@ -84,8 +85,8 @@ class WorkerPlaces:
 class ApplicationFacts:
     """Fetches the facts of one application on its cluster, each once.
 
-    `topology` is None where the application is known by its id only; then `config` has defaults
-    that need not be the application's.
+    `app` and `topology` are None where the application is known by its id only; then `config` has
+    defaults that need not be the application's.
     """
 
     def __init__(
@@ -93,13 +94,14 @@ class ApplicationFacts:
         cluster: ClusterFacts,
         application_id: str,
         config: StreamsConfig,
-        topology: Topology | None = None,
+        app: App | None = None,
         places: WorkerPlaces = WorkerPlaces(),
     ) -> None:
         self.cluster = cluster
         self.application_id = application_id
         self.config = config
-        self.topology = topology
+        self.app = app
+        self.topology = None if app is None else app.topology()
         self.places = places
         self.group_fetched_at_s = 0.0
 

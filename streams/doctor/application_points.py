@@ -14,6 +14,8 @@ from streams.doctor import (
     machine,
     readers,
     recent_errors,
+    recreated_input_facts,
+    recreated_inputs,
     running_points,
     store_points,
     stores,
@@ -62,6 +64,7 @@ def _list_topic_points() -> list[tuple[str, Look]]:
         (stores.VERSION, store_points.check_version),
         (stores.POSITIONS, _after_rights(_select_internal, store_points.check_positions)),
         (stores.IDLE, store_points.check_idle_time),
+        (recreated_inputs.INPUTS, _after_rights(_select_read, recreated_input_facts.check_inputs)),
         (inputs.RETENTION, _after_rights(_select_inputs, _check_retention)),
         (inputs.COPARTITIONS, _after_rights(_select_inputs, _check_copartitions)),
         (inputs.SKEW, _after_rights(_select_inputs, _check_skew)),
@@ -172,9 +175,11 @@ def _check_broker_limits(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
 
 
 def _check_topics(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
-    found = facts.topics()
+    found, described = facts.topics(), facts.cluster.description()
+    has_state = bool(found.internal & described.topics.keys())
     return topics.check_topics_exist(
-        *(facts.cluster.description(), found.all, found.internal), facts.derive_former_counts
+        *(described, found.all, found.internal, facts.derive_former_counts),
+        found.inputs if has_state else (),
     )
 
 

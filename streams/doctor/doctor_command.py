@@ -82,7 +82,7 @@ def doctor(
     with exit_on_cluster_error():
         if app is not None and all_applications:
             raise ConfigError(f"--all looks at every application: leave out {app!r}")
-        topology = None
+        found = None
         if app is None:
             settings = load_command_config(
                 config,
@@ -94,13 +94,12 @@ def doctor(
             found, settings = find_application(
                 app, config, bootstrap_servers, state_dir, connection
             )
-            topology = None if found is None else found.topology()
             app = check_application_id(app) if found is None else found.application_id
         cluster = ClusterFacts(settings)
         findings = examine_cluster(cluster, is_alone=app is None and not all_applications)
         if app is not None:
             places = WorkerPlaces(tuple(health_port or ()), tuple(logs or ()))
-            facts = ApplicationFacts(cluster, app, settings, topology, places)
+            facts = ApplicationFacts(cluster, app, settings, found, places)
             findings += examine_application(facts)
         elif all_applications:
             findings += _examine_every_application(cluster, settings)

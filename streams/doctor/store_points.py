@@ -8,10 +8,12 @@ from functools import partial
 
 from streams.commands.plan_changelogs import review_changelogs
 from streams.common.topic_partitions import Partition
-from streams.doctor import configuration, stores
+from streams.doctor import configuration, stores, topics
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.disk_facts import StoreWithoutWorker, read_stores_without_worker
-from streams.doctor.findings import DoctorFinding
+from streams.doctor.findings import DoctorFinding, find_unknown
+from streams.doctor.recreated_input_facts import find_identity
+from streams.doctor.recreated_inputs import INPUTS
 from streams.errors import TopologyError
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.runtime.assigning.internal_topics import (
@@ -26,10 +28,10 @@ from streams.topology.description import describe_topology
 
 def check_internal_topics(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Find internal topics that are gone."""
-    topics, committed = facts.topics(), facts.committed()
-    read = {each.topic for each in committed} - topics.inputs
+    known, committed = facts.topics(), facts.committed()
+    read = {each.topic for each in committed} - known.inputs
     return stores.check_internal_topics(
-        topics.internal, read, facts.cluster.description().topics, has_run=bool(committed)
+        known.internal, read, facts.cluster.description().topics, has_run=bool(committed)
     )
 
 
@@ -40,6 +42,12 @@ def check_counts(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     counts = facts.cluster.clients().partition_counts
     with suppress(TopologyError):  # told by the point on partitions of joins
         needed = derive_needed_counts(facts.topology, counts)
+        if any(counts.get(topic, count) != count for topic, count in needed.items()) and (
+            resized := find_identity(facts).list_resized()
+        ):
+            names = topics.name_partitions(resized)
+            yield find_unknown(stores.COUNTS, f"{names} is another topic: see the point {INPUTS!r}")
+            return
         yield from stores.check_counts(needed, counts, facts.topology.input_topics)
 
 
@@ -64,15 +72,15 @@ def check_settings(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     Without the App those of a changelog follow from its store's kind, which is not known: then
     repartition topics and the ledger alone are compared.
     """
-    topics = facts.topics()
+    known = facts.topics()
     if facts.topology is not None:
         wanted = list_topic_settings(
             facts.topology, has_ledger=facts.config.ledger, defaults=facts.config.topic_defaults
         )
     else:
-        wanted = {topic: dict(REPARTITION_SETTINGS) for topic in topics.repartition}
-        if topics.ledger:
-            wanted[topics.ledger] = dict(LEDGER_SETTINGS)
+        wanted = {topic: dict(REPARTITION_SETTINGS) for topic in known.repartition}
+        if known.ledger:
+            wanted[known.ledger] = dict(LEDGER_SETTINGS)
     there = wanted.keys() & facts.cluster.description().topics.keys()
     return stores.check_settings(wanted, facts.cluster.topic_settings(there))
 

@@ -25,6 +25,7 @@ CODES = {
     "guarantee": "MR-053",
     "transaction time-out": "MR-012",
     "topics": "MR-025",
+    "inputs": "MR-025",
     "internal topics": "MR-025",
     "partitions of internal topics": "MR-025",
     "internal settings": "MR-024",

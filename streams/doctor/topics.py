@@ -12,6 +12,7 @@ from streams.command_lines import format_command, format_kafka_command
 from streams.common.counted import format_count
 from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
 from streams.runtime.clients.cluster_admin import ClusterDescription, PartitionDescription
+from streams.runtime.offsets.offset_refusals import offer_new_topics
 
 LEADERS, REPLICAS, DURABILITY = "partition leaders", "replicas in sync", "durability"
 _SHOWN_MAX = 5
@@ -154,12 +155,14 @@ def check_topics_exist(
     needed: Collection[str],
     internal: Collection[str],
     derive_counts: Callable[[Collection[str]], Mapping[str, int]],
+    read: Collection[str] = (),
 ) -> Iterator[DoctorFinding]:
     """Find topics that an application reads or writes and that are not there.
 
     `internal` are those that it makes itself; that they are missing is a fault only where it has
     run, and is told with the stores. `derive_counts` tells of missing topics how many partitions
-    they had, as far as that is known.
+    they had, as far as that is known. `read` are the inputs of an application that has run, on
+    whose records its state rests.
     """
     missing = sorted(set(needed) - set(internal) - cluster.topics.keys())
     point = "topics"
@@ -168,7 +171,8 @@ def check_topics_exist(
             point,
             f"there is no topic {name_partitions(missing)}",
             "a start is refused, and a worker that runs waits or ends",
-            _advise_creation(missing, derive_counts(missing)),
+            _advise_creation(missing, derive_counts(missing))
+            + _advise_first_offsets(sorted(set(missing) & set(read))),
         )
     else:
         yield find_fine(
@@ -192,6 +196,13 @@ def _advise_creation(missing: Sequence[str], former_counts: Mapping[str, int]) -
                 "than 4: how many is not known here"
             )
     return "; ".join(advice)
+
+
+def _advise_first_offsets(inputs: Sequence[str]) -> str:
+    """Return the command that follows the creation of inputs, as their offsets are gone, too."""
+    if not inputs:
+        return ""
+    return f". Then, while no worker runs, {offer_new_topics(inputs)}"
 
 
 def _list_partitions(

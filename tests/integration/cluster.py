@@ -42,9 +42,9 @@ class Topics:
         self.truth: Counter[str] = Counter()
         self.create(self.source, self.target)
 
-    def create(self, *topics: str) -> None:
+    def create(self, *topics: str, partitions: int = PARTITIONS) -> None:
         admin = AdminClient({"bootstrap.servers": self.servers})
-        new = [NewTopic(topic, PARTITIONS, 1) for topic in topics]
+        new = [NewTopic(topic, partitions, 1) for topic in topics]
         for answer in admin.create_topics(new).values():
             answer.result(HANG_LIMIT_S)
         # With KRaft a busy broker lists them a moment after the controller has answered.
@@ -62,13 +62,13 @@ class Topics:
         admin = AdminClient({"bootstrap.servers": self.servers})
         admin.delete_topics([topic])[topic].result(HANG_LIMIT_S)
 
-    def make_again(self, topic: str) -> None:
+    def make_again(self, topic: str, partitions: int = PARTITIONS) -> None:
         """Delete a topic and create it again at once, as soon as the broker lets."""
         self.delete(topic)
 
         def is_created() -> bool:
             try:
-                self.create(topic)
+                self.create(topic, partitions=partitions)
             except KafkaException:  # the deletion goes on
                 return False
             return True

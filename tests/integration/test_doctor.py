@@ -9,12 +9,14 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from coordinator.errors import Code
 from coordinator.faults import RequestFault
 from streams import App
 from streams.commands.root import cli
+from streams.errors import StreamsError
 from tests import brokers
 from tests.brokers import IN_CI, Broker
 from tests.conformance import batches
@@ -267,6 +270,50 @@ def test_an_input_that_was_deleted_is_named_with_the_partitions_that_it_had(
     found = patient.complaints()["topics"]
     command = f"create-topics {patient.topics.source} --partitions {PARTITIONS}"
     assert (found["verdict"], command in found["remedy"]) == ("error", True)
+
+
+@pytest.mark.parametrize("partitions", [PARTITIONS, PARTITIONS + 2, PARTITIONS - 1])
+def test_an_input_that_was_made_again_while_no_worker_runs_is_named_with_what_mends_it(
+    patient: Patient, partitions: int
+) -> None:
+    patient.process_all()
+    patient.topics.make_again(patient.topics.source, partitions)
+    wait_until(lambda: "inputs" in patient.complaints(), what="it to be seen")
+    found = patient.complaints()["inputs"]
+    assert found["verdict"] == "error"
+    assert "was deleted and created again" in found["what"]
+    assert (f"now, and had {PARTITIONS}" in found["what"]) == (partitions != PARTITIONS)
+    assert "inputs" in patient.complaints(by_id=True)
+    run_advice(found["remedy"], ("topics delete", "create-topics", "--made-again"))
+    assert "inputs" not in patient.complaints()
+    patient.topics.load(60)
+    with patient.runs() as running:
+        wait_until(
+            lambda: sum(count for _, count in running.store("counts").all()) == 120,
+            what="the records of both topics to be counted",
+        )
+
+
+def test_an_input_that_was_made_again_while_a_worker_runs_is_named(patient: Patient) -> None:
+    patient.topics.load(60)
+    with suppress(StreamsError), patient.runs() as running:  # the worker's own, at its end
+        wait_until(lambda: running.metrics()["commits"] > 0, what="a commit")
+        wait_until(patient.has_no_lag, what="all records to be committed")
+        patient.topics.make_again(patient.topics.source, PARTITIONS + 2)
+        wait_until(lambda: "inputs" in patient.complaints(), what="it to be seen")
+        found = patient.complaints()["inputs"]
+        wait_until(lambda: running.state == "ERROR", what="the worker to end")
+    assert f"5 partitions now, and had {PARTITIONS}" in found["what"]
+    assert patient.complaints()["inputs"]["remedy"] == found["remedy"]
+
+
+def run_advice(remedy: str, commands: Sequence[str]) -> None:
+    """Run those command lines of a remedy that have one of these words, in their order."""
+    for line in re.findall(r"`([^`]+)`", remedy):
+        if any(each in line for each in commands):
+            words = shlex.split(line.split("millrace ", 1)[1])
+            done = CliRunner().invoke(cli, [*words, "--yes"] if "create" not in line else words)
+            assert done.exit_code == 0, done.output
 
 
 def test_partitions_that_were_added_are_named_with_a_way_that_keeps_the_state(

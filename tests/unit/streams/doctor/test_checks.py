@@ -99,6 +99,13 @@ def test_topics_that_are_missing() -> None:
     assert found.verdict is ERROR
     assert "create-topics in --partitions 6" in found.remedy
     assert "create-topics out`, with --partitions if" in found.remedy
+    assert "--made-again" not in found.remedy
+
+
+def test_a_missing_input_is_created_and_then_begun_with() -> None:
+    (found,) = topics.check_topics_exist(cluster(), ["in", "out"], [], lambda _: {"in": 6}, ["in"])
+    created, begun = (found.remedy.index(each) for each in ("create-topics in", "--made-again in"))
+    assert created < begun
 
 
 def probe(**fields: Any) -> BrokerProbe:
