@@ -2,7 +2,8 @@
 
 Brokers don't tell which `isolation.level` a reader has. A reader of committed records can't commit
 an offset beyond the last stable one. So an offset beyond it, which was fetched before that was, is
-of a reader that takes uncommitted records; no such offset proves nothing.
+of a reader that takes uncommitted records; no such offset proves nothing. What was so before is
+found by the times of commits (`early_commits`).
 """
 
 from __future__ import annotations
@@ -57,14 +58,17 @@ def find_uncommitted_reads(
 
 
 def check_isolation(
-    proven: Mapping[str, Partition], readers: Sequence[str]
+    proven: Mapping[str, Partition], readers: Sequence[str], compared: str = ""
 ) -> Iterator[DoctorFinding]:
-    """Say which groups read the outputs, and which of them take uncommitted records."""
+    """Say which groups read the outputs, and which of them take uncommitted records.
+
+    `compared` says what was looked at besides.
+    """
     for group, partition in proven.items():
         yield find_error(
             ISOLATION,
-            f"group {group!r} has committed an offset of {partition} beyond the last stable one: "
-            "it reads uncommitted records",
+            f"group {group!r} has committed an offset of {partition} beyond the last stable one of "
+            "that time: it reads uncommitted records",
             "it sees results of transactions that are aborted later, and so results twice",
             f"set isolation.level=read_committed in the consumers of {group!r} "
             f"({format_command('group list')} shows the groups)",
@@ -74,8 +78,8 @@ def check_isolation(
         yield find_unknown(
             ISOLATION,
             f"brokers don't tell the isolation.level of {', '.join(map(repr, others))}, which read "
-            "the outputs; none was seen to read uncommitted records. To be sure, look into the "
-            "settings of those programs: Java's consumers take uncommitted records unless "
+            f"the outputs; none was seen to read uncommitted records{compared}. To be sure, look "
+            "into the settings of those programs: Java's consumers take uncommitted records unless "
             "isolation.level=read_committed is set; librdkafka's only if it is set to "
             "read_uncommitted; or look again while results are written",
         )

@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 
 from state.directory import LOCK_FILE
 from state.linux_calls import find_removed_files
+from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.doctor import coordinators, local_workers, readers, security
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.cluster_facts import REQUEST_WAIT_S, TRANSACTIONS_TOPIC, ClusterFacts
 from streams.doctor.coordinator_facts import measure_coordinators, scrape_embedded_broker
+from streams.doctor.early_commits import find_early_commits
 from streams.doctor.findings import DoctorFinding, find_unknown
 from streams.doctor.local_workers import find_local_workers
 from streams.doctor.security_facts import (
@@ -21,8 +23,9 @@ from streams.doctor.security_facts import (
     list_bootstrap_addresses,
     read_own_certificates,
 )
-from streams.errors import AuthorizationError
+from streams.errors import AuthorizationError, OutcomeUnknown, UserError
 from streams.membership.application_group import fetch_group_description
+from streams.membership.connection import ConnectionLost
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.runtime.access.acls import derive_acls
 from streams.runtime.access.resource_names import is_cut_group
@@ -111,13 +114,23 @@ def check_isolation(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
         return {p: held.offset for p, held in found.offsets.items()}
 
     outputs = [Partition(topic, n) for topic in topics for n in range(counts[topic])]
-    found = readers.find_uncommitted_reads(
+    proven, found = readers.find_uncommitted_reads(
         groups[:_GROUPS_MAX],
         fetch_offsets,
         facts.cluster.admin().fetch_last_stable_offsets,
         outputs,
     )
-    yield from readers.check_isolation(*found)
+    others = [each for each in found if each not in proven]
+    compared = ""
+    if others:
+        try:
+            early = find_early_commits(facts.cluster, others, outputs)
+            proven |= early.proven
+            count = format_count(early.compared_count, "commit")
+            compared = f", and {count} of theirs were compared with the ends of transactions"
+        except (AuthorizationError, UserError, OutcomeUnknown, ConnectionLost) as error:
+            compared = f" (the times of their commits can't be read: {error})"
+    yield from readers.check_isolation(proven, found, compared)
 
 
 def check_coordinators(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -170,6 +171,43 @@ def test_a_reader_of_uncommitted_records_is_named(
     found = patient.complaints()["isolation of readers"]
     assert (found["verdict"], repr(reader) in found["what"]) == ("error", True)
     producer.abort_transaction(HANG_LIMIT_S)
+
+
+def test_a_reader_is_named_that_committed_before_transactions_had_ended(
+    patient: Patient, unique: Callable[[str], str]
+) -> None:
+    patient.process_all()
+    topics, wrong, right = patient.topics, unique("dashboard"), unique("sink")
+    producer = Producer({"bootstrap.servers": topics.servers, "transactional.id": unique("late")})
+    producer.init_transactions(HANG_LIMIT_S)
+    for _ in range(2):
+        producer.begin_transaction()
+        producer.produce(topics.target, "1", "k", partition=0)
+        assert producer.flush(HANG_LIMIT_S) == 0
+        end = commit_end(topics, wrong)
+        time.sleep(0.01)  # the brokers' clocks count milliseconds
+        producer.commit_transaction(HANG_LIMIT_S)
+        commit_end(topics, right, end)
+    found = patient.complaints()["isolation of readers"]
+    assert (found["verdict"], repr(wrong) in found["what"]) == ("error", True)
+    (unknown,) = [
+        each
+        for each in patient.ask()
+        if each["point"] == "isolation of readers" and each["verdict"] == "not looked at"
+    ]
+    assert repr(right) in unknown["what"]
+    assert "4 commits of theirs" in unknown["what"]
+
+
+def commit_end(topics: Topics, group: str, offset: int | None = None) -> int:
+    """Commit an offset of the output's first partition for a group; the high watermark for None."""
+    options = {"bootstrap.servers": topics.servers, "isolation.level": "read_uncommitted"}
+    consumer = Consumer({**options, "group.id": group})
+    place = TopicPartition(topics.target, 0)
+    place.offset = offset or consumer.get_watermark_offsets(place, HANG_LIMIT_S)[1]
+    consumer.commit(offsets=[place], asynchronous=False)
+    consumer.close()
+    return int(place.offset)
 
 
 def test_a_zombie_is_named(patient: Patient, new_worker: Callable[..., Worker]) -> None:

@@ -40,14 +40,14 @@ _LEADER_CHANGED_ERRORS = {
 }
 
 
-class _PartitionLeader(NamedTuple):
+class PartitionLeader(NamedTuple):
     """Represents a partition's leader: its address and its epoch."""
 
     address: tuple[str, int]
     epoch: int
 
 
-class _LeaderChanged(Exception):
+class LeaderChanged(Exception):
     """Signals that the partition's leader is no longer the one that was assumed."""
 
 
@@ -69,13 +69,13 @@ def scan_range(
         try:
             with ExitStack() as held:
                 bootstrap = held.enter_context(closing(access.open_connection(None)))
-                leader = _find_leader(bootstrap, partition)
+                leader = find_leader(bootstrap, partition)
                 connection = access.open_connection(leader.address)
                 held.enter_context(closing(connection))
                 scan = LogScan(offset_range.first, offset_range.until, leader.epoch)
                 _scan_over_connection(connection, partition, scan, to_high_watermark, bytes_max)
                 return scan
-        except (_LeaderChanged, ConnectionLost) as error:
+        except (LeaderChanged, ConnectionLost) as error:
             if time.monotonic() > deadline_s:
                 raise StreamsError(
                     f"the batches of {partition} can't be read from its leader: {error}"
@@ -104,10 +104,10 @@ def _scan_over_connection(
     to_high_watermark: bool,
     bytes_max: int,
 ) -> None:
-    """Scan over a connection to the leader until done. Raises _LeaderChanged."""
+    """Scan over a connection to the leader until done. Raises LeaderChanged."""
     throttled_s = 0.0
     while to_high_watermark or not scan.is_done:
-        answer, part = _fetch_batches(
+        answer, part = fetch_batches(
             connection, partition, scan.leader_epoch, scan.fetch_offset, bytes_max
         )
         if to_high_watermark:
@@ -122,7 +122,7 @@ def _scan_over_connection(
             scan.read_batches(bytes(part.records or b""))
 
 
-def _fetch_batches(
+def fetch_batches(
     connection: BrokerConnection,
     partition: Partition,
     leader_epoch: int,
@@ -154,14 +154,14 @@ def _fetch_batches(
     fetched = answer.responses[0].partitions[0] if answer.responses else None
     code = answer.error_code if fetched is None else fetched.error_code
     if code in _LEADER_CHANGED_ERRORS:
-        raise _LeaderChanged(code.name)
+        raise LeaderChanged(code.name)
     if fetched is None or code is not ErrorCode.none:
         raise StreamsError(f"the batches of {partition} from offset {fetch_offset} on: {code.name}")
     return answer, fetched
 
 
-def _find_leader(bootstrap: BrokerConnection, partition: Partition) -> _PartitionLeader:
-    """Find a partition's leader by a Metadata request. Raises _LeaderChanged if there is none."""
+def find_leader(bootstrap: BrokerConnection, partition: Partition) -> PartitionLeader:
+    """Find a partition's leader by a Metadata request. Raises LeaderChanged if there is none."""
     classes = load_request_classes(bootstrap, _METADATA, _METADATA_VERSION)
     answer = bootstrap.send_request(
         build_entity(
@@ -176,7 +176,7 @@ def _find_leader(bootstrap: BrokerConnection, partition: Partition) -> _Partitio
     for topic in answer.topics:
         for part in topic.partitions:
             if part.partition_index == partition.number and part.leader_id in brokers:
-                return _PartitionLeader(brokers[part.leader_id], int(part.leader_epoch))
-    raise _LeaderChanged(
+                return PartitionLeader(brokers[part.leader_id], int(part.leader_epoch))
+    raise LeaderChanged(
         f"no leader is known ({', '.join(each.error_code.name for each in answer.topics)})"
     )
