@@ -9,11 +9,17 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from typing import Any, Literal, get_args
 
+from state.store import StateStore
+from streams.common.host import Clocks
+from streams.graph.nodes import StoreKind
+from streams.graph.step_measurements import StepMeasurements
 from streams.operators import sink
+from streams.runtime.clients.client_statistics import ClientStatisticsRecorder
+from streams.runtime.tasks import task_creator
 from streams.runtime.tasks.context import TaskContext
 from streams.runtime.tasks.metered_stores import StoreMeter
 from streams.runtime.threads.measurements import ThreadMeasurements
@@ -25,7 +31,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 AIMS: dict[Level, float] = {"info": 1.02, "debug": 1.10}
 """The most that a level may cost of count and map, as a ratio to `off`."""
 _COUNTING = re.compile(
-    r"^ +written\.records = count = .*\n +if count >= written\.due_count:\n"
+    r"^ +written\.records \+= 1\n +if written\.is_due:\n"
     r" +measured\.measure_written\(.*\n",
     re.MULTILINE,
 )
@@ -77,6 +83,40 @@ def bind_at(level: Level) -> Iterator[None]:
     finally:
         for name, function in kept.items():
             setattr(compiling, name, function)
+
+
+@contextmanager
+def run_at(level: Level) -> Iterator[None]:
+    """Let threads that start in this block measure nothing, if the level is `off`.
+
+    The counters that the runtime itself needs, such as that of records, are there in any case.
+    """
+    with ExitStack() as exits:
+        for owner, name, replacement in _UNMEASURED if level == "off" else ():
+            exits.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, replacement)
+        yield
+
+
+def _create_meter_alone(
+    store: StateStore, kind: StoreKind, clocks: Clocks, *, details: bool
+) -> StoreMeter:
+    """Return the meter of a store whose methods are as they were."""
+    return StoreMeter(store, clocks)
+
+
+def _do_nothing(*arguments: object, **options: object) -> None:
+    """Measure nothing."""
+
+
+_UNMEASURED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
+    (ThreadMeasurements, "add_slice", _do_nothing),
+    (ThreadMeasurements, "add_commit", _do_nothing),
+    (StepMeasurements, "set_due", _do_nothing),
+    (ClientStatisticsRecorder, "settings", lambda self, client_id: {}),
+    (task_creator, "meter_store", _create_meter_alone),
+)
+"""What is replaced in a worker without metrics: an owner, a name, and what takes its place."""
 
 
 def _compile_sinks_without_counts() -> ModuleType:

@@ -2,8 +2,8 @@
 
 Counts are of every record. The latency is that of the first record after `is_due` was set, which
 the thread does after each slice of records, so that reading the clock costs nothing for a record.
-The size of what a sink writes is that of this record, and of one record in 64; what a suppression
-emits is added to its figure after a slice.
+So is the size of what a sink writes to a topic; records after it count as equally large. What a
+suppression emits is added to its figure after a slice.
 """
 
 from __future__ import annotations
@@ -17,21 +17,18 @@ RECORD_OVERHEAD_BYTES = 20
 """The bytes that Kafka Streams adds to each record: timestamp, offset and partition."""
 
 
-_MEASURED_ONE_IN = 64
-
-
 class TopicCounts:
     """Counts the records that were written to, or read from, one topic, and their bytes."""
 
     __slots__ = (
         *("_bytes", "_sampled_at", "_sampled_bytes"),
-        *("due_count", "overhead_bytes", "records"),
+        *("is_due", "overhead_bytes", "records"),
     )
 
     def __init__(self, topic: str) -> None:
         self.records = 0
-        self.due_count = 0
-        """The number of the next record that is to be measured, or a lower one."""
+        self.is_due = True
+        """True if the next record is to be measured."""
         self._bytes = 0
         """The bytes of keys, values and headers up to the record whose number is `_sampled_at`."""
         self._sampled_at = self._sampled_bytes = 0
@@ -79,7 +76,7 @@ class StepMeasurements:
         """Let the next record be measured: a slice of records has ended."""
         self.is_due = True
         for counts in self.written.values():
-            counts.due_count = 0
+            counts.is_due = True
         emits = self.suppression_emits
         if emits is not None and (count := self.emitted_count - emits.total):
             emits.observe_calls(count, 1.0, 1.0, self._monotonic_s())
@@ -92,10 +89,14 @@ class StepMeasurements:
         headers: Any,
         timestamp_ms: int,
     ) -> None:
-        """Measure the record that a sink has written last, and say when to measure another."""
+        """Measure the record that a sink has written last, the first of its topic since `set_due`.
+
+        Its latency is measured if it is the step's first one, too.
+        """
         counts.measure_last_record(key, value, headers)
-        counts.due_count = counts.records + _MEASURED_ONE_IN
-        self.observe_latency(timestamp_ms)
+        counts.is_due = False
+        if self.is_due:
+            self.observe_latency(timestamp_ms)
 
     def observe_latency(self, timestamp_ms: int) -> None:
         """Measure the latency of a record that has been processed."""

@@ -138,8 +138,8 @@ def _create_fixed_writer(
         except Exception as error:
             handle_refusal(error, key, value, topic)
             return
-        written.records = count = written.records + 1
-        if count >= written.due_count:
+        written.records += 1
+        if written.is_due:
             measured.measure_written(written, key_bytes, value_bytes, headers, timestamp_ms)
 
     return send_record
@@ -222,8 +222,8 @@ def _create_dynamic_writer(
             handle_refusal(error, key, value, topic)
             return
         written = measured.count_topic(topic)
-        written.records = count = written.records + 1
-        if count >= written.due_count:
+        written.records += 1
+        if written.is_due:
             measured.measure_written(written, key_bytes, value_bytes, headers, timestamp_ms)
 
     return send_record
@@ -313,8 +313,8 @@ def _create_multicast(
                 except BufferError:
                     context.wait_for_queue_room()
                     produce(*record)
-                written.records = count = written.records + 1
-                if count >= written.due_count:
+                written.records += 1
+                if written.is_due:
                     measured.measure_written(written, key_bytes, value_bytes, headers, time_ms)
         except Exception as error:
             handle_refusal(error, key, value, topic)

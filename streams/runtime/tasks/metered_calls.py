@@ -13,8 +13,8 @@ from typing import Any
 
 from streams.common.timings import Timing
 
-_UNTIMED_MASK = 15
-"""A call is timed if no bit of this is set in the number of calls before."""
+_TIMED_ONE_IN = 16
+"""The first call is timed, and then one of so many. Python allocates no memory to count so few."""
 
 
 class MeteredCalls:
@@ -26,7 +26,8 @@ class MeteredCalls:
     def __init__(self, timings: Sequence[Timing], monotonic_s: Callable[[], float]) -> None:
         self._timings = timings
         self._monotonic_s = monotonic_s
-        self._get_count: Callable[[], int] = lambda: 0
+        self._get_untimed_left: Callable[[], int] = lambda: 1
+        self._timed_total = 0
         self._added_count = 0
         self._timed_s = self._timed_max_s = 0.0
         self._timed_count = 0
@@ -37,39 +38,41 @@ class MeteredCalls:
         if tuple(signature(call).parameters) == ("key",):
             return self._count_look_ups(call)
         monotonic_s = self._monotonic_s
-        count = 0
+        left = 1
 
         def count_call(*arguments: Any, **options: Any) -> Any:
-            nonlocal count
-            count += 1
-            if (count - 1) & _UNTIMED_MASK:
+            nonlocal left
+            left -= 1
+            if left:
                 return call(*arguments, **options)
+            left = _TIMED_ONE_IN
             began_at_s = monotonic_s()
             try:
                 return call(*arguments, **options)
             finally:
                 self.add_timed(monotonic_s() - began_at_s)
 
-        self._get_count = lambda: count
+        self._get_untimed_left = lambda: left
         return count_call
 
     def _count_look_ups(self, look_up: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return a function that counts and times a method with a key alone: in half the time."""
         monotonic_s = self._monotonic_s
-        count = 0
+        left = 1
 
         def count_look_up(key: Any) -> Any:
-            nonlocal count
-            count += 1
-            if (count - 1) & _UNTIMED_MASK:
+            nonlocal left
+            left -= 1
+            if left:
                 return look_up(key)
+            left = _TIMED_ONE_IN
             began_at_s = monotonic_s()
             try:
                 return look_up(key)
             finally:
                 self.add_timed(monotonic_s() - began_at_s)
 
-        self._get_count = lambda: count
+        self._get_untimed_left = lambda: left
         return count_look_up
 
     def time_calls(self, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,12 +93,14 @@ class MeteredCalls:
     def add_timed(self, seconds: float) -> None:
         """Add the seconds of a call that was timed."""
         self._timed_count += 1
+        self._timed_total += 1
         self._timed_s += seconds
         self._timed_max_s = max(self._timed_max_s, seconds)
 
     def add_to_timings(self) -> None:
         """Add the calls since the last time to the timings, with the average of the timed ones."""
-        count = self._get_count()
+        # The last of each 16 is a timed one, and the first call of all was.
+        count = self._timed_total * _TIMED_ONE_IN + 1 - self._get_untimed_left()
         calls = count - self._added_count
         if not calls:
             return
