@@ -1,6 +1,6 @@
 """Measure what each DSL operator costs for a record: microseconds, and calls of functions.
 
-    python -m benchmarks.dsl [--records 100000] [--rounds 3] [--only join]
+    python -m benchmarks.dsl [--records 100000] [--rounds 3] [--only join] [--part steps]
 
 A sub-topology is bound as a task binds it, on stores in memory, and given messages without a
 broker; a commit comes after each 1 000 records. From its time is taken what reading the same
@@ -9,9 +9,9 @@ the sink's where one is named. Times are of the processor, the best of the round
 a Python function, the user's among them: of a step without state there is one, and one of the user.
 
 The rounds without metrics, and with metrics_recording_level=info and debug, alternate. `info` and
-`debug` are the medians of the ratios of rounds side by side, reading included: what a worker spends
-on its clients comes on top, so they are upper bounds. At the end the aims are named: 2 % and 10 %
-of count and map.
+`debug` are the medians of the ratios of rounds side by side, reading included. They are of steps
+alone: a worker also polls, produces and commits. So whole applications run after it, in workers on
+a broker (`benchmarks.application_levels`). Both end with the aims: 2 % and 10 % of count and map.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from benchmarks.application_levels import measure_applications, print_applications
 from benchmarks.dsl_cases import AIMED_CASES, CASES, TOPICS
 from benchmarks.recorded import record
 from benchmarks.recording_levels import AIMS, LEVELS, Level, SliceMeter, bind_at
@@ -233,12 +234,23 @@ def read_only(app: App, topics: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Measure every operator and print its cost."""
+    """Measure every operator, and what metrics cost steps and whole applications."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="cases whose name has this in it")
+    parser.add_argument("--part", choices=("steps", "application"), help="one part of it alone")
+    parser.add_argument("--application-records", type=int, default=500_000)
     options = parser.parse_args()
+    if options.part != "application":
+        measure_steps(options)
+    if options.part != "steps" and not options.only:
+        records: int = options.application_records
+        print_applications(measure_applications(records, options.rounds), records)
+
+
+def measure_steps(options: argparse.Namespace) -> None:
+    """Measure the steps of every operator alone, and print their cost."""
     inputs = list(create_batches(options.records))
     print(f"{'operator':44} {'us a record':>12} {'calls':>7} {'info':>7} {'debug':>7}")
     ratios: dict[str, dict[Level, float]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,16 +51,16 @@ class Runs:
         self._servers = servers
         self._given = given
         self._directory = directory
-        self._admin = AdminClient({"bootstrap.servers": servers})
+        self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
         self._runs = 0
         self._id = uuid4().hex[:8]
         self._topics: list[str] = []
-        self._input = self._create_topic("input")
-        queue = {"linger.ms": 50, "queue.buffering.max.messages": 2_000_000}
+        self.input = self.create_topic("input")
+        queue = {"log_level": 2, "linger.ms": 50, "queue.buffering.max.messages": 2_000_000}
         producer = Producer({"bootstrap.servers": servers, **queue})
         value = "v" * given.value_bytes
         for number in range(given.records):
-            producer.produce(self._input, value, f"key-{number % given.keys}")
+            producer.produce(self.input, value, f"key-{number % given.keys}")
             if number % 10_000 == 0:
                 producer.poll(0)
         if producer.flush(120):
@@ -68,17 +68,17 @@ class Runs:
 
     def run_by_hand(self, way: Way) -> float:
         """Process the input with the hand-written loop, and return the seconds that it took."""
-        output = self._create_topic(f"by-hand-{way.operator}")
+        output = self.create_topic(f"by-hand-{way.operator}")
         seconds = run_loop(
             self._servers,
-            self._input,
+            self.input,
             partitions=PARTITIONS,
             records=self._given.records,
             exactly_once=way.guarantee == "exactly_once_v2",
             commit_interval_s=way.commit_interval_ms / 1000,
             work=WORK[way.operator](output),
         )
-        self._check_output(way.operator, output)
+        self.check_output(way.operator, output)
         return seconds
 
     def run_millrace(self, way: Way, *, servers: str | None = None, **settings: Any) -> float:
@@ -86,7 +86,7 @@ class Runs:
 
         `servers`: another listener of the broker.
         """
-        output = self._create_topic(f"ours-{way.operator}")
+        output = self.create_topic(f"ours-{way.operator}")
         app = App(
             f"bench-{self._id}-{self._runs}",
             bootstrap_servers=servers or self._servers,
@@ -96,15 +96,10 @@ class Runs:
             state_dir=self._directory / "state",
             **settings,
         )
-        if way.operator == "map":
-            records = app.stream(self._input, key=serdes.bytes, value=serdes.string)
-            records.map_values(str.upper).to(output)
-        else:
-            keyed = app.stream(self._input, key=serdes.string, value=serdes.bytes)
-            keyed.group_by_key().count(store="counts").to_stream().to(output)
+        describe_operator(app, way.operator, self.input, output)
         with app.start() as running:
-            seconds = self._close_when_done(running)
-        self._check_output(way.operator, output)
+            seconds = close_when_done(running, self._given.records)
+        self.check_output(way.operator, output)
         return seconds
 
     def clear(self) -> None:
@@ -112,32 +107,8 @@ class Runs:
         for answer in self._admin.delete_topics(self._topics).values():
             answer.result(60)
 
-    def _close_when_done(self, running: RunningApp) -> float:
-        """Close the application once it has read all records; return the time to its last commit.
-
-        Closing makes it commit when the last record is done, whatever the interval, as the loop
-        does.
-        """
-        began = 0.0
-        closing: threading.Thread | None = None
-        commits = 0
-        deadline = time.perf_counter() + _DONE_S
-        while time.perf_counter() < deadline:
-            now = running.metrics()
-            if not began and now["records"]:
-                began = time.perf_counter()
-            if closing is None and now["records"] >= self._given.records:
-                commits = now["commits"]
-                closing = threading.Thread(target=running.close)
-                closing.start()
-            if closing is not None and (now["commits"] > commits or not closing.is_alive()):
-                seconds = time.perf_counter() - began
-                closing.join()
-                return seconds
-            time.sleep(0.002)
-        raise RuntimeError(f"not done after {_DONE_S:.0f} s: {running.metrics()}")
-
-    def _create_topic(self, name: str) -> str:
+    def create_topic(self, name: str) -> str:
+        """Create a topic of a run, whose name ends with the given one, and return its name."""
         self._runs += 1
         topic = f"{self._id}-{self._runs}-{name}"
         # No record may be deleted by age in the middle of a run.
@@ -146,7 +117,7 @@ class Runs:
         self._topics.append(topic)
         return topic
 
-    def _check_output(self, operator: str, topic: str) -> None:
+    def check_output(self, operator: str, topic: str) -> None:
         """Raise RuntimeError unless the output topic has the right results."""
         found = 0
         counts: dict[bytes, int] = {}
@@ -157,6 +128,48 @@ class Runs:
         total = sum(counts.values()) if operator == "count" else found
         if total != self._given.records:
             raise RuntimeError(f"{topic}: {total} and not {self._given.records}")
+
+
+def describe_operator(app: App, operator: str, source: str, output: str) -> None:
+    """Describe the application of an operator, `map` or `count`, from one topic to another."""
+    if operator == "map":
+        records = app.stream(source, key=serdes.bytes, value=serdes.string)
+        records.map_values(str.upper).to(output)
+    else:
+        keyed = app.stream(source, key=serdes.string, value=serdes.bytes)
+        keyed.group_by_key().count(store="counts").to_stream().to(output)
+
+
+def close_when_done(
+    running: RunningApp,
+    record_count: int,
+    *,
+    look_every_s: float = 0.002,
+    read_clock_s: Callable[[], float] = time.perf_counter,
+) -> float:
+    """Close the application once it has read all records; return the time to its last commit.
+
+    Closing makes it commit when the last record is done, whatever the interval, as the loop does.
+    """
+    began_s: float | None = None
+    closing: threading.Thread | None = None
+    commits = 0
+    deadline = time.perf_counter() + _DONE_S
+    while time.perf_counter() < deadline:
+        now = running.metrics()
+        if began_s is None and now["records"]:
+            began_s = read_clock_s()
+        if closing is None and now["records"] >= record_count:
+            commits = now["commits"]
+            closing = threading.Thread(target=running.close)
+            closing.start()
+        if closing is not None and (now["commits"] > commits or not closing.is_alive()):
+            assert began_s is not None
+            seconds = read_clock_s() - began_s
+            closing.join()
+            return seconds
+        time.sleep(look_every_s)
+    raise RuntimeError(f"not done after {_DONE_S:.0f} s: {running.metrics()}")
 
 
 @contextmanager

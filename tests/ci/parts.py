@@ -83,7 +83,12 @@ _CI = (
     _make("benchmark", "bench", "OPTIONS=--quick", alone=True),
     _make("benchmark of the broker", "bench-broker", "OPTIONS=--quick", alone=True),
     _make("benchmark of groups", "bench-groups", "OPTIONS=--quick", alone=True),
-    _make("benchmark of operators", "bench-dsl", "OPTIONS=--records 20000 --rounds 1", alone=True),
+    _make(
+        "benchmark of operators",
+        "bench-dsl",
+        "OPTIONS=--records 20000 --application-records 20000 --rounds 1",
+        alone=True,
+    ),
 )
 _ONLY_FULL = (
     _make("faults and alerts", "monitoring-faults"),
