@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from streams.command_options import ConfigFile, StateDir, exit_on_user_error
+from streams.commands.metric_ranges import list_rows
 from streams.commands.output import print_json_line, print_message
 from streams.commands.reset_command import find_application
 from streams.commands.tables import create_console, create_table
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _ANSWER_TIMEOUT_S = 5.0
 _OK_STATUS = 200
-_BYTES_IN_MB = 1_000_000
 
 
 def metrics(
@@ -164,91 +164,6 @@ def fetch_scrape(address: str) -> Scrape:
         return found
     finally:
         connection.close()
-
-
-class _Row(NamedTuple):
-    """Represents a line of the table: a figure, its range, and whether it is in there."""
-
-    name: str
-    value: str
-    normal: str
-    is_normal: bool = True
-
-
-def list_rows(found: MetricsOutput) -> Sequence[tuple[str, str, str, bool]]:
-    """Return the lines of the table: the figure, its value, its normal range, and if it is normal.
-
-    A figure that is not known counts as normal. Those of queries are there if a worker serves them.
-    """
-    return [
-        _Row(
-            "workers",
-            _join_counts(found.states),
-            "RUNNING",
-            set(found.states) <= {"RUNNING"} and not found.unanswered,
-        ),
-        _Row(
-            "threads",
-            f"{found.threads}, {found.threads_stuck} stuck",
-            "0 stuck",
-            not found.threads_stuck,
-        ),
-        _Row("tasks", _join_counts(found.tasks), ""),
-        _Row("records in", _format_value(found.records_in_rate, "/s"), "as they arrive"),
-        _create_limited_row("lag", found.lag, 10_000, " records"),
-        _create_limited_row(
-            "longest commit", found.commit_latency_max_s, 5, " s, of the last minute"
-        ),
-        _Row(
-            "since the last commit",
-            _format_value(found.commit_age_max_s, " s"),
-            "short, while busy",
-        ),
-        _create_limited_row("latency, p99", found.end_to_end_latency_p99_s, 60, " s"),
-        _create_limited_row("process ratio", found.process_ratio, 0.9, ""),
-        _create_limited_row("dropped", found.dropped_rate, 0, "/s"),
-        _create_limited_row("dead letters", found.dead_letters_rate, 0, "/s"),
-        _create_limited_row("recoveries", found.recoveries, 0, " since the start"),
-        _create_limited_row("left to restore", found.restore_records_left, 0, " records"),
-        _create_limited_row("standby lag", found.standby_lag_max, 10_000, " records"),
-        _Row("stores on disk", _format_megabytes(found.stores_disk_bytes), "half of the disk"),
-        _create_limited_row("oldest transaction", found.oldest_open_transaction_s, 10, " s"),
-        *_list_query_rows(found),
-    ]
-
-
-def _list_query_rows(found: MetricsOutput) -> list[_Row]:
-    if found.queries_rate is None:
-        return []
-    return [
-        _Row("queries", _format_value(found.queries_rate, "/s"), "as they are asked"),
-        _create_limited_row("failed queries", found.queries_failed_rate, 0, "/s"),
-        _Row(
-            "query latency, p99",
-            _format_value(found.query_latency_p99_s, " s"),
-            "short, but for long ranges",
-        ),
-    ]
-
-
-def _create_limited_row(name: str, value: float | None, most: float, unit: str) -> _Row:
-    normal = f"≤ {_format_value(most, unit)}" if most else "0"
-    return _Row(name, _format_value(value, unit), normal, value is None or value <= most)
-
-
-def _format_value(value: float | None, unit: str) -> str:
-    if value is None:
-        return "not known"
-    text = f"{value:,.0f}".replace(",", " ") if value >= 10 else f"{value:.3g}"
-    return text + unit
-
-
-def _format_megabytes(value: float | None) -> str:
-    return _format_value(None if value is None else value / _BYTES_IN_MB, " MB")
-
-
-def _join_counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "not known"
 
 
 def build_table(found: MetricsOutput) -> Table:

@@ -23,6 +23,7 @@ from streams.monitoring.kafka_streams_figures import (
     describe_restores,
     describe_thread_states,
 )
+from streams.monitoring.state_disk import StateDiskSpace
 from streams.monitoring.store_sizes import StoreSize
 from streams.runtime.clients.client_statistics import ClientStatistics
 from streams.runtime.tasks.task import Task
@@ -40,7 +41,8 @@ class WorkerCollector:
     stores, `read_database_figures` those of RocksDB; `source_steps` is the step that reads a topic.
     `get_tasks` returns the active tasks by thread. Figures whose level `records_level` does not
     accept are left out.
-    `queries` are the measurements of the query port, if the worker has one.
+    `queries` are the measurements of the query port, if the worker has one; `read_disk_space` reads
+    the disk of the state directory, and returns None where it can't.
     Without `client`, before the worker has joined, there is nothing under Kafka Streams' names.
     """
 
@@ -59,6 +61,8 @@ class WorkerCollector:
         records_level: Callable[[str], bool] = lambda level: True,
         read_client_statistics: Callable[[], Iterable[ClientStatistics]] = tuple,
         queries: QueryMeasurements | None = None,
+        commit_interval_s: float | None = None,
+        read_disk_space: Callable[[], StateDiskSpace | None] = lambda: None,
     ) -> None:
         self._health = get_health
         self._counters = get_counters
@@ -72,6 +76,8 @@ class WorkerCollector:
         self._records_level = records_level
         self._read_client_statistics = read_client_statistics
         self._queries = queries
+        self._commit_interval_s = commit_interval_s
+        self._read_disk_space = read_disk_space
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families of this moment, for prometheus_client's registry."""
@@ -119,6 +125,11 @@ class WorkerCollector:
         )
         yield build_family("millrace_worker_healthy", [((), int(health.healthy))])
         yield build_family("millrace_worker_live", [((), int(health.live))])
+        if (interval_s := self._commit_interval_s) is not None:
+            yield build_family("millrace_worker_commit_interval_seconds", [((), interval_s)])
+        if (space := self._read_disk_space()) is not None:
+            yield build_family("millrace_state_disk_free_bytes", [((), space.free_bytes)])
+            yield build_family("millrace_state_disk_total_bytes", [((), space.total_bytes)])
 
     def _describe_counters(self) -> Iterator[Metric]:
         """Yield the counters of the stream threads."""
@@ -150,6 +161,24 @@ class WorkerCollector:
                 ((each.name,), (self._now_ms() - each.last_commit_ms) / 1000)
                 for each in threads
                 if each.last_commit_ms is not None
+            ],
+        )
+
+        measurements = self._measurements()
+        yield build_family(
+            "millrace_thread_rebalance_age_seconds",
+            [
+                ((thread,), age_s)
+                for thread, measured in measurements.items()
+                if (age_s := measured.events.rebalance_age_s) is not None
+            ],
+        )
+        yield build_family(
+            "millrace_thread_recovery_age_seconds",
+            [
+                ((thread,), age_s)
+                for thread, measured in measurements.items()
+                if (age_s := measured.events.recovery_age_s) is not None
             ],
         )
 

@@ -10,6 +10,7 @@ from streams.monitoring.database_figures import DatabaseFigureReader
 from streams.monitoring.health import Health
 from streams.monitoring.kafka_streams_figures import StreamsClient
 from streams.monitoring.metrics import WorkerCollector
+from streams.monitoring.state_disk import read_disk_space
 from streams.monitoring.store_operation_figures import read_store_operations
 from streams.monitoring.store_sizes import measure_stores
 from streams.processes.running import GLOBAL_THREAD
@@ -61,6 +62,8 @@ def create_worker_collector(
         ),
         read_client_statistics=worker.clients.statistics.read_statistics,
         queries=queries,
+        commit_interval_s=worker.config.commit_every_ms / 1_000,
+        read_disk_space=lambda: read_disk_space(worker.directory.path),
     )
 
 

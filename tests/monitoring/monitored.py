@@ -10,6 +10,8 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from streams.commands.metric_ranges import list_rows
+from streams.commands.metrics_command import look_repeatedly
 from tests.brokers import EmbeddedProcess
 from tests.monitoring.prometheus import Prometheus, fetch
 from tests.processes import HOST, ServerProcess, free_ports, wait_until
@@ -146,6 +148,26 @@ class Monitored:
     def _read_time_s(self) -> float:
         seconds: float = self.prometheus.query("vector(time())")[0]["value"][0]
         return seconds
+
+    def list_marked(self) -> set[str]:
+        """Return the figures that `millrace metrics` marks, of all workers and the broker."""
+        addresses = [f"{HOST}:{port}" for port in self.metrics_ports]
+        return {
+            row.name
+            for row in list_rows(next(look_repeatedly(addresses, 1.0)))
+            if not row.is_normal
+        }
+
+    def wait_for_marks(self, *names: str) -> None:
+        """Wait until `millrace metrics` marks exactly these figures."""
+        marked: set[str] = set()
+
+        def is_marked() -> bool:
+            marked.clear()
+            marked.update(self.list_marked())
+            return marked == set(names)
+
+        wait_until(is_marked, what=lambda: f"{names} are not marked, but {marked}")
 
     def find_fired(self, within_s: int) -> set[str]:
         """Return the alerts that have fired within the last seconds."""

@@ -127,6 +127,7 @@ def test_faults_fire_their_alerts_and_no_others(monitored: Monitored) -> None:
     monitored.wait_for_alerts()
     monitored.wait_for_scrapes(QUIET_S + LOOKBACK_S)
     assert monitored.find_fired(QUIET_S) == set()
+    monitored.wait_for_marks()
 
     # A flood of dead letters, until its alert fires; it ends with the flood.
     def flood() -> bool:
@@ -140,6 +141,7 @@ def test_faults_fire_their_alerts_and_no_others(monitored: Monitored) -> None:
     # A worker that is killed, and comes back.
     killed = monitored.workers[0]
     killed.kill()
+    assert "workers" in monitored.list_marked()
     monitored.wait_for_alerts("MillraceWorkerDown")
     killed.spawn_worker()
     killed.wait_until_running()
@@ -159,3 +161,4 @@ def test_faults_fire_their_alerts_and_no_others(monitored: Monitored) -> None:
         "MillraceWorkerNotLive",
         "MillraceWorkerUnhealthy",
     )
+    assert {"workers", "threads"} <= monitored.list_marked()

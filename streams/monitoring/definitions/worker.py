@@ -77,6 +77,27 @@ _WORKER = (
         help="1 if a new process would not help, as /live says",
         group="worker",
     ),
+    FigureDefinition(
+        name="millrace_worker_commit_interval_seconds",
+        kind="gauge",
+        help="The setting commit_interval_ms, to compare the ages of commits with",
+        group="worker",
+        unit="seconds",
+    ),
+    FigureDefinition(
+        name="millrace_state_disk_free_bytes",
+        kind="gauge",
+        help="Bytes that are free on the disk of the state directory",
+        group="worker",
+        unit="bytes",
+    ),
+    FigureDefinition(
+        name="millrace_state_disk_total_bytes",
+        kind="gauge",
+        help="Bytes that the disk of the state directory has",
+        group="worker",
+        unit="bytes",
+    ),
 )
 _THREADS = (
     FigureDefinition(
@@ -97,6 +118,22 @@ _THREADS = (
         name="millrace_thread_commit_age_seconds",
         kind="gauge",
         help="Seconds since the thread's last commit",
+        group="thread",
+        unit="seconds",
+        labels=("thread",),
+    ),
+    FigureDefinition(
+        name="millrace_thread_rebalance_age_seconds",
+        kind="gauge",
+        help="Seconds since the last rebalance of the thread, those of its first minute left out",
+        group="thread",
+        unit="seconds",
+        labels=("thread",),
+    ),
+    FigureDefinition(
+        name="millrace_thread_recovery_age_seconds",
+        kind="gauge",
+        help="Seconds since the thread last started over from what is committed",
         group="thread",
         unit="seconds",
         labels=("thread",),

@@ -14,6 +14,7 @@ from streams.common.topic_partitions import Partition
 from streams.operators.timestamp_extraction import find_message_time_ms
 from streams.runtime.restoring.restorer_timings import RestorerTimings
 from streams.runtime.tasks.task_lifetimes import TaskLifetimes
+from streams.runtime.threads.recent_events import RecentEvents
 from streams.runtime.threads.source_measurements import SourceMeasurements, sample_records
 from streams.runtime.threads.timings import TaskTimings, ThreadTimings
 
@@ -65,6 +66,7 @@ class ThreadMeasurements:
         self.lifetimes = lifetimes or TaskLifetimes(host.monotonic_s)
         self.restorer = restorer or RestorerTimings(host.monotonic_s)
         self.timings = ThreadTimings(host.monotonic_s)
+        self.events = RecentEvents(host.monotonic_s)
         self.timings_by_task: dict[str, TaskTimings] = {}
         self._monotonic_s = host.monotonic_s
         self.started_at_ms = host.now_ms()

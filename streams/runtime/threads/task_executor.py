@@ -151,6 +151,7 @@ class TaskExecutor:
         began_at_s = self._host.monotonic_s()
         polled = poll(records_max, wait_s)
         self.measurements.timings.add_poll(began_at_s, len(polled))
+        self.measurements.events.note_counters(self._counters)
         for message in polled:
             key = message.topic(), message.partition()
             try:

@@ -94,7 +94,9 @@ def rows_printer(**cells: Any) -> Callable[[], None]:
 
 
 def print_figures() -> None:
-    large = dict.fromkeys(("records_in_rate", "lag", "recoveries", "stores_disk_bytes"), 1e15)
+    large: dict[str, Any] = dict.fromkeys(
+        ("records_in_rate", "lag", "recoveries", "stores_disk_bytes"), 1e15
+    )
     counts = {"RUNNING": 100, "REBALANCING": 100}
     summary = MetricsOutput([HOST], [], counts, 100, 100, counts | {"RESTORING": 9}, **large)
     create_console().print(build_table(summary))

@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from state.directory import StateDirectory
-from streams.commands.metrics_command import find_addresses, list_rows, look_repeatedly
+from streams.commands.metric_ranges import list_rows
+from streams.commands.metrics_command import find_addresses, look_repeatedly
 from streams.commands.root import cli
 from streams.errors import ConfigError
 from streams.monitoring.scraped_figures import MetricsOutput, Scrape, parse_scrape
@@ -73,7 +74,7 @@ def test_what_is_outside_of_its_range_is_marked() -> None:
         "workers",
         "dropped",
     }
-    assert (rows["dropped"][0], rows["recoveries"]) == ("3/s", ("not known", True))
+    assert (rows["dropped"][0], rows["standby lag"]) == ("3/s", ("not known", True))
 
 
 def test_queries_are_shown_where_they_are_served() -> None:

@@ -29,6 +29,7 @@ from streams.monitoring.definitions.worker import COUNTER_HELP
 from streams.monitoring.health import Health, RestoringStore, ThreadHealth
 from streams.monitoring.kafka_streams_figures import StreamsClient
 from streams.monitoring.metrics import WorkerCollector, render_prometheus_text
+from streams.monitoring.state_disk import StateDiskSpace
 from streams.monitoring.store_operation_figures import read_store_operations
 from streams.monitoring.store_sizes import (
     StoreSize,
@@ -41,6 +42,7 @@ from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.measurements import ThreadMeasurements
 from streams.runtime.threads.query_measurements import QueryMeasurements
+from streams.runtime.threads.recent_events import RecentEvents
 from streams.runtime.threads.source_measurements import SourceMeasurements
 from streams.runtime.threads.timings import TaskTimings
 from tests.unit.streams.monitoring.client_texts import make_statistics, tell
@@ -180,6 +182,11 @@ def lines() -> list[str]:
     measured.lifetimes.note_created()
     measured.latency.observe(0.3)
     measured.lags[Partition("orders", 1)] = 4
+    later = Clock()
+    measured.events = RecentEvents(later.monotonic_s)
+    later.advance_monotonic_clock(100)
+    measured.events.note_counters(ThreadCounters(rebalances=1, recoveries=1))
+    later.advance_monotonic_clock(7)
     collector = WorkerCollector(
         report,
         lambda: {"thread 0": dict.fromkeys(COUNTER_HELP, 1)},
@@ -215,6 +222,8 @@ def lines() -> list[str]:
             *tell(make_statistics("producer")),
         ],
         queries=queries,
+        commit_interval_s=0.1,
+        read_disk_space=lambda: StateDiskSpace(70, 100),
     )
     return render_prometheus_text(collector).decode().splitlines()
 
@@ -227,6 +236,11 @@ def lines() -> list[str]:
         'millrace_query_latency_seconds_count{status="200"} 1.0',
         'millrace_query_latency_seconds_sum{status="200"} 0.3',
         "millrace_query_requests_running 2.0",
+        "millrace_worker_commit_interval_seconds 0.1",
+        "millrace_state_disk_free_bytes 70.0",
+        "millrace_state_disk_total_bytes 100.0",
+        'millrace_thread_rebalance_age_seconds{thread="thread 0"} 7.0',
+        'millrace_thread_recovery_age_seconds{thread="thread 0"} 7.0',
         'millrace_end_to_end_latency_seconds_bucket{le="0.25",thread="thread 0"} 0.0',
         'millrace_end_to_end_latency_seconds_bucket{le="0.5",thread="thread 0"} 1.0',
         'millrace_end_to_end_latency_seconds_count{thread="thread 0"} 1.0',
