@@ -29,7 +29,7 @@ from streams.commands.cluster_clients import (
 from streams.commands.offset_import import OffsetImport
 from streams.commands.output import print_message, print_rows
 from streams.commands.reset_command import find_application, require_no_members
-from streams.commands.topics_command import confirm
+from streams.commands.topics_command import require_confirmation
 from streams.common.topic_partitions import CommittedOffsets
 from streams.errors import ConfigError
 from streams.membership.group_offsets import fetch_group_offsets
@@ -75,7 +75,9 @@ def import_offsets(
         if dry_run:
             print_message("nothing was changed: --dry-run")
             return
-        confirm(f"Take these offsets over for {group!r} on {clients.servers}?", yes=yes)
+        require_confirmation(
+            f"Take these offsets over for {group!r} on {clients.servers}?", yes=yes
+        )
         # An instance may have run while the question was open.
         require_no_members(clients, group, is_known=True)
         if _fetch_committed(clients, group) != committed:

@@ -53,7 +53,7 @@ from streams.commands.internal_topics import (
 from streams.commands.leftover_topics import find_own_leftovers, list_undecided_lines
 from streams.commands.offset_positions import LogPosition, fetch_offsets, parse_position
 from streams.commands.output import print_message, print_rows
-from streams.commands.topics_command import confirm
+from streams.commands.topics_command import require_confirmation
 from streams.common.names import check_application_id
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import ConfigError
@@ -151,7 +151,7 @@ def reset(
             if dry_run:
                 print_message("nothing was changed: --dry-run")
                 return
-            confirm(f"Reset {application_id!r} on {clients.servers} so?", yes=yes)
+            require_confirmation(f"Reset {application_id!r} on {clients.servers} so?", yes=yes)
             _carry_out(clients, plan)
             print_message(
                 f"{application_id} was reset on {clients.servers}; remove {path} on every other "

@@ -41,7 +41,7 @@ from streams.commands.cluster_clients import (
 from streams.commands.offset_restoration import Restoration, RestoredOffset
 from streams.commands.output import print_message, print_rows
 from streams.commands.reset_command import find_application, require_no_members
-from streams.commands.topics_command import confirm
+from streams.commands.topics_command import require_confirmation
 from streams.common.topic_partitions import CommittedOffsets
 from streams.errors import ConfigError
 from streams.membership.group_offsets import fetch_group_offsets
@@ -120,7 +120,9 @@ def restore_offsets(
         if dry_run:
             print_message("nothing was changed: --dry-run")
             return
-        confirm(f"Commit these offsets for {application_id!r} on {clients.servers}?", yes=yes)
+        require_confirmation(
+            f"Commit these offsets for {application_id!r} on {clients.servers}?", yes=yes
+        )
         _commit_plan(clients, found, committed, plan)
         print_message(f"the offsets of {application_id} are committed: its workers may start")
 

@@ -147,7 +147,9 @@ def delete_topics(
     with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
         for name in names:
             clients.list_partitions(name)  # it raises where there is no such topic
-        confirm(f"Delete {', '.join(names)} with all records on {clients.servers}?", yes=yes)
+        require_confirmation(
+            f"Delete {', '.join(names)} with all records on {clients.servers}?", yes=yes
+        )
         clients.cluster_admin.delete_topics(list(dict.fromkeys(names)))
         if json:
             print_rows((), [{"topic": name, "deleted": True} for name in names], as_json=True)
@@ -198,7 +200,7 @@ def tail_topic(
             reader.close()
 
 
-def confirm(question: str, *, yes: bool) -> None:
+def require_confirmation(question: str, *, yes: bool) -> None:
     """Ask a question on standard error, and exit with status 1 unless it is answered with yes.
 
     Raises ConfigError where nobody can be asked.

@@ -131,7 +131,7 @@ def _abort_by_id(
 ) -> None:
     """Abort the transaction of a transactional id. Raises ConfigError if none is open."""
     from streams.commands.output import print_json_line, print_message
-    from streams.commands.topics_command import confirm
+    from streams.commands.topics_command import require_confirmation
     from streams.errors import ConfigError
     from streams.membership.transactions import abort_transaction as abort
 
@@ -151,7 +151,7 @@ def _abort_by_id(
             f"transactional id {transactional_id!r} has no open transaction: its state is "
             f"{found[0]['state']}"
         )
-    confirm(
+    require_confirmation(
         f"Abort the transaction of {transactional_id!r}, and fence the producer that has it?",
         yes=yes,
     )
@@ -222,11 +222,11 @@ def _abort_hanging(
 ) -> None:
     """Abort a transaction that hangs by a marker in its partition."""
     from streams.commands.output import print_json_line, print_message
-    from streams.commands.topics_command import confirm
+    from streams.commands.topics_command import require_confirmation
     from streams.membership.transactions import write_abort_marker
 
     place, start_offset = found.partition, found.start_offset
-    confirm(
+    require_confirmation(
         f"Abort the transaction of producer {found.producer_id} that begins at offset "
         f"{start_offset} of {place}?",
         yes=yes,
