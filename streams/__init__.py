@@ -12,7 +12,7 @@ from streams.hidden_packages import refuse_hidden_packages
 
 if TYPE_CHECKING:
     from state.windowed import Windowed
-    from streams import serdes, task_assignment, windows
+    from streams import serdes, task_assignment, topics, windows
     from streams.app import App
     from streams.dsl.suppressed import until_time_limit, until_window_closes
     from streams.errors import (
@@ -98,6 +98,7 @@ __all__ = [
     "dead_letter",
     "serdes",
     "task_assignment",
+    "topics",
     "until_time_limit",
     "until_window_closes",
     "windows",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
@@ -16,6 +17,7 @@ from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.global_table import GlobalTable, create_global_table
 from streams.dsl.kafka_streams_names import compose_missing_method_hint
 from streams.dsl.source_serdes import require_source_serdes, resolve_source_serdes
+from streams.dsl.source_streams import SourceStreams
 from streams.dsl.sources import SourceOptions, add_source_node
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, create_table
@@ -41,6 +43,7 @@ from streams.settings.keywords import StreamsSettings
 from streams.settings.optimizations import parse_optimizations
 from streams.settings.properties_file import check_application_id_of
 from streams.settings.timestamp_extractors import TimestampExtractor, TimestampPolicyName
+from streams.topics import TopicPattern
 from streams.topology.build import Topology, build_topology
 from streams.topology.explicit_names import check_explicit_names
 from streams.topology.render import render_topology
@@ -78,8 +81,7 @@ class App:
         self._builder = InternalStreamsBuilder(
             application_id, processor_wrapper=self.config.processor_wrapper
         )
-        self._streams: dict[str, Stream[Any, Any]] = {}
-        self._source_options: dict[str, SourceOptions] = {}
+        self._source_streams = SourceStreams(self._builder)
 
     if not TYPE_CHECKING:
 
@@ -110,7 +112,7 @@ class App:
     @overload
     def stream(
         self,
-        topic: Sequence[str],
+        topic: Sequence[str] | TopicPattern,
         *,
         key: Serde[K],
         value: Serde[V],
@@ -123,7 +125,7 @@ class App:
     # The overloads require both serdes; without a type checker the call says which step needs one.
     def stream(
         self,
-        topic: str | Sequence[str],
+        topic: str | Sequence[str] | TopicPattern,
         *,
         key: Serde[Any] | None = None,
         value: Serde[Any] | None = None,
@@ -134,8 +136,10 @@ class App:
     ) -> Stream[Any, Any]:
         """Return the stream of records of one topic, or of several merged.
 
-        The topics must exist when the application starts. A second call for the same topic returns
-        the same stream, with the name of the first call. `co_partitioned` is as in `Stream.merge`.
+        The topics must exist when the application starts. Those of a pattern, `topics.matching`,
+        may come and go while it runs, and are noticed within `metadata_max_age_ms`. A second call
+        for the same topic returns the same stream, with the name of the first call.
+        `co_partitioned` is as in `Stream.merge`.
         `timestamp_extractor` says the time of each record (`default_timestamp_extractor`), and
         `offset_reset` where to begin without a committed offset (`auto_offset_reset`): text as
         there, or a duration.
@@ -145,12 +149,15 @@ class App:
         ('orders', 'returns')
         """
         options = SourceOptions(timestamp_extractor=timestamp_extractor, offset_reset=offset_reset)
+        if isinstance(topic, TopicPattern):
+            options = replace(options, co_partitioned=co_partitioned)
+            return self._source_streams.read_topic(topic, key, value, name, options)
         if not isinstance(topic, list | tuple):
-            return self._read_topic_as_stream(topic, key, value, name, options)
+            return self._source_streams.read_topic(topic, key, value, name, options)
         if not topic:
             raise TopologyError("stream() needs a topic, or a list of at least one")
         first, *others = (
-            self._read_topic_as_stream(
+            self._source_streams.read_topic(
                 each, key, value, None if name is None else f"{name}-{each}", options
             )
             for each in dict.fromkeys(topic)
@@ -158,34 +165,6 @@ class App:
         if not others:
             return first
         return first.merge(*others, name=name, co_partitioned=co_partitioned)
-
-    def _read_topic_as_stream(
-        self,
-        topic: Any,
-        key: Serde[Any] | None,
-        value: Serde[Any] | None,
-        name: str | None,
-        options: SourceOptions,
-    ) -> Stream[Any, Any]:
-        """Return the stream of a topic, adding its source the first time."""
-        again = self._streams.get(topic) if isinstance(topic, str) else None
-        if again is None:
-            step = self._builder.graph.choose_step_name("KSTREAM-SOURCE", name)
-            node = add_source_node(self._builder.graph, step, topic, key, value, options)
-            again = Stream(self._builder, node, node.key, node.value)
-            self._streams[topic] = again
-            self._source_options[topic] = options
-        elif (again._key, again._value) != (key, value):
-            raise TopologyError(
-                f"topic {topic!r} is read twice, and the second time with other serdes: give both "
-                "the same, or take the stream of the first and map it"
-            )
-        elif self._source_options[topic] != options:
-            raise TopologyError(
-                f"topic {topic!r} is read twice, and the second time with another "
-                "timestamp_extractor or offset_reset: give both the same, or use the first stream"
-            )
-        return again
 
     def table(
         self,
@@ -281,7 +260,7 @@ class App:
         )
         if config.ensure_explicit_internal_resource_naming:
             check_explicit_names(topology, graph.generated_names)
-        check_dead_letter_topics(self.config.handlers, topology.read_topics)
+        check_dead_letter_topics(self.config.handlers, topology.reads_topic)
         return topology
 
     def describe(

@@ -14,6 +14,7 @@ from streams.graph.step_traits import StepTraits
 from streams.operators.routing import forward_unchanged, split_records
 from streams.processor.record import Record
 from streams.serdes import Serde
+from streams.topics import TopicPattern
 
 if TYPE_CHECKING:
     from streams.dsl.stream import Stream
@@ -26,6 +27,11 @@ PARTITIONER_ARGUMENTS = (*KEY_VALUE_ARGUMENTS, "partitions")
 
 def check_topic_name(step: str, topic: object) -> None:
     """Raise TopologyError, naming the step, if `topic` is no legal name of a topic."""
+    if isinstance(topic, TopicPattern):
+        raise TopologyError(
+            f"step {step!r} takes one topic by its name, not {topic!r}: stream() and add_source() "
+            "read topics by a pattern; to_table() makes a table of such a stream"
+        )
     if explain_illegal_name(topic) is not None:
         raise TopologyError(
             f"step {step!r}: {topic!r} is not a topic's name: letters, digits, '.', '_' and '-', "

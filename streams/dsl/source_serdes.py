@@ -28,10 +28,19 @@ def require_source_serdes(
     Raises TopologyError naming the step.
     """
     check_topic_name(step, topic)
+    return require_serdes(step, f"topic {topic!r}", key, value)
+
+
+def require_serdes(
+    step: str, read: str, key: Serde[Any] | None, value: Serde[Any] | None
+) -> tuple[Serde[Any], Serde[Any]]:
+    """Return the serdes of a source after checking that both are given.
+
+    `read` is what it reads, for the message. Raises TopologyError naming the step.
+    """
     for what, serde in (("key", key), ("value", value)):
         if serde is None:
             raise TopologyError(
-                f"step {step!r} needs a {what} serde to read topic {topic!r}: "
-                f"pass {what}=serdes...."
+                f"step {step!r} needs a {what} serde to read {read}: pass {what}=serdes...."
             )
     return require_serde(key, "key", step), require_serde(value, "value", step)

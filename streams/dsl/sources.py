@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from streams.dsl.source_serdes import require_source_serdes
+from streams.dsl.source_serdes import require_serdes, require_source_serdes
 from streams.errors import TopologyError
 from streams.graph.nodes import Graph, SourceNode
 from streams.serdes import Serde
@@ -17,6 +17,7 @@ from streams.settings.timestamp_extractors import (
     TimestampPolicyName,
     parse_timestamp_extractor,
 )
+from streams.topics import TopicPattern
 
 _Parsed = TypeVar("_Parsed")
 
@@ -27,6 +28,8 @@ class SourceOptions:
 
     timestamp_extractor: TimestampExtractor | TimestampPolicyName | None = None
     offset_reset: str | timedelta | None = None
+    co_partitioned: bool = True
+    """Of a pattern: whether its topics must have equal partition counts before state by key."""
 
 
 DEFAULT_OPTIONS = SourceOptions()
@@ -45,6 +48,34 @@ def add_source_node(
     Raises TopologyError for a missing serde and a wrong option, naming the step.
     """
     key, value = require_source_serdes(step, topic, key, value)
+    return _add_node(graph, step, topic, key, value, options)
+
+
+def add_pattern_source(
+    graph: Graph,
+    step: str,
+    pattern: TopicPattern,
+    key: Serde[Any] | None,
+    value: Serde[Any] | None,
+    options: SourceOptions = DEFAULT_OPTIONS,
+) -> SourceNode:
+    """Add a source that reads the topics of a pattern and return it.
+
+    Raises TopologyError for a missing serde and a wrong option, naming the step.
+    """
+    key, value = require_serdes(step, f"the topics of {pattern!r}", key, value)
+    return _add_node(graph, step, pattern.text, key, value, options)
+
+
+def _add_node(
+    graph: Graph,
+    step: str,
+    topic: str,
+    key: Serde[Any],
+    value: Serde[Any],
+    options: SourceOptions,
+) -> SourceNode:
+    """Add a source of a topic, or of a pattern's text, with its options parsed."""
     node = SourceNode(
         name=step,
         topic=topic,
@@ -54,6 +85,7 @@ def add_source_node(
             step, "timestamp_extractor", options.timestamp_extractor, parse_timestamp_extractor
         ),
         offset_reset=_parse_option(step, "offset_reset", options.offset_reset, parse_source_policy),
+        co_partitioned=options.co_partitioned,
     )
     graph.add_node(node)
     return node

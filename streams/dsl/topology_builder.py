@@ -17,7 +17,12 @@ from streams.dsl.global_store import declare_global_store
 from streams.dsl.processor_stores import add_processor_step
 from streams.dsl.routing import PARTITIONER_ARGUMENTS, check_topic_name
 from streams.dsl.source_serdes import resolve_source_serdes
-from streams.dsl.sources import DEFAULT_OPTIONS, SourceOptions, add_source_node
+from streams.dsl.sources import (
+    DEFAULT_OPTIONS,
+    SourceOptions,
+    add_pattern_source,
+    add_source_node,
+)
 from streams.dsl.table import create_table
 from streams.errors import TopologyError
 from streams.graph.materialized import Store
@@ -39,6 +44,7 @@ from streams.settings.timestamp_extractors import (
     TimestampPolicy,
     TimestampPolicyName,
 )
+from streams.topics import TopicPattern
 
 if TYPE_CHECKING:
     from streams.dsl.stream import Stream
@@ -80,7 +86,7 @@ class TopologyBuilder:
     def add_source(
         self,
         name: str,
-        *topics: str,
+        *topics: str | TopicPattern,
         key: Serde[Any] | None = None,
         value: Serde[Any] | None = None,
         timestamp_extractor: TimestampExtractor | TimestampPolicyName | None = None,
@@ -88,6 +94,7 @@ class TopologyBuilder:
     ) -> TopologyBuilder:
         """Add a step `name` that reads one topic or several, which must exist.
 
+        In their place there may be one pattern, `topics.matching`, whose topics may come and go.
         `timestamp_extractor` and `offset_reset` are as in `App.stream`.
 
         >>> builder.add_source("all", "returns", "gifts", key=serdes.string, value=serdes.int64)
@@ -96,10 +103,20 @@ class TopologyBuilder:
         if not topics:
             raise TopologyError(f"step {name!r} reads no topic: add_source(name, topic, ...)")
         several = len(topics) > 1
+        if several and any(isinstance(topic, TopicPattern) for topic in topics):
+            raise TopologyError(
+                f"step {name!r} reads topics by a pattern and others: add_source takes names, or "
+                "one pattern; add a source for each, and name both as parents"
+            )
         options = SourceOptions(timestamp_extractor=timestamp_extractor, offset_reset=offset_reset)
         sources = [
             self._add_source_of_topic(
-                f"{name}-{topic}" if several else name, topic, key, value, options
+                f"{name}-{topic}" if several else name,
+                topic,
+                key,
+                value,
+                options,
+                accepts_pattern=True,
             )
             for topic in dict.fromkeys(topics)
         ]
@@ -308,10 +325,14 @@ class TopologyBuilder:
         key: Serde[Any] | None,
         value: Serde[Any] | None,
         options: SourceOptions = DEFAULT_OPTIONS,
+        *,
+        accepts_pattern: bool = False,
     ) -> SourceNode:
-        """Add a source that reads one topic."""
+        """Add a source that reads one topic, or if it `accepts_pattern` those of a pattern."""
         graph = self._builder.graph
         step = graph.choose_step_name("SOURCE", name)
+        if accepts_pattern and isinstance(topic, TopicPattern):
+            return add_pattern_source(graph, step, topic, key, value, options)
         return add_source_node(graph, step, topic, key, value, options)
 
     def _find_parents(self, step: str, parents: Sequence[Parent]) -> tuple[Node, ...]:

@@ -140,7 +140,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SourceNode(Node):
-    """Reads a topic; an `internal` one is written by a sink of this topology (repartition)."""
+    """Reads a topic; an `internal` one is written by a sink of this topology (repartition).
+
+    `topic` may be the text of a pattern (`streams.topics`), until the topology is resolved.
+    """
 
     topic: str
     key: Serde[Any]
@@ -150,6 +153,8 @@ class SourceNode(Node):
     """None before the graph is expanded: the application's default."""
     offset_reset: OffsetResetPolicy | None = None
     """The policy for partitions without a committed offset; None: the application's."""
+    co_partitioned: bool = True
+    """Whether the topics of a pattern must have equal partition counts before state by key."""
 
     @property
     def takes_each_record(self) -> bool:

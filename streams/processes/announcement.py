@@ -29,6 +29,7 @@ def announce_start(
     The numbers begin at 0. In JSON each part has a field of its own.
     """
     reads = [*topology.input_topics, *sorted({each.topic for each in topology.global_tables})]
+    reads += [f"topics matching {pattern.expression}" for pattern in topology.patterns]
     writes = list_output_topics(topology)
     broker = bootstrap_servers
     if config.bootstrap_servers == EMBEDDED:

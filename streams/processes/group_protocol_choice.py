@@ -9,12 +9,15 @@
                      is none
     auto             the same             don't, or are of 4.2    classic
 
+An application that reads topics by a pattern can't be described to brokers: for it they don't.
+
 A live group keeps its protocol, so that a worker that is started beside others joins them.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import closing
 
 from streams.command_lines import format_kafka_command
@@ -27,8 +30,14 @@ from streams.membership.streams.support import (
     find_live_protocol,
 )
 from streams.settings.config import StreamsConfig
+from streams.topics import TopicPattern
 
 log = logging.getLogger(__name__)
+
+_NO_PATTERNS = (
+    "is read, and Kafka up to 4.4 refuses a streams group whose topology has an expression "
+    "(STREAMS_INVALID_TOPOLOGY)"
+)
 
 _GROUP_SETTINGS = {
     "num_standby_replicas": "streams.num.standby.replicas",
@@ -44,12 +53,15 @@ _WITHOUT_COUNTERPART = (
 
 
 def choose_group_protocol(
-    config: StreamsConfig, group_id: str, open_connection: OpenConnection
+    config: StreamsConfig,
+    group_id: str,
+    open_connection: OpenConnection,
+    patterns: Sequence[TopicPattern] = (),
 ) -> StreamsConfig:
     """Return the settings with `classic` or `streams` as the group's protocol.
 
-    Raises ConfigError if the brokers don't serve it, BrokerUnavailable if none answers;
-    AuthorizationError.
+    `patterns` are those of the topics that the application reads. Raises ConfigError if the brokers
+    don't serve it, BrokerUnavailable if none answers; AuthorizationError.
     """
     if config.group_protocol == "classic":
         return config
@@ -57,6 +69,8 @@ def choose_group_protocol(
         with closing(open_connection(None)) as connection:
             missing = explain_missing_streams_groups(connection)
             broken = find_broken_migration(connection)
+        if patterns:
+            missing = missing or f"{patterns[0]!r} {_NO_PATTERNS}"
         if config.group_protocol == "streams":
             if missing:
                 raise ConfigError(

@@ -18,6 +18,7 @@ from streams.runtime.threads.query_measurements import QueryMeasurements
 from streams.runtime.threads.stream_thread import StreamThread
 from streams.runtime.threads.worker_resources import WorkerResources
 from streams.settings.choices import RecordingLevelName
+from streams.topology.source_steps import SourceSteps
 
 
 def create_worker_collector(
@@ -45,11 +46,7 @@ def create_worker_collector(
             databases.read_figures({thread.name: thread.current_tasks() for thread in threads}),
             read_store_operations({thread.name: thread.current_tasks() for thread in threads}),
         ),
-        source_steps={
-            topic: source.name
-            for sub in worker.topology.subtopologies
-            for topic, source in sub.sources.items()
-        },
+        source_steps=SourceSteps(worker.topology),
         client=StreamsClient(
             f"{application_id}-{worker.process_id}",
             application_id,

@@ -26,6 +26,7 @@ from streams.queries.store_provider import StateStoreProvider
 from streams.queries.store_reads import StoreRead, StoreRow, check_read, merge_rows, read_rows
 from streams.runtime.tasks.task import Task
 from streams.topology.build import Subtopology, Topology
+from streams.topology.resolve import resolve_task
 
 _POSITION_POLL_S = 0.005
 
@@ -334,10 +335,11 @@ def merge_answers(spec: StoreSpec, answers: Sequence[StoreAnswer], read: StoreRe
 
 def _check_position_topics(name: str, sub: Subtopology, position: Position) -> None:
     """Raise ConfigError for a position in a topic that the store's sub-topology does not read."""
-    if unread := sorted({p.topic for p in position} - sub.sources.keys()):
+    read = resolve_task(sub, {p.topic for p in position}).sources
+    if unread := sorted({p.topic for p in position} - read.keys()):
         raise ConfigError(
-            f"store {name!r} takes in {', '.join(sorted(sub.sources))}, and a position names "
-            f"{', '.join(unread)}: give offsets of the former"
+            f"store {name!r} takes in {', '.join(sorted(sub.declared_sources))}, and a position "
+            f"names {', '.join(unread)}: give offsets of the former"
         )
 
 

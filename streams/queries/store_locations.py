@@ -14,6 +14,7 @@ from typing import TypeVar
 from streams.errors import OutcomeUnknown, StoreUnavailable, StreamsError
 from streams.membership.protocol import AssignmentInfo
 from streams.topology.build import Subtopology
+from streams.topology.resolve import resolve_task
 
 R = TypeVar("R", covariant=True)
 
@@ -76,16 +77,17 @@ class StoreLocations:
         """
         assignments = self.list_assignments()
         if self._counted is None or not _are_same(self._counted[0], assignments):
-            topics = sorted(self._subtopology.sources)
             try:
                 counts = self._fetch_partition_counts()
             except (OutcomeUnknown, StreamsError) as error:
                 raise StoreUnavailable(
-                    f"the partitions of {topics} are not known: {error}"
+                    f"the partitions of {sorted(self._subtopology.declared_sources)} are not "
+                    f"known: {error}"
                 ) from error
+            topics = sorted(resolve_task(self._subtopology, counts).sources)
             if missing := [topic for topic in topics if topic not in counts]:
                 raise StoreUnavailable(f"the partitions of {missing} are not known")
-            self._counted = assignments, max(counts[topic] for topic in topics)
+            self._counted = assignments, max((counts[topic] for topic in topics), default=0)
         return self._counted[1]
 
     def _is_of_store(self, task: str) -> bool:

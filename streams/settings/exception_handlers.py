@@ -7,7 +7,7 @@ these. In a file of settings a dead letter is `"dead_letter:topic"`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
@@ -138,14 +138,16 @@ class ExceptionHandlers(NamedTuple):
                 yield handler.topic
 
 
-def check_dead_letter_topics(handlers: ExceptionHandlers, read_topics: Collection[str]) -> None:
+def check_dead_letter_topics(
+    handlers: ExceptionHandlers, reads_topic: Callable[[str], bool]
+) -> None:
     """Raise ConfigError if a dead letter is to go to a topic that the application reads itself.
 
-    `read_topics` are its inputs, the topics of global tables, and its internal topics.
+    `reads_topic` is true of its inputs, the topics of global tables, and its internal topics.
     """
     for stage in Stage:
         handler = handlers.handler_of(stage)
-        if isinstance(handler, DeadLetter) and handler.topic in read_topics:
+        if isinstance(handler, DeadLetter) and reads_topic(handler.topic):
             raise ConfigError(f"{stage}_handler={handler!r}: {explain_endless_letter()}")
 
 

@@ -24,6 +24,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from streams.topics import TopicPattern
+
 _DURATION = re.compile(
     r"P(?=.)(?:(?P<days>\d+)D)?"
     r"(?:T(?=.)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?",
@@ -67,19 +69,31 @@ class OffsetResetPolicy(NamedTuple):
 
 
 class InitialPolicies(NamedTuple):
-    """Holds where each input begins that nothing is committed for: `by_topic`, else `default`."""
+    """Holds where each input begins that nothing is committed for.
+
+    That is by its topic, by the first pattern that it matches, else by `default`.
+    """
 
     default: OffsetResetPolicy
     by_topic: Mapping[str, OffsetResetPolicy] = MappingProxyType({})
+    by_pattern: Mapping[TopicPattern, OffsetResetPolicy] = MappingProxyType({})
 
     def find_policy(self, topic: str) -> OffsetResetPolicy:
         """Return the policy of an input."""
-        return self.by_topic.get(topic, self.default)
+        return self._find_own_policy(topic) or self.default
+
+    def _find_own_policy(self, topic: str) -> OffsetResetPolicy | None:
+        """Return the policy of the source that reads a topic, if it has one."""
+        if topic in self.by_topic:
+            return self.by_topic[topic]
+        return next(
+            (own for each, own in self.by_pattern.items() if each.matches_topic(topic)), None
+        )
 
     def describe_policy(self, topic: str) -> str:
         """Return the policy of an input as it was given: by its source, or by which setting."""
         policy = self.find_policy(topic)
-        if topic in self.by_topic:
+        if self._find_own_policy(topic) is not None:
             return f"offset_reset={policy.strategy.value} of its source"
         if policy.strategy is ResetStrategy.AT_TIME:
             return f"start_at={policy.at_ms}"

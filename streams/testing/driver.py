@@ -94,9 +94,7 @@ class TopologyTestDriver:
             raise ValueError(f"stores={stores!r} is neither 'declared' nor 'memory'")
         if start_ms < 0:
             raise ValueError(f"start_ms can't be negative: {start_ms}")
-        topology = app.topology()
-        if stores == "memory":
-            topology = keep_stores_in_memory(topology)
+        topology = app.topology() if stores == "declared" else keep_stores_in_memory(app.topology())
         self._topic_serdes = TopicSerdes(topology)
         self._accepts_new_topics = topics is None and (
             self._topic_serdes.has_dynamic_topics or any(map(callable, app.config.handlers))
@@ -110,7 +108,7 @@ class TopologyTestDriver:
             self._cluster,
             topology,
             app.config,
-            self._topic_serdes.sinks,
+            self._topic_serdes,
             dict(partitions or {}),
             tuple(topics or ()),
             accepts_new_topics=self._accepts_new_topics,
@@ -159,8 +157,9 @@ class TopologyTestDriver:
         [('ann', 1)]
         """
         self._check_open()
+        matches = self._topic_serdes.add_matching_topic(name)
         if name not in self._cluster.partition_counts:
-            if not self._accepts_new_topics:
+            if not (self._accepts_new_topics or (matches and self._cluster.creates_topics)):
                 raise ConfigError(f"there is no topic {name!r}; there are {self.topics}")
             self._cluster.create_topic(name, 1)
         piped, read = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from streams.common.names import explain_illegal_name
@@ -10,6 +10,7 @@ from streams.errors import ConfigError
 from streams.ledger import ledger_topic
 from streams.settings.config import StreamsConfig
 from streams.testing.cluster import InMemoryCluster
+from streams.testing.topic_serdes import TopicSerdes
 from streams.topology.build import Topology
 
 
@@ -17,7 +18,7 @@ def create_topics(
     cluster: InMemoryCluster,
     topology: Topology,
     config: StreamsConfig,
-    sink_topics: Iterable[str],
+    topic_serdes: TopicSerdes,
     partitions: Mapping[str, int],
     topics: Sequence[str],
     *,
@@ -25,23 +26,26 @@ def create_topics(
 ) -> None:
     """Create `topics` and those that the application reads and writes, with their partitions.
 
-    With `accepts_new_topics` records may go to topics that are not known before.
+    With `accepts_new_topics` records may go to topics that are not known before. Those that match a
+    pattern of the topology may be among `topics` and `partitions`.
     Raises ConfigError for a topic that the topology doesn't have.
     """
     internal = topology.repartition_topics
     mine = [*topology.input_topics, *(table.topic for table in topology.global_tables)]
-    mine += (t for t in sink_topics if t not in internal)
+    mine += (t for t in topic_serdes.sinks if t not in internal)
     mine += config.handlers.dead_letter_topics()
     if config.ledger:
         mine.append(ledger_topic(topology.application_id))
     for topic in topics:
         if (fault := explain_illegal_name(topic)) is not None:
             raise ConfigError(f"topics: {topic!r} can't be a topic's name: {fault}")
+        topic_serdes.add_matching_topic(topic)
         mine.append(topic)
     for topic, count in partitions.items():
         if count < 1:
             raise ValueError(f"topic {topic!r} can't have {count} partitions")
-        if topic not in mine and not accepts_new_topics:
+        matches = topic_serdes.add_matching_topic(topic)
+        if topic not in mine and not matches and not accepts_new_topics:
             raise ConfigError(
                 f"partitions={{{topic!r}: {count}}}: the topology neither reads nor writes "
                 f"such a topic; there are {sorted(mine)}"

@@ -8,6 +8,7 @@ from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata,
 from streams.membership.group_member import AssignGroup, GroupMember, Membership, MembershipSignal
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.testing.cluster import InMemoryCluster
+from streams.topics import parse_pattern
 from streams.topology.declared import DeclaredTopology
 
 _MEMBER = "driver"
@@ -30,6 +31,8 @@ class OnlyMember(GroupMember):
         self._topology = topology
         self._membership = Membership(-1, "")
         self._subscription: SubscriptionInfo | None = None
+        self._known_topics: frozenset[str] = frozenset()
+        """The topics of the cluster when tasks were last assigned."""
 
     @property
     def current_membership(self) -> Membership:
@@ -52,8 +55,20 @@ class OnlyMember(GroupMember):
         """Do nothing: no watchdog looks at this thread."""
 
     def read_signal(self) -> MembershipSignal:
-        """Return the signal that nothing has changed, since there is no other member."""
+        """Return REBALANCE if a topic that matches a pattern has appeared, else NOTHING.
+
+        There is no other member that could change the group.
+        """
+        if self._topology.patterns and self._has_new_topics():
+            return MembershipSignal.REBALANCE
         return MembershipSignal.NOTHING
+
+    def _has_new_topics(self) -> bool:
+        """Return whether a topic that tasks read has appeared since they were assigned."""
+        new = self._cluster.partition_counts.keys() - self._known_topics
+        return any(
+            parse_pattern(text).matches_topic(t) for text in self._topology.patterns for t in new
+        )
 
     @property
     def is_joining(self) -> bool:
@@ -80,6 +95,7 @@ class OnlyMember(GroupMember):
         assert self._subscription is not None, "no join was started"
         subscription, self._subscription = self._subscription, None
         self._membership = Membership(self._membership.generation + 1, _MEMBER)
+        self._known_topics = frozenset(self._cluster.partition_counts)
         declaring = subscription._replace(topology=self._topology)
         return self._plan_tasks({_MEMBER: declaring})[_MEMBER]
 

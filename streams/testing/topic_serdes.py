@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from streams import serdes
 from streams.graph.global_store_spec import find_topic_serdes
-from streams.graph.nodes import StoreKind
+from streams.graph.nodes import SourceNode, StoreKind
 from streams.testing.topic import KeyValueSerdes
+from streams.topics import TopicPattern, is_pattern, parse_pattern
 from streams.topology.build import Topology
 
 _RAW = KeyValueSerdes(serdes.bytes, serdes.bytes)
@@ -25,9 +26,15 @@ class TopicSerdes:
         self.has_dynamic_topics = False
         """Whether records are written to topics that a function of the record names."""
         self._dynamic_serdes = _RAW
+        self._patterns: list[tuple[TopicPattern, KeyValueSerdes]] = []
         for sub in topology.subtopologies:
             for topic, source in sub.sources.items():
                 self.sources[topic] = KeyValueSerdes(source.key, source.value)
+            self._patterns += [
+                (parse_pattern(node.topic), KeyValueSerdes(node.key, node.value))
+                for node in sub.nodes
+                if isinstance(node, SourceNode) and is_pattern(node.topic)
+            ]
             for sink in sub.sinks:
                 if isinstance(sink.topic, str):
                     self.sinks[sink.topic] = KeyValueSerdes(sink.key, sink.value)
@@ -45,6 +52,15 @@ class TopicSerdes:
             for spec in sub.stores
             if spec.logged and spec.source_topic is None
         }
+
+    def add_matching_topic(self, topic: str) -> bool:
+        """Note the serdes of a topic that matches a pattern, and return whether it does."""
+        found = next(
+            (serdes for pattern, serdes in self._patterns if pattern.matches_topic(topic)), None
+        )
+        if found is not None:
+            self.sources[topic] = found
+        return found is not None
 
     def find_input_serdes(self, topic: str) -> KeyValueSerdes:
         """Return the serdes with which a test's records are written to a topic."""

@@ -22,6 +22,7 @@ from streams.graph.nodes import (
 )
 from streams.settings.timestamp_extractors import TimestampExtractor
 from streams.settings.topology_settings import StoreMedium
+from streams.topics import TopicPattern, is_pattern, parse_pattern
 from streams.topology.check import check_topology
 from streams.topology.copartitioning import find_topics_by_store, find_upstream_topics
 from streams.topology.default_stores import keep_default_stores_in_memory
@@ -48,11 +49,24 @@ class Subtopology:
     number: int
     nodes: tuple[Node, ...]
     stores: tuple[StoreSpec, ...] = ()
+    reads_patterns: bool = False
+    """Whether the topics that it reads may come and go, of a topology that is resolved."""
 
     @property
     def sources(self) -> dict[str, SourceNode]:
-        """Return the sources by topic."""
-        return {node.topic: node for node in self.nodes if isinstance(node, SourceNode)}
+        """Return the sources by topic; before the topology is resolved, without its patterns."""
+        nodes = (node for node in self.nodes if isinstance(node, SourceNode))
+        return {node.topic: node for node in nodes if not is_pattern(node.topic)}
+
+    @property
+    def declared_sources(self) -> frozenset[str]:
+        """Return what is read as it was declared: topics, and the texts of patterns."""
+        return frozenset(node.topic for node in self.nodes if isinstance(node, SourceNode))
+
+    @property
+    def patterns(self) -> tuple[TopicPattern, ...]:
+        """Return the patterns of the topics that are read, until the topology is resolved."""
+        return tuple(map(parse_pattern, sorted(filter(is_pattern, self.declared_sources))))
 
     @property
     def stream_time_names(self) -> tuple[str, ...]:
@@ -75,7 +89,8 @@ class Subtopology:
             n for n in self.nodes if isinstance(n, ProcessorNode) and n.stores and n.co_partitioned
         ]
         topics = set(find_upstream_topics(keeping, through_any_merge=False))
-        return frozenset(t for t in topics if not self.sources[t].internal)
+        known = self.sources
+        return frozenset(t for t in topics if t in known and not known[t].internal)
 
     def find_first_user(self, store: str) -> str:
         """Return the name of the first step that uses `store`."""
@@ -100,6 +115,14 @@ class Topology:
     a join, or in a store."""
     topics_by_store: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """By store the topics whose records reach it, where no join demands equal counts of them."""
+    topics_after_patterns: frozenset[str] = frozenset()
+    """The repartition topics downstream of a pattern: without topics that match it, their partition
+    counts may not be derivable."""
+
+    @property
+    def patterns(self) -> tuple[TopicPattern, ...]:
+        """Return the patterns of the topics that are read, until the topology is resolved."""
+        return tuple(pattern for sub in self.subtopologies for pattern in sub.patterns)
 
     @property
     def source_topics(self) -> tuple[str, ...]:
@@ -123,6 +146,10 @@ class Topology:
                 *map(self.restore_topic_of, stores),
             )
         )
+
+    def reads_topic(self, topic: str) -> bool:
+        """Return whether the application reads a topic, by its name or by a pattern."""
+        return topic in self.read_topics or any(each.matches_topic(topic) for each in self.patterns)
 
     @property
     def repartition_topics(self) -> frozenset[str]:
@@ -167,7 +194,8 @@ class Topology:
             )
         except UnequalPartitionCounts as error:
             raise self._name_meeting_store(error) from None
-        if missing := self.repartition_topics - counts.keys():
+        missing = self.repartition_topics - self.topics_after_patterns - counts.keys()
+        if missing:
             raise TopologyError(
                 f"the partitions of repartition topics {sorted(missing)} can't be derived: they "
                 "follow from no input; say them, repartition(partitions=...)"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from streams.common.names import NAME_LENGTH_MAX, explain_illegal_name
 from streams.errors import TopologyError
 from streams.graph.nodes import Graph, Node, ProcessorNode, SinkNode, SourceNode
+from streams.topics import is_pattern, parse_pattern
 
 
 def check_topology(graph: Graph, changelog_topic_of: Callable[[str], str]) -> None:
@@ -66,7 +67,10 @@ def _check_names_unique(names: Iterable[str]) -> None:
 def _check_topics_read_once(graph: Graph) -> None:
     """Raise TopologyError if two steps read one topic."""
     readers: dict[str, str] = {}
-    sources = [(node.topic, node.name) for node in graph.nodes if isinstance(node, SourceNode)]
+    nodes = [node for node in graph.nodes if isinstance(node, SourceNode)]
+    sources = [(node.topic, node.name) for node in nodes]
+    internal = {node.topic for node in nodes if node.internal}
+    patterns = [(parse_pattern(text), name) for text, name in sources if is_pattern(text)]
     for topic, name in (*sources, *((t.topic, t.name) for t in graph.global_tables.values())):
         other = readers.setdefault(topic, name)
         if other is not name:
@@ -74,6 +78,12 @@ def _check_topics_read_once(graph: Graph) -> None:
                 f"topic {topic!r} is read by two steps, {other!r} and {name!r}: read it once and "
                 "use what comes of it twice; of a table to_stream() makes a stream, of a stream "
                 "to_table() a table"
+            )
+        matching = [each for each in patterns if each[0].matches_topic(topic)]
+        if matching and topic not in internal and not is_pattern(topic):
+            raise TopologyError(
+                f"topic {topic!r}, which step {name!r} reads, matches {matching[0][0]!r} of step "
+                f"{matching[0][1]!r}: a topic is read once; let the expression leave it out"
             )
 
 
@@ -123,11 +133,19 @@ def _check_no_endless_loop(sink: SinkNode) -> None:
     A topic may lead back to itself, as where a failed record is retried; but not each record.
     """
     for node in _find_unconditional_upstream(sink.parents):
-        if isinstance(node, SourceNode) and node.topic == _get_fixed_topic(sink):
+        if isinstance(node, SourceNode) and _is_read_by(node, _get_fixed_topic(sink)):
             raise TopologyError(
-                f"step {sink.name!r} writes each record of {node.topic!r} back into that topic, "
-                "where it is read again, without an end: write another topic, or filter() first"
+                f"step {sink.name!r} writes each record of {sink.topic_name!r} back into that "
+                "topic, where it is read again, without an end: write another topic, or filter() "
+                "first"
             )
+
+
+def _is_read_by(source: SourceNode, topic: str) -> bool:
+    """Return whether a source reads a topic, by its name or by a pattern."""
+    if is_pattern(source.topic):
+        return bool(topic) and parse_pattern(source.topic).matches_topic(topic)
+    return source.topic == topic
 
 
 def _find_unconditional_upstream(nodes: Iterable[Node]) -> list[Node]:

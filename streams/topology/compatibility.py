@@ -121,7 +121,7 @@ def _find_subtopology_conflicts(
     a: DeclaredSubtopology, b: DeclaredSubtopology, version_names: tuple[str, str]
 ) -> Iterator[str]:
     """Yield the conflicts between a sub-topology of each version."""
-    shared = a.sources & b.sources
+    shared = (a.sources & b.sources) | (a.topics & b.topics)
     if shared and a.sources != b.sources:
         how = (
             f"together with {list_names(more)}" if (more := sub.sources - shared) else "alone"

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from streams.graph.nodes import Node, ProcessorNode, SourceNode
+from streams.topics import is_pattern
 
 
 def find_topics_by_store(
     nodes: Iterable[Node], joined: Collection[frozenset[str]]
 ) -> dict[str, frozenset[str]]:
-    """Return by store the topics, two or more, whose records reach a step that uses it.
+    """Return by store the topics whose records reach a step that uses it: two or more, or patterns.
 
     Topics of one group of `joined` ones, which must have equal counts anyway, are left out. A step,
     or a merge upstream of it, that is declared with `co_partitioned=False` adds none.
@@ -31,7 +32,8 @@ def find_topics_by_store(
     return {
         store: frozenset(group)
         for store, group in topics.items()
-        if len(group) > 1 and not any(group <= other for other in joined)
+        if (len(group) > 1 or any(map(is_pattern, group)))
+        and not any(group <= other for other in joined)
     }
 
 
@@ -43,7 +45,7 @@ def find_upstream_topics(steps: Iterable[Node], *, through_any_merge: bool = Tru
     """
     upstream = list(steps)
     for node in upstream:  # the list grows while it is walked
-        if isinstance(node, SourceNode):
+        if isinstance(node, SourceNode) and (through_any_merge or node.co_partitioned):
             yield node.topic
         if through_any_merge or not _is_unequal_merge(node):
             upstream += [parent for parent in node.parents if parent not in upstream]

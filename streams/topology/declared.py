@@ -12,19 +12,29 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import orjson
 
 from streams.serdes.described_types import DescribedType, type_from_plain, type_to_plain
+from streams.topics import is_pattern
 from streams.topology.description import (
     DescribedStore,
     DescribedSubtopology,
     TopologyDescription,
 )
 from streams.topology.expand import changelog_topic
-from streams.topology.partitions import TopicFlow, derive_partition_counts
+from streams.topology.partitions import (
+    TopicFlow,
+    derive_partition_counts,
+    find_topics_downstream,
+)
+from streams.topology.resolve import (
+    match_patterns,
+    replace_patterns,
+    replace_patterns_of_groups,
+)
 
 _FINGERPRINT_CHARS = 16
 _UNLOGGED, _RESTORED_FROM = ", without a changelog", ", restored from "
@@ -42,9 +52,10 @@ class MessageTypes(NamedTuple):
 class DeclaredSubtopology:
     """Identifies a sub-topology by its source topics and stores.
 
-    `sinks` are the repartition topics that it writes. `formats` say of each store and each
-    repartition topic that it reads how its records are written, and `types` what their keys and
-    values are, where serdes declare it.
+    A source may be the text of a pattern; `matched` has the topics of those, as they were when the
+    topology was resolved. `sinks` are the repartition topics that it writes. `formats` say of each
+    store and each repartition topic that it reads how its records are written, and `types` what
+    their keys and values are, where serdes declare it.
     """
 
     sources: frozenset[str]
@@ -52,6 +63,12 @@ class DeclaredSubtopology:
     sinks: frozenset[str] = frozenset()
     formats: Mapping[str, str] = field(default_factory=dict)
     types: Mapping[str, MessageTypes] = field(default_factory=dict)
+    matched: frozenset[str] = frozenset()
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Return the topics that its tasks read: those that it names, and those of patterns."""
+        return self.matched.union(each for each in self.sources if not is_pattern(each))
 
     def is_same_as(self, other: DeclaredSubtopology) -> bool:
         """Return whether both sub-topologies have the same tasks.
@@ -96,7 +113,43 @@ class DeclaredTopology:
     @property
     def sources(self) -> frozenset[str]:
         """Return all topics that tasks read, repartition topics included."""
-        return frozenset[str]().union(*(sub.sources for sub in self.subtopologies.values()))
+        return frozenset[str]().union(*(sub.topics for sub in self.subtopologies.values()))
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Return the texts of the patterns of topics that tasks read."""
+        subs = self.subtopologies.values()
+        return tuple(each for sub in subs for each in sorted(sub.sources) if is_pattern(each))
+
+    def resolve_patterns(
+        self, existing_counts: Mapping[str, int], application_id: str
+    ) -> DeclaredTopology:
+        """Return the topology with the topics that match its patterns, see `resolve_topology`.
+
+        Raises TopologyError for a topic that two patterns match.
+        """
+        if not (patterns := self.patterns):
+            return self
+        matches = match_patterns(patterns, existing_counts, application_id)
+        subs = self.subtopologies.items()
+        flows = [TopicFlow(sub.sources, sub.sinks) for _, sub in subs]
+        downstream = find_topics_downstream(patterns, flows)
+        kept = {
+            topic: existing_counts[topic]
+            for topic in downstream & existing_counts.keys()
+            if self.repartition_topics[topic] is None
+        }
+        return replace(
+            self,
+            subtopologies={
+                number: replace(
+                    sub, matched=replace_patterns(filter(is_pattern, sub.sources), matches)
+                )
+                for number, sub in subs
+            },
+            repartition_topics={**self.repartition_topics, **kept},
+            copartitioned=replace_patterns_of_groups(self.copartitioned, matches),
+        )
 
     @property
     def input_topics(self) -> tuple[str, ...]:
@@ -139,7 +192,7 @@ class DeclaredTopology:
         Raises TopologyError for topics that meet by key and whose counts differ.
         """
         return derive_partition_counts(
-            [TopicFlow(sub.sources, sub.sinks) for sub in self.subtopologies.values()],
+            [TopicFlow(sub.topics, sub.sinks) for sub in self.subtopologies.values()],
             self.repartition_topics,
             self.copartitioned,
             {topic: input_counts[topic] for topic in self.input_topics if topic in input_counts},

@@ -29,6 +29,7 @@ from streams.settings.optimizations import (
     SINGLE_STORE_SELF_JOIN,
 )
 from streams.settings.timestamp_extractors import TimestampExtractor
+from streams.topics import is_pattern
 from streams.topology.null_keys import find_steps_needing_null_keys
 from streams.topology.optimize import merge_repartition_topics, reuse_source_topics
 from streams.topology.stream_join_node import StreamJoinNode, expand_stream_join
@@ -70,8 +71,8 @@ def expand_graph(
 
 def _bind_global_table_serdes(table: GlobalTableSpec) -> GlobalTableSpec:
     """Return a global table with its serdes bound to its topic."""
-    table = replace(table, store=_bind_serdes(table.topic, table.store))
-    return _bind_serdes(table.topic, table) if isinstance(table, GlobalStoreSpec) else table
+    table = replace(table, store=bind_serdes(table.topic, table.store))
+    return bind_serdes(table.topic, table) if isinstance(table, GlobalStoreSpec) else table
 
 
 def changelog_topic(application_id: str, store: str) -> str:
@@ -84,7 +85,7 @@ def bind_changelog_serdes(application_id: str, spec: StoreSpec) -> StoreSpec:
 
     For steps that use the serdes beside the store.
     """
-    return _bind_serdes(spec.source_topic or changelog_topic(application_id, spec.name), spec)
+    return bind_serdes(spec.source_topic or changelog_topic(application_id, spec.name), spec)
 
 
 def rewrite_graph(graph: Graph, replace_node: Callable[[Node], Iterable[Node]]) -> Graph:
@@ -139,12 +140,14 @@ def _bind_topic_serdes(node: Node) -> Node:
 
     A sink whose topic a function chooses binds its serdes at each record.
     """
+    if isinstance(node, SourceNode) and is_pattern(node.topic):
+        return node  # bound to each topic that matches, when the topology is resolved
     if isinstance(node, SourceNode | SinkNode) and isinstance(node.topic, str):
-        return _bind_serdes(node.topic, node)
+        return bind_serdes(node.topic, node)
     return node
 
 
-def _bind_serdes(topic: str, target: B) -> B:
+def bind_serdes(topic: str, target: B) -> B:
     """Return a source, a sink or a store with its serdes bound to `topic`."""
     key, value = target.key.for_topic(topic, "key"), target.value.for_topic(topic, "value")
     return replace(target, key=key, value=value)

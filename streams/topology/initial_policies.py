@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streams.graph.nodes import SourceNode
 from streams.settings.config import StreamsConfig
 from streams.settings.offset_reset import (
     STOP_WORDS,
@@ -10,6 +11,7 @@ from streams.settings.offset_reset import (
     ResetStrategy,
     parse_reset_policy,
 )
+from streams.topics import is_pattern, parse_pattern
 from streams.topology.build import Topology
 
 
@@ -20,12 +22,14 @@ def find_initial_policies(topology: Topology, config: StreamsConfig) -> InitialP
     )
     if config.start_at is not None:
         default = OffsetResetPolicy(ResetStrategy.AT_TIME, at_ms=config.start_at)
+    own = {
+        node.topic: node.offset_reset
+        for sub in topology.subtopologies
+        for node in sub.nodes
+        if isinstance(node, SourceNode) and node.offset_reset is not None
+    }
     return InitialPolicies(
         default,
-        {
-            topic: source.offset_reset
-            for sub in topology.subtopologies
-            for topic, source in sub.sources.items()
-            if source.offset_reset is not None
-        },
+        {topic: policy for topic, policy in own.items() if not is_pattern(topic)},
+        {parse_pattern(text): policy for text, policy in own.items() if is_pattern(text)},
     )

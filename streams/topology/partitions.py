@@ -80,6 +80,20 @@ def derive_partition_counts(
     return counts
 
 
+def find_topics_downstream(sources: Iterable[str], flows: Iterable[TopicFlow]) -> frozenset[str]:
+    """Return the internal topics that are downstream of sources."""
+    flows = list(flows)
+    found = [topic for each in sources for topic in _find_written_topics(each, flows)]
+    for each in found:  # the list grows while it is walked
+        found += [below for below in _find_written_topics(each, flows) if below not in found]
+    return frozenset(found)
+
+
+def _find_written_topics(topic: str, flows: Iterable[TopicFlow]) -> list[str]:
+    """Return the topics that the sub-topologies which read `topic` write."""
+    return [t for flow in flows if topic in flow.source_topics for t in flow.internal_sink_topics]
+
+
 def _find_upstream_topics(topic: str, flows: Iterable[TopicFlow]) -> frozenset[str]:
     """Return the topics that the sub-topologies which write `topic` read."""
     return frozenset[str]().union(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from streams.topics import is_pattern, parse_pattern
 from streams.topology.build import Topology
 from streams.topology.description import (
     DescribedStep,
@@ -34,7 +35,7 @@ def _render_step_lines(step: DescribedStep) -> Iterator[str]:
     """Yield the lines of one step."""
     match step.kind:
         case "source":
-            yield f"    Source: {step.name} (topics: [{step.topic}])"
+            yield f"    Source: {step.name} (topics: {_label_source(step)})"
         case "processor":
             yield f"    Processor: {step.name} (stores: [{', '.join(step.stores)}])"
         case "sink":
@@ -43,6 +44,12 @@ def _render_step_lines(step: DescribedStep) -> Iterator[str]:
         yield f"      --> {_join_names(step.successors)}"
     if step.kind != "source":
         yield f"      <-- {_join_names(step.predecessors)}"
+
+
+def _label_source(step: DescribedStep) -> str:
+    """Return a source's topic, or the expression of its pattern, as Kafka Streams shows them."""
+    topic = step.topic or "none"
+    return parse_pattern(topic).expression if is_pattern(topic) else f"[{topic}]"
 
 
 def _label_topic(step: DescribedStep) -> str:

@@ -2,6 +2,8 @@
 
     resource           rights                       the requests that need them
     inputs             Read                         Fetch, OffsetCommit, TxnOffsetCommit
+      by a pattern     Read, by the prefix of all   the same; Metadata leaves out silently what may
+                       names, or on all topics      not be described
     global tables      Read, DescribeConfigs        Fetch; DescribeConfigs, for how long tombstones
                                                     are kept
     outputs, dead      Write                        AddPartitionsToTxn, Produce
@@ -57,6 +59,8 @@ CLUSTER_NAME = "kafka-cluster"
 WRITE_IS_ENOUGH_SINCE = (2, 8)
 """The version of Kafka from which on Write on any topic allows an idempotent producer (KIP-679)."""
 _PREFIX_MARK = "*"
+_ALL_TOPICS = "*"
+"""The name that stands for all topics in a literal ACL, in Kafka too."""
 _EXPIRING_KINDS = {StoreKind.WINDOW, StoreKind.SESSION, StoreKind.VERSIONED}
 """The kinds of stores whose changelogs lose what has expired, by DeleteRecords."""
 
@@ -200,7 +204,11 @@ def list_topic_operations(acls: Iterable[Acl]) -> dict[str, list[AclOperation]]:
     operations: dict[str, list[AclOperation]] = {}
     for acl in acls:
         is_topic = acl.resource_type is AclResource.TOPIC and acl.pattern is PatternType.LITERAL
-        if is_topic and acl.operation in (AclOperation.READ, AclOperation.WRITE):
+        if (
+            is_topic
+            and acl.name != _ALL_TOPICS
+            and acl.operation in (AclOperation.READ, AclOperation.WRITE)
+        ):
             operations.setdefault(acl.name, []).append(acl.operation)
     return operations
 
@@ -234,6 +242,14 @@ def _add_topic_rights(acls: AclList, topology: Topology, config: StreamsConfig) 
     topic, do = AclResource.TOPIC, AclOperation
     for name in topology.input_topics:
         acls.allow_operations(topic, name, do.READ, purpose="input")
+    for pattern in topology.patterns:
+        acls.allow_operations(
+            topic,
+            pattern.prefix or _ALL_TOPICS,
+            do.READ,
+            purpose="input by a pattern",
+            pattern=PatternType.PREFIXED if pattern.prefix else PatternType.LITERAL,
+        )
     for table in topology.global_tables:
         acls.allow_operations(
             topic, table.topic, do.READ, do.DESCRIBE_CONFIGS, purpose="global table"

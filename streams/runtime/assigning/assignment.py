@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 
 from coordinator.assignors.tasks import TaskAssignment
 from streams.command_lines import format_command
@@ -61,6 +62,7 @@ from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from streams.topology.declared import declare_topology
 from streams.topology.description import describe_topology
+from streams.topology.resolve import resolve_topology
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +74,7 @@ def name_task_by_topic(topology: Topology, task_id: str) -> str:
     number.
     """
     number, _, partition = task_id.partition("_")
-    return f"{min(topology.subtopologies[int(number)].sources)}_{partition}"
+    return f"{min(topology.subtopologies[int(number)].declared_sources)}_{partition}"
 
 
 def _describe_missing(kind: str, names: list[str], servers: str) -> str:
@@ -94,6 +96,7 @@ def check_topics(
     Raises: ConfigError naming those that don't exist, and TopologyError naming joined inputs whose
     partition counts differ.
     """
+    topology = resolve_topology(topology, partition_counts)
     read = (*topology.input_topics, *(table.topic for table in topology.global_tables))
     missing = [topic for topic in read if topic not in partition_counts]
     sinks = {
@@ -147,6 +150,9 @@ class StreamsPartitionAssignor:
         self._adopted_inputs_hash = 0
         self._assigned_input_counts: dict[str, int] | None = None
         """The partition counts of the inputs when tasks were last assigned."""
+        self._known_sources = topology.source_topics
+        self._assigned_versions = [self.declared]
+        """The topologies whose tasks were last assigned, or the own."""
 
     def assign_group(self, members: Mapping[str, SubscriptionInfo]) -> dict[str, AssignmentInfo]:
         """Create missing internal topics, and return each member's assignment of tasks.
@@ -163,6 +169,7 @@ class StreamsPartitionAssignor:
         counts = self._find_source_partition_counts(existing)
         admission = admit_versions(find_versions(members), existing, self._topology.application_id)
         admitted = [version.topology for version in admission.versions]
+        self._assigned_versions = admitted
         if any(each.fingerprint == self.declared.fingerprint for each in admitted):
             self._create_internal_topics(existing, counts, is_only_version=len(admitted) == 1)
         inputs = {topic for each in admitted for topic in each.input_topics}
@@ -184,7 +191,8 @@ class StreamsPartitionAssignor:
         A task that another member owns is assigned in a later round, when its owner has revoked it.
         """
         running = {member: each.tasks for member, each in members.items()}
-        numbers = TaskNumbers(admission, self.declared, running)
+        leader = self.declared.resolve_patterns(existing_counts, self._topology.application_id)
+        numbers = TaskNumbers(admission, leader, running)
         notice = describe_versions(admission)
         admitted = [member for version in admission.versions for member in version.members]
         group = describe_group(members, admitted, numbers)
@@ -264,6 +272,9 @@ class StreamsPartitionAssignor:
         if assigned.refused:
             raise TopologyRefused(assigned.refused)
         self._adopted_inputs_hash = assigned.inputs_hash
+        if hash_partition_counts(self._assigned_input_counts or {}) != assigned.inputs_hash:
+            self._assigned_input_counts = None  # another leader has assigned since
+            self._assigned_versions = [self.declared]
         self._log_notice(assigned.notice)
         is_idle = not (assigned.tasks or assigned.following)
         if assigned.leader == self.declared.fingerprint or is_idle:
@@ -278,6 +289,18 @@ class StreamsPartitionAssignor:
         if notice and notice != self._logged_notice:
             log.warning("%s", notice)
         self._logged_notice = notice
+
+    def list_source_topics(self) -> tuple[str, ...]:
+        """Return the topics that are read, for the group's subscription, as they are now.
+
+        Kafka keeps the committed offsets of topics to which a group subscribes. Where no broker
+        answers these are the topics of the last look.
+        """
+        if self._topology.patterns:
+            with suppress(OutcomeUnknown, StreamsError):
+                existing = self._admin.fetch_partition_counts()
+                self._known_sources = self._resolve_topology(existing).source_topics
+        return self._known_sources
 
     def are_inputs_changed(self) -> bool:
         """Return whether input partitions have changed since tasks were assigned; for the leader.
@@ -296,24 +319,36 @@ class StreamsPartitionAssignor:
             if self._adopted_inputs_hash not in (0, hash_partition_counts(own)):
                 return True
             self._assigned_input_counts = own
-        assigned = self._assigned_input_counts
-        return {topic: existing.get(topic) for topic in assigned} != assigned
+        application_id = self._topology.application_id
+        versions = [
+            each.resolve_patterns(existing, application_id) for each in self._assigned_versions
+        ]
+        inputs = {topic for each in versions for topic in each.input_topics}
+        return {topic: existing.get(topic) for topic in inputs} != self._assigned_input_counts
 
     def _require_input_counts(self, existing_counts: Mapping[str, int]) -> dict[str, int]:
         """Return the partition counts of the input topics.
 
         Raises: StreamsError if one is missing, AuthorizationError if it may not be read.
         """
-        missing = [topic for topic in self._topology.input_topics if topic not in existing_counts]
+        inputs = self._resolve_topology(existing_counts).input_topics
+        missing = [topic for topic in inputs if topic not in existing_counts]
         if missing:
             self._admin.check_topic_rights(dict.fromkeys(missing, ("Read",)))
             raise StreamsError(f"input topics {missing} do not exist any more: create them again")
-        return {topic: existing_counts[topic] for topic in self._topology.input_topics}
+        return {topic: existing_counts[topic] for topic in inputs}
+
+    def _resolve_topology(self, existing_counts: Mapping[str, int]) -> Topology:
+        """Return the own topology with the topics that match its patterns."""
+        try:
+            return resolve_topology(self._topology, existing_counts)
+        except TopologyError as error:
+            raise StreamsError(str(error)) from error
 
     def _find_source_partition_counts(self, existing_counts: Mapping[str, int]) -> dict[str, int]:
         """Return the partition counts of all source topics, internal ones included."""
         try:
-            return self._topology.derive_partition_counts(
+            return self._resolve_topology(existing_counts).derive_partition_counts(
                 self._require_input_counts(existing_counts)
             )
         except TopologyError as error:
@@ -331,8 +366,8 @@ class StreamsPartitionAssignor:
         `is_only_version`: no other version is known to run beside this one. The stores of one would
         look like leftovers of this one's.
         """
-        topology = self._topology
-        wanted = derive_internal_counts(topology, source_counts)
+        topology = self._resolve_topology(existing_counts)
+        wanted = derive_internal_counts(topology, source_counts, existing_counts)
         check_internal_counts(
             topology, existing_counts, wanted, self._admin, self._fetch_committed_offsets
         )

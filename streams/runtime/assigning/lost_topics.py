@@ -10,12 +10,14 @@ import logging
 from collections.abc import Callable, Mapping
 
 from streams.errors import OutcomeUnknown, StreamsError, TopologyError
+from streams.ledger import ledger_topic
 from streams.runtime.assigning.internal_topics import list_changelogs, list_internal_topics
 from streams.runtime.assigning.task_lags import FetchCommittedOffsets
 from streams.runtime.assigning.wrong_counts import explain_wrong_count
 from streams.runtime.clients.interfaces import AdminClient
 from streams.runtime.clients.missing_topics import explain_missing_topics
 from streams.topology.build import Topology
+from streams.topology.resolve import resolve_topology
 
 log = logging.getLogger(__name__)
 
@@ -25,16 +27,24 @@ _MISSING_S = 2.0
 several brokers may hear late of a topic that the group's leader has just created."""
 
 
-def derive_internal_counts(topology: Topology, source_counts: Mapping[str, int]) -> dict[str, int]:
+def derive_internal_counts(
+    topology: Topology, source_counts: Mapping[str, int], existing_counts: Mapping[str, int]
+) -> dict[str, int]:
     """Return how many partitions each repartition topic and each changelog needs.
 
-    `source_counts` are the counts of all source topics, internal ones included.
+    `source_counts` are the counts of all source topics, internal ones included. A topic is left out
+    whose count follows from topics that match a pattern, where there are none. `existing_counts`
+    are those of all topics: a changelog keeps the partitions of tasks that went with such a topic.
     """
-    wanted = {topic: source_counts[topic] for topic in topology.repartition_topics}
+    wanted = {t: source_counts[t] for t in topology.repartition_topics if t in source_counts}
     for sub in topology.subtopologies:
+        if not sub.sources or not sub.sources.keys() <= source_counts.keys():
+            continue  # no topic matches a pattern
         for store in (s for s in sub.stores if s.logged and s.source_topic is None):
             changelog = topology.restore_topic_of(store.name)
             wanted[changelog] = max(source_counts[topic] for topic in sub.sources)
+            if sub.reads_patterns:
+                wanted[changelog] = max(wanted[changelog], existing_counts.get(changelog, 0))
     return wanted
 
 
@@ -100,14 +110,25 @@ class LostTopicCheck:
         self._check_at_s = now_s + _CHECK_INTERVAL_S
         try:
             existing = self._admin.fetch_partition_counts()
-            self._check_missing(existing, now_s)
-            self._check_counts(existing)
+            wanted = self._derive_counts(existing)
+            self._check_missing(existing, wanted, now_s)
+            if wanted is not None:
+                check_internal_counts(
+                    self._topology, existing, wanted, self._admin, self._fetch_committed_offsets
+                )
         except OutcomeUnknown as error:
             log.info("internal topics are checked another time: %s", error)
 
-    def _check_missing(self, existing_counts: Mapping[str, int], now_s: float) -> None:
+    def _check_missing(
+        self,
+        existing_counts: Mapping[str, int],
+        wanted: Mapping[str, int] | None,
+        now_s: float,
+    ) -> None:
         before = self._missing_since_s
         missing = self._kinds.keys() - existing_counts
+        if wanted is not None and self._topology.patterns:
+            missing &= {*wanted, ledger_topic(self._topology.application_id)}
         self._missing_since_s = {topic: before.get(topic, now_s) for topic in missing}
         lost = sorted(
             t for t, since_s in self._missing_since_s.items() if now_s - since_s >= _MISSING_S
@@ -117,16 +138,14 @@ class LostTopicCheck:
             self._admin.check_topic_rights(dict.fromkeys(lost, ("Describe",)))
             raise StreamsError(explain_missing_topics(lost, self._kinds))
 
-    def _check_counts(self, existing_counts: Mapping[str, int]) -> None:
-        topology = self._topology
-        inputs = {t: existing_counts[t] for t in topology.input_topics if t in existing_counts}
-        if len(inputs) < len(set(topology.input_topics)):
-            return  # which is told elsewhere
+    def _derive_counts(self, existing_counts: Mapping[str, int]) -> dict[str, int] | None:
+        """Return the partitions that internal topics need; None where the leader tells more."""
         try:
+            topology = resolve_topology(self._topology, existing_counts)
+            inputs = {t: existing_counts[t] for t in topology.input_topics if t in existing_counts}
+            if len(inputs) < len(set(topology.input_topics)):
+                return None
             source_counts = topology.derive_partition_counts(inputs)
-        except TopologyError:  # the group's leader tells it
-            return
-        wanted = derive_internal_counts(topology, source_counts)
-        check_internal_counts(
-            topology, existing_counts, wanted, self._admin, self._fetch_committed_offsets
-        )
+        except TopologyError:
+            return None
+        return derive_internal_counts(topology, source_counts, existing_counts)

@@ -95,8 +95,10 @@ def admit_versions(
     admitted: list[TopologyVersion] = []
     refused: dict[str, str] = {}
     counts: dict[str, int] = {}
-    for version in versions:
-        version_counts, reasons = _find_source_counts_or_reasons(version.topology, existing_counts)
+    for declared in versions:
+        version, version_counts, reasons = _resolve_version(
+            declared, existing_counts, application_id
+        )
         for other in admitted:
             reasons += find_conflicts(
                 other.topology, version.topology, ("the running version", "the refused one")
@@ -121,6 +123,20 @@ def admit_versions(
     return VersionAdmission(tuple(admitted), refused, counts)
 
 
+def _resolve_version(
+    version: TopologyVersion, existing_counts: Mapping[str, int], application_id: str
+) -> tuple[TopologyVersion, dict[str, int], list[str]]:
+    """Return a version with the topics of its patterns, and its partition counts or why none."""
+    try:
+        topology = version.topology.resolve_patterns(existing_counts, application_id)
+    except TopologyError as error:
+        return version, {}, [str(error)]
+    return (
+        version._replace(topology=topology),
+        *_find_source_counts_or_reasons(topology, existing_counts),
+    )
+
+
 def _find_source_counts_or_reasons(
     topology: DeclaredTopology, existing_counts: Mapping[str, int]
 ) -> tuple[dict[str, int], list[str]]:
@@ -141,17 +157,17 @@ def find_tasks(
     """Return every task with the partitions that it reads.
 
     A sub-topology has as many tasks as the widest of its topics has partitions. It is left out
-    where not all of `partition_counts` are known.
+    where not all of `partition_counts` are known, or where no topic matches its patterns.
     """
     return {
         f"{number}_{partition}": [
             Partition(topic, partition)
-            for topic in sorted(sub.sources)
+            for topic in sorted(sub.topics)
             if partition < partition_counts[topic]
         ]
         for number, sub in subtopologies.items()
-        if sub.sources <= partition_counts.keys()
-        for partition in range(max(partition_counts[topic] for topic in sub.sources))
+        if sub.topics <= partition_counts.keys()
+        for partition in range(max((partition_counts[topic] for topic in sub.topics), default=0))
     }
 
 

@@ -52,6 +52,7 @@ from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.tasks.unlogged_commits import KeptStore, keep_store
 from streams.runtime.tasks.unlogged_damage import refuse_damaged_store
 from streams.topology.build import Topology, format_task_id
+from streams.topology.resolve import resolve_task
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +116,9 @@ class TaskCreator:
     def task_name_of_partition(self, topic: str, partition: int) -> str:
         """Return the name of a partition's task; raise TopologyRefused if no task reads it."""
         for subtopology in self._topology.subtopologies:
-            if topic in subtopology.sources:
+            if topic in subtopology.sources or any(
+                p.matches_topic(topic) for p in subtopology.patterns
+            ):
                 return format_task_id(subtopology, partition)
         raise TopologyRefused(
             f"the group's leader has assigned topic {topic!r}, which this topology does not read: "
@@ -136,7 +139,8 @@ class TaskCreator:
         Another process that ends may still hold it.
         """
         number, partition = map(int, task_name.split("_"))
-        subtopology = self._topology.subtopologies[number]
+        declared = self._topology.subtopologies[number]
+        subtopology = resolve_task(declared, {p.topic for p in partitions})
         directory = f"{self._directory_number(number)}_{partition}"
         with ExitStack() as opened:  # closed again unless all of it could be opened
             try:

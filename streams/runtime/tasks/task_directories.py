@@ -15,7 +15,7 @@ def number_directories(topology: Topology, directory: StateDirectory) -> dict[in
     return directory.number_subtopologies(
         {
             sub.number: SubtopologyContents(
-                frozenset(sub.sources), frozenset(spec.name for spec in sub.stores)
+                sub.declared_sources, frozenset(spec.name for spec in sub.stores)
             )
             for sub in topology.subtopologies
         }

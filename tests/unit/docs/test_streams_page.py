@@ -34,14 +34,14 @@ def test_an_extractor_says_the_time_of_a_record() -> None:
 def test_a_repartition_topic_appears_where_it_is_needed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    topology = app(2).topology()
+    topology = app(3).topology()
     assert "visits-visits-by-page-repartition" in capsys.readouterr().out
     assert topology.repartition_topics == {"visits-visits-by-page-repartition"}
-    assert app(3).topology().derive_partition_counts({"narrow": 2})["spread-wide-repartition"] == 12
+    assert app(4).topology().derive_partition_counts({"narrow": 2})["spread-wide-repartition"] == 12
 
 
 def test_a_record_goes_to_its_branch() -> None:
-    with TopologyTestDriver(app(4)) as driver:
+    with TopologyTestDriver(app(5)) as driver:
         for topic, amount, country in (
             ("cards", 5_000, "ES"),
             ("transfers", 10, "ES"),
@@ -58,7 +58,7 @@ def test_a_record_goes_to_its_branch() -> None:
 
 
 def test_functions_choose_topic_and_partition() -> None:
-    with TopologyTestDriver(app(5), partitions={"by-shop": 3}) as driver:
+    with TopologyTestDriver(app(6), partitions={"by-shop": 3}) as driver:
         driver.topic("events").pipe("e", {"kind": "sale", "shop": 5}, timestamp_ms=1)
         assert not driver.topic("events-sale").is_empty
         (record,) = driver.topic("by-shop").read_all()

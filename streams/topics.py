@@ -1,0 +1,100 @@
+"""Select the topics that a source reads by an expression: `topics.matching(r"orders-.*")`.
+
+The expression is RE2's (google-re2), which Kafka's brokers and consumers use too, and it has to
+match the whole of a topic's name, as Java's `matches`. In a topology a pattern stands where a
+topic's name would, as text that no topic can have: `^` and the expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from streams.errors import TopologyError
+
+__all__ = ["TopicPattern", "matching"]
+
+_MARK = "^"
+"""How the text of a pattern begins; no topic's name has this character."""
+_LITERAL = re.compile(r"(?:(?:[A-Za-z0-9_-]|\\[.-])(?![?*{]))*")
+"""Matches the characters at the beginning of an expression that stand for themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPattern:
+    """Selects the topics whose whole names match an expression of RE2 (Java's `Pattern`)."""
+
+    expression: str
+
+    def __repr__(self) -> str:
+        return f"topics.matching({self.expression!r})"
+
+    @property
+    def text(self) -> str:
+        """Return the text that stands for the pattern where a topic's name would."""
+        return f"{_MARK}{self.expression}"
+
+    @property
+    def prefix(self) -> str:
+        """Return how the names of all topics that match begin, as far as that is easily seen."""
+        if "|" in self.expression:
+            return ""
+        literal = _LITERAL.match(self.expression)
+        return literal[0].replace("\\", "") if literal is not None else ""
+
+    def matches_topic(self, topic: str) -> bool:
+        """Return whether the expression matches the whole of a topic's name."""
+        return _compile_expression(self.expression).fullmatch(topic) is not None
+
+    def find_matching(self, topics: Iterable[str]) -> tuple[str, ...]:
+        """Return those of the topics that match, sorted."""
+        match = _compile_expression(self.expression).fullmatch
+        return tuple(sorted(topic for topic in topics if match(topic)))
+
+
+def matching(expression: str) -> TopicPattern:
+    """Return the pattern of all topics whose names match an expression, also of later ones.
+
+    For `App.stream` and `TopologyBuilder.add_source`. Raises TopologyError for an expression that
+    is not RE2's: it has no look-ahead and no back references, and takes linear time.
+
+    >>> pattern = matching(r"orders-.*")
+    >>> pattern.matches_topic("orders-eu"), pattern.matches_topic("my-orders-eu")
+    (True, False)
+    """
+    if not isinstance(expression, str) or not expression:
+        raise TopologyError(f"topics.matching takes an expression, got {expression!r}")
+    _compile_expression(expression)
+    return TopicPattern(expression)
+
+
+def is_pattern(source: str) -> bool:
+    """Return whether what a source reads is a pattern's text, and no topic's name."""
+    return source.startswith(_MARK)
+
+
+def parse_pattern(text: str) -> TopicPattern:
+    """Return the pattern of a text of `TopicPattern.text`. Raises TopologyError."""
+    return matching(text.removeprefix(_MARK))
+
+
+@lru_cache(maxsize=256)
+def _compile_expression(expression: str) -> Any:
+    """Compile an expression. Raises TopologyError with RE2's reason."""
+    import re2  # imported here as few applications need it
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(expression, options=options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else error
+        reason = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise TopologyError(
+            f"topics.matching({expression!r}) is no expression of RE2: {reason}. RE2 has what "
+            "Java's has except look-ahead, look-behind and back references "
+            "(https://github.com/google/re2/wiki/Syntax)"
+        ) from None

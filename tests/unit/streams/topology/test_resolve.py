@@ -1,0 +1,175 @@
+"""Test how the patterns of a topology are replaced by the topics that exist."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streams import App, TopologyError, TopologyTestDriver, serdes, topics
+from streams.topology.build import Topology
+from streams.topology.declared import declare_topology, decode_topology, encode_topology
+from streams.topology.description import describe_topology
+from streams.topology.resolve import match_patterns, resolve_topology
+
+TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
+
+
+def counting(*, co_partitioned: bool = True) -> App:
+    app = App("shop")
+    pattern = topics.matching("orders-.*")
+    orders = app.stream(pattern, **TEXT, co_partitioned=co_partitioned)
+    orders.group_by_key().count(store="n").to_stream().to("by-key")
+    by_value = orders.group_by(lambda _, value: value, key=serdes.string)
+    by_value.count(store="m").to_stream().to("by-value")
+    return app
+
+
+def resolve(app: App, **counts: int) -> Topology:
+    return resolve_topology(
+        app.topology(), {name.replace("_", "-"): count for name, count in counts.items()}
+    )
+
+
+def test_a_pattern_becomes_the_topics_that_match_and_no_internal_ones() -> None:
+    app = App("shop")
+    app.stream(topics.matching(".*"), **TEXT).filter(lambda *_: True).to("copy")
+    existing = [
+        "orders",
+        "shop-m-changelog",
+        "shop-m-repartition",
+        "shop-ledger",
+        "shop-of-someone",
+        "other-m-changelog",
+        "__consumer_offsets",
+    ]
+    resolved = resolve_topology(app.topology(), dict.fromkeys(existing, 1))
+    assert resolved.input_topics == ("orders", "other-m-changelog", "shop-of-someone")
+
+
+def test_before_it_is_resolved_a_topology_names_no_topic_of_a_pattern() -> None:
+    topology = counting().topology()
+    assert topology.input_topics == ()
+    assert topology.source_topics == ("shop-m-repartition",)
+    assert [each.expression for each in topology.patterns] == ["orders-.*"]
+
+
+def test_topics_into_one_store_must_have_equal_partition_counts() -> None:
+    resolved = resolve(counting(), orders_a=2, orders_b=3)
+    with pytest.raises(TopologyError, match=r"step .* keeps state by key in store 'n'.*'orders-a'"):
+        resolved.derive_partition_counts({"orders-a": 2, "orders-b": 3})
+
+
+def test_they_need_not_where_the_stream_says_so() -> None:
+    resolved = resolve(counting(co_partitioned=False), orders_a=2, orders_b=3)
+    counts = resolved.derive_partition_counts({"orders-a": 2, "orders-b": 3})
+    assert counts["shop-m-repartition"] == 3
+
+
+def test_a_repartition_topic_behind_a_pattern_keeps_its_partitions() -> None:
+    app = counting(co_partitioned=False)
+    existing = {"orders_a": 4, "shop_m_repartition": 3}
+    counts = resolve(app, **existing).derive_partition_counts({"orders-a": 4})
+    assert counts["shop-m-repartition"] == 3
+    declared = declare_topology(describe_topology(app.topology()))
+    resolved = declared.resolve_patterns({"orders-a": 4, "shop-m-repartition": 3}, "shop")
+    assert resolved.derive_partition_counts({"orders-a": 4})["shop-m-repartition"] == 3
+
+
+def test_without_a_topic_that_matches_nothing_is_derived_behind_it() -> None:
+    assert resolve(counting(), elsewhere=1).derive_partition_counts({}) == {}
+
+
+def test_joined_topics_of_patterns_must_have_equal_partition_counts() -> None:
+    app = App("shop")
+    left = app.stream(topics.matching("l-.*"), **TEXT)
+    right = app.stream(topics.matching("r-.*"), **TEXT)
+    left.join(right, lambda a, b: a + b, within=1_000, value=serdes.string).to("joined")
+    counts = {"l-1": 2, "l-2": 2, "r-1": 3}
+    with pytest.raises(TopologyError, match="'l-1' has 2, 'l-2' has 2, 'r-1' has 3"):
+        resolve_topology(app.topology(), counts).derive_partition_counts(counts)
+
+
+def test_a_topic_that_two_patterns_match_is_refused_by_name() -> None:
+    with pytest.raises(TopologyError, match=r"'ab' matches .*'\.\*b'.* and .*'a\.\*'"):
+        match_patterns(["^a.*", "^.*b"], ["ab", "ac"], "shop")
+
+
+def test_a_name_that_a_pattern_matches_is_refused_when_the_topology_is_built() -> None:
+    app = App("shop")
+    app.stream(topics.matching("a.*"), **TEXT).to("x")
+    app.stream("ab", **TEXT, name="named").to("y")
+    with pytest.raises(TopologyError, match=r"'ab', which step 'named' reads, matches"):
+        app.topology()
+
+
+def test_a_sink_into_a_topic_that_its_source_matches_is_refused() -> None:
+    app = App("shop")
+    app.stream(topics.matching("a.*"), **TEXT).to("ab")
+    with pytest.raises(TopologyError, match="writes each record of 'ab' back"):
+        app.topology()
+
+
+def test_a_table_takes_no_pattern() -> None:
+    with pytest.raises(TopologyError, match=r"to_table\(\) makes a table"):
+        App("shop").table(topics.matching("a.*"), **TEXT)  # type: ignore[arg-type]
+
+
+def test_a_pattern_that_is_read_twice_is_one_source() -> None:
+    app = App("shop")
+    first = app.stream(topics.matching("a.*"), **TEXT)
+    assert app.stream(topics.matching("a.*"), **TEXT) is first
+
+
+def test_a_pattern_is_shown_as_kafka_streams_shows_it() -> None:
+    assert "Source: KSTREAM-SOURCE-0000000000 (topics: orders-.*)" in counting().describe()
+
+
+def test_members_declare_the_pattern_itself() -> None:
+    declared = declare_topology(describe_topology(counting().topology()))
+    assert decode_topology(encode_topology(declared)) == declared
+    assert declared.patterns == ("^orders-.*",)
+    assert declared.input_topics == ()
+    resolved = declared.resolve_patterns({"orders-a": 1, "else": 1}, "shop")
+    assert resolved.input_topics == ("orders-a",)
+    assert resolved.fingerprint == declared.fingerprint
+
+
+def test_a_driver_takes_topics_that_match_also_later_ones() -> None:
+    app = counting()
+    with TopologyTestDriver(app, partitions={"orders-b": 1}) as driver:
+        for topic in ("orders-a", "orders-b", "orders-a"):
+            driver.topic(topic).pipe("ann", "pen")
+        driver.crash()
+        driver.restart()
+        driver.topic("orders-c").pipe("ann", "pen")
+        assert driver.topic("by-key").read_values() == [1, 2, 3, 4]
+        assert driver.topic("by-value").read_table() == {"pen": 4}
+
+
+def test_a_source_by_a_pattern_has_its_own_extractor_and_topic_in_records() -> None:
+    app = App("shop")
+    orders = app.stream(
+        topics.matching("orders-.*"),
+        **TEXT,
+        timestamp_extractor=lambda record, partition_time_ms: int(record.value),
+    )
+    orders.to("copy")
+    with TopologyTestDriver(app) as driver:
+        driver.topic("orders-a").pipe("ann", "17", timestamp_ms=3)
+        assert driver.topic("copy").read().timestamp_ms == 17
+
+
+def test_a_topology_builder_reads_by_a_pattern() -> None:
+    app = App("shop")
+    builder = app.topology_builder()
+    builder.add_source("in", topics.matching("a.*"), **TEXT)
+    builder.add_sink("out", "copy", "in", **TEXT)
+    with TopologyTestDriver(app) as driver:
+        driver.topic("a1").pipe("ann", "x")
+        assert driver.topic("copy").read_pairs() == [("ann", "x")]
+
+
+def test_a_source_reads_a_pattern_or_names() -> None:
+    with pytest.raises(TopologyError, match="by a pattern and others"):
+        App("shop").topology_builder().add_source("in", topics.matching("a"), "b", **TEXT)
