@@ -218,6 +218,10 @@ class PositionRefused(StreamsError):
     """
 
 
+class InputDeleted(StreamsError):
+    """Signals that an offset can't be committed, since its input is not on the brokers any more."""
+
+
 class SerdeError(StreamsError):
     """Signals that a serde refused a key or a value; the message names the step and the record."""
 

@@ -37,4 +37,12 @@ class CommittedOffsets(NamedTuple):
     pending: list[Partition]
 
 
+def group_by_topic(partitions: Iterable[Partition]) -> dict[str, list[Partition]]:
+    """Return the partitions of each topic, sorted."""
+    grouped: dict[str, list[Partition]] = {}
+    for partition in sorted(partitions):
+        grouped.setdefault(partition.topic, []).append(partition)
+    return grouped
+
+
 NO_TIME = -1

@@ -72,10 +72,11 @@ _LEAVE_GROUP_API_KEY = 13
 class ClassicProtocolMember(GroupMember):
     """Represents one thread's membership of a group, by the classic group protocol.
 
-    `topics` are the topics read, `topology` is declared to whoever leads, and `assign` is called if
-    this member leads, `abort_departed` after it has. `fencing` counts how often the member was
-    fenced (`instance_fencing`). `fetch_size_limits` is called before what may be too
-    large (`group_record`). Kafka's counterparts are AbstractCoordinator and ConsumerCoordinator.
+    `topics` are the topics read, where a subscription names none itself. `topology` is declared to
+    whoever leads, and `assign` is called if this member leads, `abort_departed` after it has.
+    `fencing` counts how often the member was fenced (`instance_fencing`). `fetch_size_limits` is
+    called before what may be too large (`group_record`). Kafka's counterparts are
+    AbstractCoordinator and ConsumerCoordinator.
     """
 
     def __init__(
@@ -209,7 +210,7 @@ class ClassicProtocolMember(GroupMember):
             self._group_id,
             self.instance_id,
             self._current.member_id,
-            topics=self._topics,
+            topics=subscription.topics or self._topics,
             subscription=subscription,
             topology=self._topology,
             coordinator=CoordinatorConnection(self._group_id, self._open_connection, self._host),

@@ -13,7 +13,7 @@ from contextlib import closing
 from kio.schema.errors import ErrorCode
 
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
-from streams.errors import StreamsError
+from streams.errors import InputDeleted, StreamsError
 from streams.membership.authorization import check_authorized
 from streams.membership.connection import (
     BrokerConnection,
@@ -89,6 +89,11 @@ def commit_offsets(
         raise BrokerNotReady(f"offsets of group {group_id!r}: the member's epoch is outdated")
     if codes & (MEMBERSHIP_LOST_ERRORS | {ErrorCode.rebalance_in_progress}):
         return False
+    if ErrorCode.unknown_topic_or_partition in codes:
+        raise InputDeleted(
+            f"an input is not on the brokers any more: its offset of group {group_id!r} can't be "
+            "committed"
+        )
     _raise_for_errors(codes, f"offsets of group {group_id!r} can't be committed")
     return True
 

@@ -11,12 +11,13 @@ import argparse
 import json
 import logging
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from streams import App, serdes
+from streams import App, serdes, topics
 from streams.processes.signals import StopRequest
 from streams.runtime.threads.commit import CommitStep
 from streams.testing.commit_steps import start_observed_app
@@ -32,9 +33,13 @@ def build(application_id: str, source: str, target: str, *, kind: str, **setting
     goes by a repartition; `join` joins each value with itself, if it is odd, through two
     repartitions and three stores; `poison` counts, in an aggregate that it changes in place, what
     `is_poison` does not stop; `refused` does the same, and stops it in the serde of the aggregate's
-    store.
+    store; `pattern` counts the records of all topics whose names begin with `source` and a dash, by
+    key, and by value behind a repartition, into `<target>-values`.
     """
     app = App(application_id, **settings)
+    if kind == "pattern":
+        count_topics_of_pattern(app, source, target)
+        return app
     stream = app.stream(source, key=serdes.string, value=serdes.string)
     if kind in ("count", "upgraded"):
         stream.group_by_key().count(store="counts").to_stream().to(target)
@@ -62,6 +67,15 @@ def build(application_id: str, source: str, target: str, *, kind: str, **setting
     else:
         stream.map_values(str.upper).to(target)
     return app
+
+
+def count_topics_of_pattern(app: App, source: str, target: str) -> None:
+    """Count what all topics of a pattern have by key, and by value behind a repartition."""
+    pattern = topics.matching(f"{re.escape(source)}-.*")
+    stream = app.stream(pattern, key=serdes.string, value=serdes.string)
+    stream.group_by_key().count(store="counts").to_stream().to(target)
+    by_value = stream.group_by(lambda _, value: value, key=serdes.string)
+    by_value.count(store="values").to_stream().to(f"{target}-values")
 
 
 def is_poison(value: str) -> bool:
@@ -114,6 +128,7 @@ def main() -> None:
     parser.add_argument("--state", type=Path, required=True)
     parser.add_argument("--session", type=int, required=True)
     parser.add_argument("--processing-handler", default="fail")
+    parser.add_argument("--metadata-max-age-ms", type=int, default=300_000)
     parser.add_argument("--kill-at")
     parser.add_argument("--kill-commit", type=int, default=1)
     parser.add_argument("--counters", type=Path, required=True)
@@ -132,6 +147,7 @@ def main() -> None:
         heartbeat_interval_ms=200,
         max_poll_records=500,
         processing_handler=given.processing_handler,
+        metadata_max_age_ms=given.metadata_max_age_ms,
     )
     stop = StopRequest()
     signal.signal(signal.SIGTERM, lambda *_: stop.make_request())

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from streams.common.topic_partitions import OffsetsToCommit
 from streams.errors import (
+    InputDeleted,
     OutcomeUnknown,
     StreamsError,
     TaskMigrated,
@@ -242,7 +243,7 @@ class StreamsProducer:
     ) -> None:
         """Send the offsets into the transaction, as the group member of `group_metadata`.
 
-        Raises: StreamsError for an input that the brokers do not have any more, OutcomeUnknown
+        Raises: InputDeleted for an input that the brokers do not have any more, OutcomeUnknown
         after the time-out, or after `limit_s` seconds if that is less.
         """
         sent = [TopicPartition(*p, c.offset, c.metadata) for p, c in offsets]
@@ -252,7 +253,7 @@ class StreamsProducer:
         except StreamsError as error:
             cause = error.__cause__
             if isinstance(cause, KafkaException) and cause.args[0].code() in UNKNOWN_TOPIC_ERRORS:
-                raise StreamsError(
+                raise InputDeleted(
                     "an input is not on the brokers any more: it was deleted, and its offset can't "
                     f"be committed: {error}"
                 ) from error

@@ -15,10 +15,11 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 
 from streams.common.host import Host
-from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.errors import PositionRefused
+from streams.common.topic_partitions import OffsetAndMetadata, Partition, group_by_topic
+from streams.errors import OutcomeUnknown, PositionRefused
 from streams.runtime.clients.interfaces import AdminClient
 from streams.runtime.offsets.first_starts import Beginning, FirstStarts, log_beginning
+from streams.runtime.offsets.new_topic_policies import NewTopicPolicies
 from streams.runtime.offsets.offset_metadata import FirstStart, OffsetMetadata
 from streams.runtime.offsets.offset_refusals import (
     explain_gone,
@@ -34,6 +35,7 @@ from streams.settings.offset_reset import (
     ResetStrategy,
     parse_reset_policy,
 )
+from streams.topics import TopicPattern
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +46,8 @@ _NO_IDS: Mapping[str, int] = {}
 class OffsetResetter:
     """Finds the offsets at which partitions are read, by the application's reset policies.
 
-    `internal_topics` are the repartition topics.
+    `internal_topics` are the repartition topics. Topics that match one of `patterns` come and go:
+    one that was deleted and made again is a new one, and read from its beginning.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class OffsetResetter:
         initial_policies: InitialPolicies,
         offset_out_of_range: str,
         internal_topics: Collection[str],
+        patterns: Collection[TopicPattern] = (),
     ) -> None:
         self._admin = admin
         self._host = host
@@ -63,6 +67,7 @@ class OffsetResetter:
             offset_out_of_range, stop_word=STOP_WORDS["offset_out_of_range"]
         )
         self._internal_topics = internal_topics
+        self._new_topics = NewTopicPolicies(self._out_of_range_policy, patterns)
         self.offsets_out_of_range = 0
         """How often an offset was out of range."""
         self.records_out_of_range = 0
@@ -232,7 +237,10 @@ class OffsetResetter:
         gone = {p: h for p, h in self._committed.items() if p in partitions or p.topic in emptied}
         if former := {p.topic for p in find_offsets_of_former_topics(gone, topic_ids)}:
             self.note_topics_made_again(former)
-        if lost := {p: held.offset for p, held in gone.items() if p.topic not in former}:
+        lost = {p: held.offset for p, held in gone.items() if p.topic not in former}
+        if vanished := self._new_topics.find_vanished((p.topic for p in lost), topic_ids):
+            raise OutcomeUnknown(f"{', '.join(vanished)} can't be read: it was deleted")
+        if lost:
             policy = self._initial_policies.describe_policy(next(iter(lost)).topic)
             raise PositionRefused(explain_gone(lost, policy))
 
@@ -257,9 +265,9 @@ class OffsetResetter:
             by_beginning[self._first_starts.classify_beginning(partition, now_ms)].append(partition)
         find_policy = self._initial_policies.find_policy
         offsets: dict[Partition, int] = {}
-        for topic, mine in _group_by_topic(by_beginning[Beginning.NOW]).items():
+        for topic, mine in group_by_topic(by_beginning[Beginning.NOW]).items():
             offsets |= self._fetch_policy_offsets(find_policy(topic), mine)
-        for topic, mine in _group_by_topic(by_beginning[Beginning.EARLIER]).items():
+        for topic, mine in group_by_topic(by_beginning[Beginning.EARLIER]).items():
             since_ms = find_policy(topic).find_since_ms(self._first_starts.topics[topic].at_ms)
             offsets |= self._admin.fetch_offsets_for_time(mine, since_ms)
         # If its first records have expired they were not read: the position is out of range.
@@ -350,22 +358,25 @@ class OffsetResetter:
             return {}
         for partition, offset in former.items():
             is_internal = partition.topic in self._internal_topics
-            if is_internal or self._out_of_range_policy.strategy is ResetStrategy.NONE:
+            policy = self._new_topics.find_policy(partition.topic)
+            if is_internal or policy.strategy is ResetStrategy.NONE:
                 raise PositionRefused(
                     explain_topic_made_again(partition, offset, is_internal=is_internal)
                 )
         partitions = list(former)
-        offsets = self._fetch_policy_offsets(self._out_of_range_policy, partitions)
+        offsets: dict[Partition, int] = {}
+        for topic, mine in group_by_topic(partitions).items():
+            offsets |= self._fetch_policy_offsets(self._new_topics.find_policy(topic), mine)
         self._initial_offsets |= {p: offsets[p] for p in partitions if p in self._initial_offsets}
         for partition, offset in former.items():
             self.offsets_out_of_range += 1
             log.warning(
                 "%s is of another topic of the same name than %s: the topic was deleted and "
-                "created again. It goes on at %d of the new one (offset_out_of_range=%s)",
+                "created again. It goes on at %d of the new one (%s)",
                 partition,
                 "the one that was read" if offset is None else f"its committed offset {offset}",
                 offsets[partition],
-                self._out_of_range_policy.strategy.value,
+                self._new_topics.describe_policy(partition.topic),
             )
         return offsets
 
@@ -381,13 +392,6 @@ class OffsetResetter:
             case _:
                 since_ms = policy.find_since_ms(self._host.now_ms())
                 return self._admin.fetch_offsets_for_time(partitions, since_ms)
-
-
-def _group_by_topic(partitions: Iterable[Partition]) -> dict[str, list[Partition]]:
-    grouped: dict[str, list[Partition]] = {}
-    for partition in sorted(partitions):
-        grouped.setdefault(partition.topic, []).append(partition)
-    return grouped
 
 
 def _format_partitions(partitions: Collection[Partition]) -> str:

@@ -56,6 +56,7 @@ from streams.runtime.offsets.offset_refusals import (
 )
 from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
 from streams.topology.build import Topology
+from streams.topology.resolve import resolve_topology
 from streams.topology.topics_before_stores import find_repartition_topics_before_stores
 
 FetchOffsets = Callable[[list[Partition] | None], CommittedOffsets]
@@ -250,6 +251,9 @@ class RepeatedWriteCheck:
                 untrusted.lost.append(partition)
         if group.is_pending:
             return left
+        if left and self._topology.patterns and self._fetch_committed(None).offsets:
+            # Offsets of others are there: the topic is new, or was deleted and made again.
+            left = [p for p in left if not self._matches_pattern(p.topic)]
         if left and not group.by_partition:
             group = self._fetch_offsets_of_unread_topics()
         untrusted.lost += [p for p in left if group.knows_input(p.topic)]
@@ -282,7 +286,8 @@ class RepeatedWriteCheck:
 
     def _fetch_group_offsets(self, subtopology_number: int) -> _GroupOffsets:
         """Fetch the offsets that explain why inputs of a sub-topology have none."""
-        sources = self._topology.subtopologies[subtopology_number].sources
+        topology = resolve_topology(self._topology, self._admin.fetch_partition_counts())
+        sources = topology.subtopologies[subtopology_number].sources
         # All of a group's offsets would not name those whose first commit is under way.
         held = self._fetch_committed(self._list_partitions(sources))
         own = _select_own(held.offsets)
@@ -292,8 +297,15 @@ class RepeatedWriteCheck:
         """Fetch the offsets of topics that the application does not read any more."""
         read = set(self._topology.source_topics)
         everything = self._fetch_committed(None).offsets
-        former = {p: each for p, each in everything.items() if p.topic not in read}
+        former = {
+            p: each
+            for p, each in everything.items()
+            if p.topic not in read and not self._matches_pattern(p.topic)
+        }
         return _GroupOffsets(_select_own(former), is_pending=False)
+
+    def _matches_pattern(self, topic: str) -> bool:
+        return any(pattern.matches_topic(topic) for pattern in self._topology.patterns)
 
 
 def _find_number(task_name: str) -> int:

@@ -20,4 +20,5 @@ def create_offset_resetter(
         initial_policies=find_initial_policies(topology, config),
         offset_out_of_range=config.offset_out_of_range,
         internal_topics=topology.repartition_topics,
+        patterns=topology.patterns,
     )

@@ -312,6 +312,8 @@ def create_stream_loop(
             endpoint=worker.endpoint,
             counters=counters,
             are_inputs_changed=planner.are_inputs_changed,
+            patterns=worker.topology.patterns,
+            list_source_topics=planner.list_source_topics,
             adopt_assignment=planner.adopt_assignment,
             input_check_interval_ms=config.metadata_max_age_ms,
             decide_replacement=decide_replacement,

@@ -14,6 +14,7 @@ from streams.runtime.threads.task_executor import TaskExecutor
 from streams.runtime.threads.thread_dependencies import ThreadDependencies
 from streams.runtime.threads.thread_recovery import ThreadRecovery
 from streams.runtime.threads.thread_tasks import ThreadTasks
+from streams.runtime.threads.vanished_topics import VanishedTopicCheck
 
 
 def create_thread_tasks(dependencies: ThreadDependencies, *, restored_wait_s: float) -> ThreadTasks:
@@ -86,6 +87,10 @@ def create_rebalance(
         dependencies.counters,
         commit_tasks=commit_tasks,
         are_inputs_changed=dependencies.are_inputs_changed,
+        list_source_topics=dependencies.list_source_topics,
+        vanished_topics=VanishedTopicCheck(
+            dependencies.patterns, dependencies.consumer, dependencies.host.monotonic_s
+        ),
         adopt_assignment=dependencies.adopt_assignment,
         on_state_change=dependencies.on_state_change,
         input_check_interval_ms=dependencies.input_check_interval_ms,
@@ -113,6 +118,7 @@ def create_recovery(dependencies: ThreadDependencies, tasks: ThreadTasks) -> Thr
         check_internal_topics=dependencies.check_internal_topics,
         on_state_change=dependencies.on_state_change,
         task_timeout_ms=dependencies.task_timeout_ms,
+        may_lose_inputs=bool(dependencies.patterns),
     )
 
 

@@ -33,6 +33,7 @@ from streams.runtime.counters import ThreadCounters
 from streams.runtime.threads.probing import ProbingRebalance
 from streams.runtime.threads.thread_state import ThreadState
 from streams.runtime.threads.thread_tasks import ThreadTasks
+from streams.runtime.threads.vanished_topics import VanishedTopicCheck
 
 log = logging.getLogger(__name__)
 
@@ -50,9 +51,10 @@ class ThreadRebalance:
     `commit_tasks` commits all tasks, in the generation that the member has entered last, and if its
     argument is true those too of which only a position has moved.
     `are_inputs_changed` is asked by the group's leader, every `input_check_interval_ms`, whether
-    inputs have other partitions; `adopt_assignment` takes over what the leader has assigned.
-    `directory_id`, `process_id`, `client_tags` and `endpoint` tell the leader where the member
-    runs, and where its worker answers queries.
+    inputs have other partitions, and by any member for which `vanished_topics` says so.
+    `list_source_topics` names the topics that are read, to the group; `adopt_assignment` takes over
+    what the leader has assigned. `directory_id`, `process_id`, `client_tags` and `endpoint` tell
+    the leader where the member runs, and where its worker answers queries.
     `assignment_wait_s` is how long to wait for an assignment while no task runs. Kafka Streams'
     counterpart is StreamsRebalanceListener.
     """
@@ -67,6 +69,8 @@ class ThreadRebalance:
         *,
         commit_tasks: Callable[[bool], object],
         are_inputs_changed: Callable[[], bool],
+        list_source_topics: Callable[[], tuple[str, ...]],
+        vanished_topics: VanishedTopicCheck,
         adopt_assignment: Callable[[AssignmentInfo], AssignmentInfo],
         on_state_change: Callable[[ThreadState], None],
         input_check_interval_ms: int,
@@ -83,6 +87,8 @@ class ThreadRebalance:
         self._counters = counters
         self._commit_tasks = commit_tasks
         self._are_inputs_changed = are_inputs_changed
+        self._list_source_topics = list_source_topics
+        self._vanished_topics = vanished_topics
         self._adopt_assignment = adopt_assignment
         self._on_state_change = on_state_change
         self._input_check_interval_ms = input_check_interval_ms
@@ -177,10 +183,15 @@ class ThreadRebalance:
                 self.take_over_assignment(assigned)
 
     def _have_inputs_changed(self) -> bool:
-        """Return whether input partitions have changed; only the group's leader checks."""
-        if self._tasks.assignment is None or not self._member.is_leader or self._member.is_joining:
+        """Return whether input partitions have changed.
+
+        The group's leader checks it at an interval, others if they miss a topic of a pattern.
+        """
+        assigned = self._tasks.assignment
+        if assigned is None or self._member.is_joining:
             return False
-        if self._host.monotonic_s() < self._input_check_at_s:
+        is_due = self._member.is_leader and self._host.monotonic_s() >= self._input_check_at_s
+        if not is_due and not self._vanished_topics.is_due(assigned.partitions):
             return False
         self._schedule_input_check()
         try:
@@ -214,6 +225,7 @@ class ThreadRebalance:
         self._member.start_joining(
             SubscriptionInfo(
                 self._owned_tasks,
+                topics=self._list_source_topics(),
                 former=former,
                 generation=self._owned_generation,
                 directory=self._directory_id,

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streams.common.host import Event, Host
@@ -28,6 +28,7 @@ from streams.runtime.threads.ledger_writer import LedgerWriter
 from streams.runtime.threads.producers import TaskProducers
 from streams.runtime.threads.thread_state import ThreadState
 from streams.runtime.threads.worker_control import WorkerControl
+from streams.topics import TopicPattern
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,10 @@ class ThreadDependencies:
     are_inputs_changed: Callable[[], bool] = lambda: False
     """Returns whether inputs have got partitions that nobody reads. Raises StreamsError for an
     input that does not exist any more."""
+    patterns: Sequence[TopicPattern] = ()
+    """The patterns of topics that are read, which may come and go."""
+    list_source_topics: Callable[[], tuple[str, ...]] = tuple
+    """Returns the topics that tasks read, for the group; none if they are known to the member."""
     adopt_assignment: Callable[[AssignmentInfo], AssignmentInfo] = lambda assigned: assigned
     """Takes over what the group's leader has assigned: see
     `StreamsPartitionAssignor.adopt_assignment`."""

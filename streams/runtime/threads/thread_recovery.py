@@ -40,6 +40,7 @@ from streams.errors import (
     BrokerUnavailable,
     CoordinatorMoved,
     GenerationOver,
+    InputDeleted,
     OutcomeUnknown,
     PositionRefused,
     StreamsError,
@@ -86,7 +87,8 @@ class ThreadRecovery:
     AuthorizationError if a right to a topic is missing, and OutcomeUnknown if no broker answers
     soon; `check_internal_topics` raises StreamsError if an internal topic that the tasks need is
     gone, or has other partitions. `on_state_change` is called with REBALANCING. A thread ends where
-    tasks fail to commit for `task_timeout_ms` while brokers answer.
+    tasks fail to commit for `task_timeout_ms` while brokers answer, or where an input was deleted,
+    unless it `may_lose_inputs`, which match a pattern.
 
     Kafka Streams' counterparts are StreamThread.runLoop, which catches the errors, and TaskManager
     (`handleCorruption`, `handleLostAll`).
@@ -108,6 +110,7 @@ class ThreadRecovery:
         check_internal_topics: Callable[[], None],
         on_state_change: Callable[[ThreadState], None],
         task_timeout_ms: int,
+        may_lose_inputs: bool,
     ) -> None:
         self._thread_name = thread_name
         self._host = host
@@ -122,6 +125,7 @@ class ThreadRecovery:
         self._look_at_internal_topics = check_internal_topics
         self._on_state_change = on_state_change
         self._task_timeout_ms = task_timeout_ms
+        self._may_lose_inputs = may_lose_inputs
         self.failing_since_s: float | None = None
         """The monotonic time of the first failure since the last commit; None if there was none."""
         self.last_failure = ""
@@ -178,6 +182,10 @@ class ThreadRecovery:
             except TopicRefused:
                 self._check_rights()
                 raise
+            except InputDeleted as error:
+                if not self._may_lose_inputs:
+                    raise
+                self._recover_from(OutcomeUnknown(str(error)))
             except TaskOutcomeUnknown as error:
                 self._recover_task(error)
             except PositionRefused as refusal:
