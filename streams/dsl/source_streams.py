@@ -52,7 +52,7 @@ class SourceStreams:
         elif self._options[read] != options:
             raise TopologyError(
                 f"topic {topic!r} is read twice, and the second time with another "
-                "timestamp_extractor, offset_reset or co_partitioned: give both the same, or use "
-                "the first stream"
+                "timestamp_extractor or offset_reset (or co_partitioned): give both the same, or "
+                "use the first stream"
             )
         return again
