@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from streams.errors import ConfigError, TopologyError
-from streams.runtime.assigning.assignment import check_topics
+from streams.runtime.assigning.required_topics import check_topics
 from streams.topology.build import Topology
 
 

@@ -40,8 +40,8 @@ from streams.processes.worker_addresses import note_metrics_address
 from streams.processes.worker_collector import create_worker_collector
 from streams.processes.worker_threads import WorkerThreads
 from streams.runtime.access.acls import derive_acls, list_topic_operations
-from streams.runtime.assigning.assignment import check_topics
 from streams.runtime.assigning.internal_topics import LEDGER_SETTINGS, list_internal_topics
+from streams.runtime.assigning.required_topics import check_topics
 from streams.runtime.clients import Admin, KafkaClientSupplier
 from streams.runtime.global_tables.copied_records import RecordCopier
 from streams.runtime.global_tables.global_replicas import open_replicas

@@ -20,7 +20,8 @@ from streams import (
     windows,
 )
 from streams.membership.protocol import SubscriptionInfo
-from streams.runtime.assigning.assignment import StreamsPartitionAssignor, check_topics
+from streams.runtime.assigning.assignment import StreamsPartitionAssignor
+from streams.runtime.assigning.required_topics import check_topics
 from streams.settings.config import StreamsConfig
 from streams.topology.declared import declare_topology, decode_topology, encode_topology
 from streams.topology.description import describe_topology

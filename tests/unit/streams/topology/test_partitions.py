@@ -10,7 +10,8 @@ import pytest
 
 from streams import App, StreamsError, TopologyError, serdes
 from streams.membership.protocol import SubscriptionInfo
-from streams.runtime.assigning.assignment import StreamsPartitionAssignor, check_topics
+from streams.runtime.assigning.assignment import StreamsPartitionAssignor
+from streams.runtime.assigning.required_topics import check_topics
 from streams.settings.config import StreamsConfig
 from streams.topology.partitions import TopicFlow, derive_partition_counts
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script

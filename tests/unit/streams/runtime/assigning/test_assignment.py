@@ -17,8 +17,9 @@ from streams.graph.nodes import (
     StoreSpec,
 )
 from streams.membership.protocol import SubscriptionInfo, decode_assignment, encode_assignment
-from streams.runtime.assigning.assignment import StreamsPartitionAssignor, check_topics
+from streams.runtime.assigning.assignment import StreamsPartitionAssignor
 from streams.runtime.assigning.internal_topics import changelog_settings
+from streams.runtime.assigning.required_topics import check_topics
 from streams.runtime.assigning.topology_versions import find_tasks
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology, build_topology
