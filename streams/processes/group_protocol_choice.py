@@ -17,7 +17,6 @@ A live group keeps its protocol, so that a worker that is started beside others 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from contextlib import closing
 
 from streams.command_lines import format_kafka_command
@@ -30,7 +29,7 @@ from streams.membership.streams.support import (
     find_live_protocol,
 )
 from streams.settings.config import StreamsConfig
-from streams.topics import TopicPattern
+from streams.topology.build import Topology
 
 log = logging.getLogger(__name__)
 
@@ -53,24 +52,22 @@ _WITHOUT_COUNTERPART = (
 
 
 def choose_group_protocol(
-    config: StreamsConfig,
-    group_id: str,
-    open_connection: OpenConnection,
-    patterns: Sequence[TopicPattern] = (),
+    config: StreamsConfig, topology: Topology, open_connection: OpenConnection
 ) -> StreamsConfig:
     """Return the settings with `classic` or `streams` as the group's protocol.
 
-    `patterns` are those of the topics that the application reads. Raises ConfigError if the brokers
-    don't serve it, BrokerUnavailable if none answers; AuthorizationError.
+    Raises ConfigError if the brokers don't serve it, or not the topology, BrokerUnavailable if none
+    answers; AuthorizationError.
     """
+    group_id = topology.application_id
     if config.group_protocol == "classic":
         return config
     try:
         with closing(open_connection(None)) as connection:
             missing = explain_missing_streams_groups(connection)
             broken = find_broken_migration(connection)
-        if patterns:
-            missing = missing or f"{patterns[0]!r} {_NO_PATTERNS}"
+        if topology.patterns:
+            missing = missing or f"{topology.patterns[0]!r} {_NO_PATTERNS}"
         if config.group_protocol == "streams":
             if missing:
                 raise ConfigError(

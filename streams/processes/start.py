@@ -103,9 +103,7 @@ def start_application(
         worker = WorkerResources(
             process_id=str(slot.id),
             topology=topology,
-            config=choose_group_protocol(
-                config, topology.application_id, outage.open_connection, topology.patterns
-            ),
+            config=choose_group_protocol(config, topology, outage.open_connection),
             clients=brokers.clients,
             directory=directory,
             directory_id=directory_id,

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from coordinator.embedded import EmbeddedBroker
+from streams import App, serdes, topics
 from streams.errors import ConfigError
 from streams.membership.connection import BrokerConnection
 from streams.processes import group_protocol_choice
 from streams.processes.group_protocol_choice import choose_group_protocol, find_session_timeout_s
 from streams.settings.config import StreamsConfig, load_config
+from streams.topology.build import Topology
 from tests.conformance.members import Member
 from tests.conformance.wire import Client
 
@@ -45,8 +47,9 @@ class Opener:
         return opened
 
 
-def choose(config: StreamsConfig, opener: Opener) -> str:
-    return choose_group_protocol(config, GROUP, opener).group_protocol
+def choose(config: StreamsConfig, opener: Opener, topology: Topology | None = None) -> str:
+    chosen = choose_group_protocol(config, topology or Topology(GROUP, ()), opener)
+    return chosen.group_protocol
 
 
 def load(protocol: str, **settings: Any) -> StreamsConfig:
@@ -113,6 +116,14 @@ def test_an_assignor_of_ones_own_is_refused_where_the_broker_assigns(
     monkeypatch.setattr(group_protocol_choice, "find_live_protocol", lambda *_: "streams")
     with pytest.raises(ConfigError, match="speak it, in which the broker assigns tasks"):
         choose(load("auto", task_assignor=lambda state: []), Opener(broker))
+
+
+def test_topics_by_a_pattern_are_read_by_the_classic_protocol(broker: EmbeddedBroker) -> None:
+    app = App(GROUP)
+    app.stream(topics.matching("a-.*"), key=serdes.string, value=serdes.string).to("copy")
+    assert choose(load("auto"), Opener(broker), app.topology()) == "classic"
+    with pytest.raises(ConfigError, match=r"topics.matching\('a-\.\*'\) is read, and Kafka up to"):
+        choose(load("streams"), Opener(broker), app.topology())
 
 
 def test_auto_takes_the_protocol_of_members(broker: EmbeddedBroker) -> None:
