@@ -16,6 +16,7 @@ from streams.common.user_module import import_user_module, refuse_to_run
 from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.global_table import GlobalTable, create_global_table
 from streams.dsl.kafka_streams_names import compose_missing_method_hint
+from streams.dsl.query_registration import QueryRegistration
 from streams.dsl.source_serdes import require_source_serdes, resolve_source_serdes
 from streams.dsl.source_streams import SourceStreams
 from streams.dsl.sources import SourceOptions, add_source_node
@@ -52,7 +53,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class App:
+class App(QueryRegistration):
     """Represents one application: its topology and its settings.
 
     `application_id` names the group, the internal topics and the directory of the state. Settings
@@ -70,6 +71,7 @@ class App:
         config: StreamsConfig | None = None,
         **overrides: Unpack[StreamsSettings],
     ) -> None:
+        super().__init__()
         self.application_id = check_application_id(application_id)
         of_config = (
             {name: getattr(config, name) for name in config.model_fields_set} if config else {}
@@ -261,7 +263,7 @@ class App:
         if config.ensure_explicit_internal_resource_naming:
             check_explicit_names(topology, graph.generated_names)
         check_dead_letter_topics(self.config.handlers, topology.reads_topic)
-        return topology
+        return self._add_queries(topology)
 
     def describe(
         self,

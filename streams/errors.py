@@ -196,6 +196,10 @@ class StoreNotLocal(StoreUnavailable):
         return create, (self.store, self.partitions, self.owner)
 
 
+class QueryFailed(StreamsError):
+    """Signals that the function of a registered query has raised an error; says which one."""
+
+
 class ApplicationShutdown(StreamsError):
     """Signals that a member asked the whole group to shut down; says which one and why."""
 

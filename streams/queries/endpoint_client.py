@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from threading import Lock
 from urllib.parse import quote
 
@@ -12,10 +13,11 @@ import httpx
 import orjson
 
 from streams.common.addresses import parse_address
-from streams.errors import ConfigError, StoreUnavailable
+from streams.errors import ConfigError, QueryFailed, StoreUnavailable
 from streams.graph.nodes import StoreSpec
 from streams.queries.committed_reads import Position
 from streams.queries.http_texts import (
+    decode_result,
     decode_row,
     format_key,
     format_position,
@@ -25,7 +27,7 @@ from streams.queries.http_texts import (
 from streams.queries.local_stores import StoreAnswer
 from streams.queries.query_tls import CHECK_INTERVAL_S, ChangedFiles, QueryTls
 from streams.queries.stale_bounds import StaleBounds
-from streams.queries.store_reads import StoreRead
+from streams.queries.store_reads import StoreRead, StoreRow
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +106,7 @@ class EndpointClient:
         """
         path, parameters = _format_request(spec, read)
         wait_ms = min(int(timeout_s * 1000), WAIT_MS_MAX)
-        parameters |= {"scope": "local", "format": "bytes", "wait-ms": str(wait_ms)}
+        parameters |= {"scope": "local", "wait-ms": str(wait_ms)}
         parameters["partitions"] = ",".join(map(str, sorted(partitions)))
         parameters |= format_stale_bounds(stale_ok)
         if at_least:
@@ -121,11 +123,14 @@ class EndpointClient:
             raise StoreUnavailable(
                 f"worker {endpoint} does not answer: {error or type(error).__name__}"
             ) from error
+        if response.status_code == httpx.codes.INTERNAL_SERVER_ERROR and read.call is not None:
+            raise QueryFailed(f"worker {endpoint}: {_read_problem(response)}")
         if response.status_code == httpx.codes.BAD_REQUEST:
             raise ConfigError(f"worker {endpoint}: {_read_problem(response)}")
         if response.status_code != httpx.codes.OK:
             raise StoreUnavailable(f"worker {endpoint}: {_read_problem(response)}")
-        answer = _parse_answer(endpoint, spec, response)
+        decode = decode_result if read.call else partial(decode_row, spec.key, spec.value)
+        answer = _parse_answer(endpoint, decode, response)
         return answer._replace(age_s=answer.age_s + time.monotonic() - sent_at_s)
 
     def close(self) -> None:
@@ -137,11 +142,14 @@ class EndpointClient:
 
 def _format_request(spec: StoreSpec, read: StoreRead) -> tuple[str, dict[str, str]]:
     """Return the path and the parameters of a read."""
+    if read.call is not None:
+        path = f"/queries/{quote(read.call.query.name, safe='')}"
+        return path, {"arguments": orjson.dumps(read.call.arguments).decode()}
     path = f"/stores/{quote(spec.name, safe='')}"
     if read.is_lookup:
         # A key may be empty in bytes, and a path may not.
         path += f"/={quote(format_key(spec.key, read.key), safe='')}"
-    parameters = {"limit": str(read.limit)}
+    parameters = {"limit": str(read.limit), "format": "bytes"}
     for name in ("key_from", "key_to", "after"):
         if (key := getattr(read, name)) is not None:
             parameters[name.removeprefix("key_")] = format_key(spec.key, key)
@@ -153,13 +161,15 @@ def _format_request(spec: StoreSpec, read: StoreRead) -> tuple[str, dict[str, st
     return path, parameters
 
 
-def _parse_answer(endpoint: str, spec: StoreSpec, response: httpx.Response) -> StoreAnswer:
+def _parse_answer(
+    endpoint: str, decode: Callable[[bytes], StoreRow], response: httpx.Response
+) -> StoreAnswer:
     """Return the answer in a response. Raises StoreUnavailable for one that no worker sends."""
     try:
         headers = response.headers
         partitions = headers[PARTITIONS_HEADER]
         return StoreAnswer(
-            [decode_row(spec.key, spec.value, line) for line in response.content.splitlines()],
+            [decode(line) for line in response.content.splitlines()],
             headers.get(MORE_HEADER) == "1",
             parse_position(headers[POSITION_HEADER]),
             frozenset(int(each) for each in partitions.split(",") if each),

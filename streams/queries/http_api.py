@@ -3,73 +3,52 @@
     GET /stores                 the stores, with the workers that have each partition
     GET /stores/NAME            a range of keys
     GET /stores/NAME/KEY        one key
+    GET /queries/NAME           the result of a registered query
     GET /openapi.json           all of this, for programs
 
 `http_parameters` has the parameters, `http_problems` the errors. Position, partitions, age and lag
-of an answer are in its headers. A request takes a thread while it reads: those that other workers
-send (`scope=local`) have threads of their own, or workers that ask each other could all wait for
-each other's threads.
+of an answer are in its headers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import anyio
 import orjson
-from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from streams.errors import ConfigError, StoreUnavailable
+from streams.errors import ConfigError
 from streams.graph.nodes import StoreKind, StoreSpec
-from streams.queries.committed_reads import Position
-from streams.queries.endpoint_client import (
-    AGE_HEADER,
-    LAG_HEADER,
-    MORE_HEADER,
-    PARTITIONS_HEADER,
-    POSITION_HEADER,
-)
+from streams.queries.endpoint_client import MORE_HEADER
 from streams.queries.http_parameters import (
     KEY_PARAMETERS,
+    QUERY_PARAMETERS,
     RANGE_PARAMETERS,
-    WAIT_MS,
+    parse_arguments,
     read_parameters,
     split_store_path,
 )
 from streams.queries.http_problems import EXCEPTION_HANDLERS, NO_SUCH_KEY, NotFound
-from streams.queries.http_texts import (
-    RowTexts,
-    format_position,
-    parse_partitions,
-    parse_position,
-    parse_stale_bounds,
-)
-from streams.queries.local_stores import PositionNotReached, StoreAnswer
+from streams.queries.http_texts import RowTexts, encode_result
+from streams.queries.local_stores import StoreAnswer
 from streams.queries.openapi import JSON_TYPE, ROWS_TYPE, EndpointDescription, describe_api
+from streams.queries.read_threads import ReadThreads, RequestTerms, describe_answer, parse_terms
 from streams.queries.request_gate import RequestGate
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.row_stream import RowStream
-from streams.queries.stale_bounds import StaleBounds
+from streams.queries.store_calls import StoreCall
 from streams.queries.store_reads import ROWS_MAX, StoreRead
 from streams.runtime.threads.query_measurements import QueryMeasurements
 
-R = TypeVar("R")
-
-_THREADS_OF_EACH_SCOPE = 16
 _PAGE_ROWS = 1_000
 """The rows that a streamed range reads at a time, of one commit of each partition."""
-_POSITION_POLL_S = 0.01
-_ENDS_WAIT_S = 0.5
-"""The seconds for which a read waits for brokers to say how far behind a standby is."""
 
 _ROW = {"$ref": "#/components/schemas/Row"}
 _LIST = EndpointDescription(
@@ -99,21 +78,25 @@ _KEY = EndpointDescription(
 _DOCUMENT = EndpointDescription(
     "/openapi.json", "This document.", JSON_TYPE, {"type": "object", "required": ["openapi"]}
 )
-ENDPOINTS = (_LIST, _RANGE, _KEY, _DOCUMENT)
+_QUERY = EndpointDescription(
+    "/queries/{query}",
+    "The result of a query that the application has registered by name, of all partitions.",
+    JSON_TYPE,
+    {},
+    QUERY_PARAMETERS,
+    (HTTPStatus.NOT_FOUND, HTTPStatus.INTERNAL_SERVER_ERROR),
+    has_position=True,
+)
+ENDPOINTS = (_LIST, _RANGE, _KEY, _QUERY, _DOCUMENT)
 
 
 class _StoreRequest(NamedTuple):
     """Holds what a request asks for."""
 
-    spec: StoreSpec
+    terms: RequestTerms
     read: StoreRead
     texts: RowTexts
-    is_local: bool
     is_streamed: bool
-    partitions: frozenset[int] | None
-    at_least: Position
-    stale_ok: StaleBounds | None
-    wait_s: float
 
 
 def create_http_api(
@@ -121,11 +104,14 @@ def create_http_api(
 ) -> ASGIApp:
     """Create the ASGI application; with a `token` each request has to carry it as bearer."""
     names = [spec.name for spec in _list_readable_stores(reads)]
-    api = _StoreEndpoints(reads, describe_api(ENDPOINTS, names, has_token=bool(token)))
+    queries = sorted(each.name for each in reads.local.queries)
+    document = describe_api(ENDPOINTS, names, queries, has_token=bool(token))
+    api = _StoreEndpoints(reads, document)
     routes = [
         (_LIST.path, api.list_stores),
         (_RANGE.path, api.read_store),
         ("/stores/{name}/{key:path}", api.read_store),
+        ("/queries/{query:path}", api.run_query),
         (_DOCUMENT.path, api.send_document),
     ]
     served = Starlette(
@@ -143,9 +129,7 @@ class _StoreEndpoints:
     def __init__(self, reads: RoutedReads, document: dict[str, Any]) -> None:
         self._reads = reads
         self._document = orjson.dumps(document)
-        self._threads = {
-            is_local: anyio.CapacityLimiter(_THREADS_OF_EACH_SCOPE) for is_local in (False, True)
-        }
+        self._threads = ReadThreads(reads)
 
     async def send_document(self, request: Request) -> Response:
         """Answer with the OpenAPI document."""
@@ -180,14 +164,34 @@ class _StoreEndpoints:
             raise NotFound(str(error)) from error
         wanted = _parse_request(spec, key_text, request.scope["query_string"])
         answer, body = await self._read_page(wanted, wanted.read)
-        headers = _describe_answer(answer)
-        if wanted.read.is_lookup and not answer.rows and not wanted.is_local:
+        headers = describe_answer(answer)
+        if wanted.read.is_lookup and not answer.rows and not wanted.terms.is_local:
             raise NotFound(f"store {spec.name!r} has no value of this key", NO_SUCH_KEY, headers)
         if not wanted.is_streamed:
             headers[MORE_HEADER] = "1" if answer.has_more else "0"
             return Response(body, headers=headers, media_type=ROWS_TYPE)
         pages = partial(self._read_next_page, wanted)
         return RowStream(body, answer, pages, headers=headers, media_type=ROWS_TYPE)
+
+    async def run_query(self, request: Request) -> Response:
+        """Return the result of a registered query; with `scope=local` a line for each partition."""
+        name, rest = split_store_path(request.scope["raw_path"])
+        try:
+            query = self._reads.local.find_query(name if rest is None else f"{name}/{rest}")
+        except ConfigError as error:
+            raise NotFound(str(error)) from error
+        given = read_parameters(request.scope["query_string"], QUERY_PARAMETERS)
+        terms = parse_terms(query.store, given)
+        call = StoreCall(query, parse_arguments(given.get("arguments", "{}")))
+
+        def encode_results(answer: StoreAnswer) -> bytes:
+            if terms.is_local:
+                return b"".join(map(encode_result, answer.rows))
+            return orjson.dumps(call.merge_results([row.value for row in answer.rows]))
+
+        answer, body = await self._threads.read_answer(terms, StoreRead(call=call), encode_results)
+        media_type = ROWS_TYPE if terms.is_local else JSON_TYPE
+        return Response(body, headers=describe_answer(answer), media_type=media_type)
 
     async def _read_next_page(
         self, wanted: _StoreRequest, before: StoreAnswer
@@ -197,70 +201,17 @@ class _StoreEndpoints:
 
     async def _read_page(self, wanted: _StoreRequest, read: StoreRead) -> tuple[StoreAnswer, bytes]:
         """Return rows, and their lines. Raises StoreUnavailable, ConfigError, ValueError."""
-        name = wanted.spec.name
-        terms: Any = {"at_least": wanted.at_least, "stale_ok": wanted.stale_ok}
 
-        def read_rows(wait_s: float) -> tuple[StoreAnswer, bytes]:
-            if wanted.is_local:
-                answer = self._reads.local.read(
-                    name,
-                    read,
-                    partitions=wanted.partitions,
-                    ends_wait_s=min(wait_s, _ENDS_WAIT_S),
-                    **terms,
-                )
-            else:
-                answer = self._reads.read(name, read, timeout_s=wait_s, **terms)
-            return answer, b"".join(map(wanted.texts.encode_row, answer.rows))
+        def encode_rows(answer: StoreAnswer) -> bytes:
+            return b"".join(map(wanted.texts.encode_row, answer.rows))
 
-        give_up_at_s = anyio.current_time() + wanted.wait_s
-        while True:
-            left_s = max(give_up_at_s - anyio.current_time(), 0.0)
-            try:
-                return await self._run_in_thread(
-                    partial(read_rows, left_s), wanted.is_local, left_s
-                )
-            except PositionNotReached:
-                # Without a thread: many may wait.
-                is_over = left_s <= _POSITION_POLL_S or self._reads.is_stopping
-                if is_over or not wanted.is_local:
-                    raise
-            await anyio.sleep(_POSITION_POLL_S)
-
-    async def _run_in_thread(self, read: Callable[[], R], is_local: bool, wait_s: float) -> R:
-        """Return the result of `read`, on one of the threads for its scope.
-
-        Raises StoreUnavailable if all of them are at work for as long as `wait_s`.
-        """
-        threads = self._threads[is_local]
-        with anyio.move_on_after(max(wait_s, _POSITION_POLL_S)) as waiting:
-            await threads.acquire()
-        if waiting.cancelled_caught:
-            raise StoreUnavailable(
-                f"this worker is busy with {_THREADS_OF_EACH_SCOPE} other reads: try again later"
-            )
-        try:
-            return await run_sync(read)
-        finally:
-            threads.release()
+        return await self._threads.read_answer(wanted.terms, read, encode_rows)
 
 
 def _list_readable_stores(reads: RoutedReads) -> list[StoreSpec]:
     """Return the stores that may be asked for, sorted: a suppression's buffer is not read."""
     specs = [reads.local.find_store(name)[0] for name in reads.local.store_names]
     return [spec for spec in specs if spec.kind is not StoreKind.BUFFER]
-
-
-def _describe_answer(answer: StoreAnswer) -> dict[str, str]:
-    """Return the headers that say as of when an answer is, and of which partitions."""
-    headers = {
-        POSITION_HEADER: format_position(answer.position),
-        PARTITIONS_HEADER: ",".join(map(str, sorted(answer.partitions))),
-        AGE_HEADER: str(round(answer.age_s * 1000) + 1),
-    }
-    if answer.lag is not None:
-        headers[LAG_HEADER] = str(answer.lag)
-    return headers
 
 
 def _parse_request(spec: StoreSpec, key_text: str | None, query: bytes) -> _StoreRequest:
@@ -288,14 +239,4 @@ def _parse_request(spec: StoreSpec, key_text: str | None, query: bytes) -> _Stor
             if name in given
         },
     )
-    return _StoreRequest(
-        spec,
-        read,
-        texts,
-        given.get("scope") == "local",
-        is_streamed,
-        parse_partitions(given.get("partitions", "")),
-        parse_position(given.get("at-least", "")),
-        parse_stale_bounds(given.get("stale-ok-lag"), given.get("stale-ok-age")),
-        given.get("wait-ms", WAIT_MS) / 1000,
-    )
+    return _StoreRequest(parse_terms(spec.name, given), read, texts, is_streamed)

@@ -9,6 +9,8 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import unquote_plus, unquote_to_bytes
 
+import orjson
+
 from streams.queries.endpoint_client import WAIT_MS_MAX
 from streams.queries.http_texts import KEY_SERDES, ROW_FORMATS
 from streams.queries.store_reads import ROWS_MAX
@@ -20,7 +22,9 @@ WAIT_MS = 2_000
 _POSITION = r"^([^,:\s]+-\d{1,10}:\d{1,19}(,|$))*$"
 
 _PARTITIONS = r"^(\d{1,9}(,|$))*$"
+_OBJECT = r"^\{[\s\S]*\}$"
 _FORMS = {
+    _OBJECT: "an object of JSON",
     _POSITION: "TOPIC-PARTITION:OFFSET, as in orders-0:42",
     _PARTITIONS: "numbers of partitions, as in 0,3",
 }
@@ -121,6 +125,18 @@ _COMMON = (
     QueryParameter("from-ms", "The first time at which windows start, in ms.", _TIME_MS),
     QueryParameter("to-ms", "The last time at which windows start, in ms.", _TIME_MS),
 )
+# What says which partitions are read, and as of when.
+_TERMS = tuple(
+    each for each in _COMMON if each.name in ("scope", "partitions", "at-least", "wait-ms")
+)
+QUERY_PARAMETERS = (
+    QueryParameter(
+        "arguments",
+        'The arguments of the query by their names, as an object of JSON: {"count":10}.',
+        {"type": "string", "pattern": _OBJECT, "default": "{}"},
+    ),
+    *_TERMS,
+)
 KEY_PARAMETERS = (
     *_COMMON,
     QueryParameter("as-of-ms", "The time in ms of which a version is read.", _TIME_MS),
@@ -152,6 +168,15 @@ def read_parameters(query: bytes, parameters: Sequence[QueryParameter]) -> dict[
     return values
 
 
+def parse_arguments(text: str) -> dict[str, Any]:
+    """Return the arguments of a query in a text. Raises ValueError."""
+    try:
+        found: dict[str, Any] = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"arguments={text!r:.100} is not an object of JSON: {error}") from None
+    return found
+
+
 def is_local_scope(query: bytes) -> bool:
     """Return whether a URL's query, which may be wrong, asks for the stores of one worker alone."""
     pairs = (each.partition("=") for each in query.decode("latin-1").split("&"))
@@ -163,8 +188,9 @@ def is_local_scope(query: bytes) -> bool:
 def split_store_path(raw_path: bytes) -> tuple[str, str | None]:
     """Return the store and the key that a path /stores/NAME/KEY names; None if it has no key.
 
-    The key is all that comes after the store's name, which may have slashes and be empty. Raises
-    ValueError for what is not UTF-8: replacing it would read another key.
+    Of /queries/NAME it is the query. The key is all that comes after the store's name, which may
+    have slashes and be empty. Raises ValueError for what is not UTF-8: replacing it would read
+    another key.
     """
     _, _, name, *key = (unquote_to_bytes(each).decode() for each in raw_path.split(b"/", 3))
     return name, key[0] if key else None

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from streams.errors import ConfigError, SerdeError, StoreUnavailable
+from streams.errors import ConfigError, QueryFailed, SerdeError, StoreUnavailable
 
 PROBLEM_TYPE = "application/problem+json"
 RETRY_AFTER_S = 1
@@ -23,6 +23,9 @@ RETRY_AFTER_S = 1
 
 NO_SUCH_KEY = "urn:millrace:no-such-key"
 """The type of the problem that a key is nowhere, by which it is told from a store that is not."""
+
+QUERY_FAILED = "urn:millrace:query-failed"
+"""The type of the problem that the function of a registered query has raised an error."""
 
 
 class NotFound(Exception):
@@ -83,6 +86,11 @@ async def _explain_unavailability(request: Request, error: Exception) -> Respons
     return create_problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
 
 
+async def _explain_failed_query(request: Request, error: Exception) -> Response:
+    """Return the problem of a registered query whose function has raised an error."""
+    return create_problem(HTTPStatus.INTERNAL_SERVER_ERROR, str(error), problem_type=QUERY_FAILED)
+
+
 async def _explain_fault(request: Request, error: Exception) -> Response:
     """Return the problem of a mistake in this program, which the log tells."""
     detail = "the request has met an error of the worker, whose log tells it"
@@ -93,6 +101,7 @@ EXCEPTION_HANDLERS = {
     HTTPException: _explain_routing,
     NotFound: _explain_absence,
     StoreUnavailable: _explain_unavailability,
+    QueryFailed: _explain_failed_query,
     ConfigError: _explain_mistake,
     SerdeError: _explain_mistake,
     ValueError: _explain_mistake,

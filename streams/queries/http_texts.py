@@ -145,6 +145,21 @@ def format_key(serde: Serde[Any], key: Any) -> str:
     return base64.urlsafe_b64encode(serde.serialize(key)).decode()
 
 
+def encode_result(row: StoreRow) -> bytes:
+    """Return the result of a registered query for one partition as one line of JSON."""
+    fields = {"partition": row.key, "result": row.value}
+    return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def decode_result(line: bytes) -> StoreRow:
+    """Return the row of a line that `encode_result` has made. Raises ValueError."""
+    fields: Any = orjson.loads(line)
+    try:
+        return StoreRow(int(fields["partition"]), fields["result"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"no result of a query: {line!r:.200}") from error
+
+
 def decode_row(key_serde: Serde[Any], value_serde: Serde[Any], line: bytes) -> StoreRow:
     """Return the row of a line that `encode_row` has made with bytes. Raises ValueError."""
     fields: Any = orjson.loads(line)

@@ -18,15 +18,18 @@ from streams.errors import ConfigError, SerdeError, StoreNotLocal, StoreUnavaila
 from streams.graph.nodes import StoreSpec
 from streams.membership.protocol import AssignmentInfo
 from streams.queries.committed_reads import Position
+from streams.queries.read_only_stores import create_view
 from streams.queries.stale_bounds import StaleBounds
 from streams.queries.standby_reads import StandbyReader
+from streams.queries.store_calls import StoreCall
 from streams.queries.store_hosts import StoreHost, StoreHosts
-from streams.queries.store_locations import StoreLocations, parse_partitions
+from streams.queries.store_locations import StoreLocations, parse_partition, parse_partitions
 from streams.queries.store_provider import StateStoreProvider
 from streams.queries.store_reads import StoreRead, StoreRow, check_read, merge_rows, read_rows
 from streams.runtime.tasks.task import Task
 from streams.topology.build import Subtopology, Topology
 from streams.topology.resolve import resolve_task
+from streams.topology.store_queries import StoreQuery
 
 _POSITION_POLL_S = 0.005
 
@@ -110,6 +113,18 @@ class LocalStores:
         raise ConfigError(
             f"there is no store {name!r}; there are {sorted({*self.store_names, *copies})}"
         )
+
+    @property
+    def queries(self) -> Sequence[StoreQuery]:
+        """Return the queries that are registered by name."""
+        return self._topology.queries
+
+    def find_query(self, name: str) -> StoreQuery:
+        """Return the query that is registered by a name. Raises ConfigError."""
+        if found := next((each for each in self.queries if each.name == name), None):
+            return found
+        names = sorted(each.name for each in self.queries)
+        raise ConfigError(f"there is no query {name!r}; there are {names}")
 
     def create_provider(self, name: str) -> StateStoreProvider[Any]:
         """Create the provider of a store in all tasks of this worker. Raises ConfigError."""
@@ -222,7 +237,10 @@ class LocalStores:
         """Return what the tasks that run here have committed now, of the wanted partitions."""
         pending_ms = [task.commit_pending_since_ms for task in self._list_tasks()]
         try:
-            by_task = provider.read_positions(lambda store: read_rows(spec, store, read), wanted)
+            if read.call is None:
+                by_task = provider.read_positions(lambda s: read_rows(spec, s, read), wanted)
+            else:
+                by_task = provider.call_tasks(partial(_call_task, read.call), wanted)
         except StoreUnavailable as error:
             is_elsewhere = isinstance(error, StoreNotLocal) and not error.has_partitions
             if stale_ok is None and not is_elsewhere:
@@ -315,6 +333,11 @@ class LocalStores:
                 self._fetch_partition_counts,
             )
         return found
+
+
+def _call_task(call: StoreCall, task: str, provider: StateStoreProvider[Any]) -> list[StoreRow]:
+    """Return the result of a registered query for one task, as a row. Raises QueryFailed."""
+    return [StoreRow(parse_partition(task), call.call_function(create_view(provider)))]
 
 
 def merge_answers(spec: StoreSpec, answers: Sequence[StoreAnswer], read: StoreRead) -> StoreAnswer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ class EndpointDescription(NamedTuple):
     parameters: Sequence[QueryParameter] = ()
     problems: Sequence[HTTPStatus] = ()
     has_rows: bool = False
+    has_position: bool = False
 
 
 _TEXT = {"type": "string"}
@@ -61,6 +62,12 @@ _SCHEMAS = {
             "start_ms": _TIME_MS,
             "end_ms": _TIME_MS,
         },
+    },
+    "PartitionResult": {
+        "type": "object",
+        "description": "One line for each partition, with `scope=local`.",
+        "required": ["partition", "result"],
+        "properties": {"partition": {"type": "integer", "minimum": 0}, "result": {}},
     },
     "Stores": {
         "type": "object",
@@ -120,12 +127,14 @@ _ROW_HEADERS = {
 _PROBLEMS = {
     HTTPStatus.BAD_REQUEST: "The request is wrong.",
     HTTPStatus.UNAUTHORIZED: "The query_token is missing or wrong.",
-    HTTPStatus.NOT_FOUND: "There is no such store, or no such key.",
+    HTTPStatus.NOT_FOUND: "There is no such store, key or query.",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "The function of the query has raised an error.",
     HTTPStatus.SERVICE_UNAVAILABLE: "It can't be answered now; try again after Retry-After.",
 }
 
 _PATH_PARTS = {
     "name": "The store's name.",
+    "query": "The query's name.",
     "key": "The key: text where the serde of keys is `string`, and JSON where it is another; or "
     "its bytes, by `format`. It may be empty, and have slashes.",
 }
@@ -137,9 +146,18 @@ _COMMON_PROBLEMS = (
 
 
 def describe_api(
-    endpoints: Sequence[EndpointDescription], store_names: Sequence[str], *, has_token: bool
+    endpoints: Sequence[EndpointDescription],
+    store_names: Sequence[str],
+    query_names: Sequence[str],
+    *,
+    has_token: bool,
 ) -> dict[str, Any]:
-    """Return the OpenAPI document of the endpoints, for the stores that there are."""
+    """Return the OpenAPI document of the endpoints, for the stores and queries that there are."""
+    parts: dict[str, dict[str, Any]] = {
+        "name": {**_TEXT, "enum": [*store_names]},
+        "key": _TEXT,
+        "query": {**_TEXT, "enum": [*query_names]},
+    }
     document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
@@ -147,7 +165,11 @@ def describe_api(
             "version": VERSION,
             "description": "Reads the stores of an application: committed values only.",
         },
-        "paths": {each.path: {"get": _describe_endpoint(each, store_names)} for each in endpoints},
+        "paths": {
+            each.path: {"get": _describe_endpoint(each, parts)}
+            for each in endpoints
+            if query_names or "{query}" not in each.path
+        },
         "components": {"schemas": _SCHEMAS},
     }
     if has_token:
@@ -156,14 +178,19 @@ def describe_api(
     return document
 
 
-def _describe_endpoint(endpoint: EndpointDescription, store_names: Sequence[str]) -> dict[str, Any]:
-    """Return the operation of a path."""
+def _describe_endpoint(
+    endpoint: EndpointDescription, parts: Mapping[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the operation of a path; `parts` has the schemas of what paths name."""
     ok: dict[str, Any] = {
         "description": endpoint.summary,
         "content": {endpoint.media_type: {"schema": endpoint.schema}},
     }
     if endpoint.has_rows:
         ok["headers"] = _ROW_HEADERS
+    elif endpoint.has_position:
+        ok["headers"] = _ANSWER_HEADERS
+        ok["content"][ROWS_TYPE] = {"schema": {"$ref": "#/components/schemas/PartitionResult"}}
     statuses = [*_COMMON_PROBLEMS, *endpoint.problems]
     problems = {str(int(status)): _describe_problem(status) for status in statuses}
     if "{key}" in endpoint.path:
@@ -173,7 +200,7 @@ def _describe_endpoint(endpoint: EndpointDescription, store_names: Sequence[str]
         "parameters": [
             *(
                 _describe_path_part(part, schema)
-                for part, schema in (("name", {**_TEXT, "enum": [*store_names]}), ("key", _TEXT))
+                for part, schema in parts.items()
                 if f"{{{part}}}" in endpoint.path
             ),
             *(_describe_parameter(each) for each in endpoint.parameters),

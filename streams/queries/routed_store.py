@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from state.windowed import Windowed
 from streams.common.topic_partitions import Partition
-from streams.errors import StoreUnavailable
+from streams.errors import ConfigError, StoreUnavailable
 from streams.queries.committed_reads import Position
 from streams.queries.local_stores import StoreAnswer
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.stale_bounds import StaleBounds
+from streams.queries.store_calls import StoreCall
 from streams.queries.store_reads import StoreRead
 
 K = TypeVar("K")
@@ -126,6 +127,27 @@ class RoutedStore(Generic[K, V]):
         return self._read_windows(
             StoreRead(key_from=key_from, key_to=key_to, from_ms=from_ms, to_ms=to_ms)
         )
+
+    def run_query(self, query: str, **arguments: Any) -> Any:
+        """Return the merged result of a registered query of this store (`App.register_query`).
+
+        Its function runs at the workers with the partitions, on active tasks alone. Raises
+        ConfigError for a query that there is not, or arguments that it does not take; QueryFailed
+        for an error of the function.
+        """
+        return self.run_query_result(query, **arguments).value
+
+    def run_query_result(self, query: str, **arguments: Any) -> QueryResult[Any]:
+        """Return what `run_query` returns with its position and age."""
+        if self._stale_ok is not None:
+            raise ConfigError("standby tasks run no registered queries: leave stale_ok out")
+        found = self._reads.local.find_query(query)
+        if found.store != self.name:
+            raise ConfigError(f"query {query!r} is of the store {found.store!r}, not {self.name!r}")
+        call = StoreCall(found, arguments)
+        answer = self._read_answer(StoreRead(call=call))
+        merged = call.merge_results([row.value for row in answer.rows])
+        return QueryResult(merged, None, answer.position, answer.age_s)
 
     def _iterate_pages(self, read: StoreRead) -> Iterator[tuple[K, V]]:
         """Yield keys and values, fetching a page when the one before has been taken."""

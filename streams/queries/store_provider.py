@@ -142,6 +142,24 @@ class StateStoreProvider(Generic[S]):
         self._check_no_transition(by_task, assignments, partitions)
         return by_task
 
+    def call_tasks(
+        self, call: Callable[[str, StateStoreProvider[S]], R], partitions: Collection[int]
+    ) -> dict[str, tuple[R, Position]]:
+        """Call `call` with the name of each task here, and a provider of that task's store alone.
+
+        Only tasks of `partitions` are called for. Each read of such a provider is of one commit, at
+        the position that is added or later.
+        """
+        assignments = self._list_assignments()
+        by_task: dict[str, tuple[R, Position]] = {}
+        for task, _ in self._open_stores(partitions):
+            position = task.committed_positions
+            alone = StateStoreProvider[S](self.spec, lambda task=task: (task,))  # type: ignore[misc]
+            by_task[task.name] = call(task.name, alone), position
+        self._require_tasks(by_task, assignments, partitions)
+        self._check_no_transition(by_task, assignments, partitions)
+        return by_task
+
     def _read_tasks(
         self, read: Callable[[S], R], assignments: Sequence[ThreadAssignment]
     ) -> dict[str, R]:
@@ -168,10 +186,19 @@ class StateStoreProvider(Generic[S]):
             raise SerdeError(f"{error}; the serde of its keys is {self.spec.key.name!r}") from error
         except (StateError, StoreUnavailable) as error:
             raise self._create_unavailable_error(str(error)) from error
-        if not by_task:
-            self._require_all_partitions(by_task, assignments, partitions)
-            raise self._create_unavailable_error("no task of it is on this worker now")
+        self._require_tasks(by_task, assignments, partitions)
         return by_task
+
+    def _require_tasks(
+        self,
+        tasks_read: Collection[str],
+        assignments: Sequence[ThreadAssignment],
+        partitions: Collection[int] | None,
+    ) -> None:
+        """Raise StoreUnavailable or StoreNotLocal if no task of the store was read."""
+        if not tasks_read:
+            self._require_all_partitions(tasks_read, assignments, partitions)
+            raise self._create_unavailable_error("no task of it is on this worker now")
 
     def _list_assignments(self) -> Sequence[ThreadAssignment]:
         """Return the current assignment of each thread of this worker."""

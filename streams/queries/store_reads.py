@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
 from itertools import islice
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from streams.errors import ConfigError
 from streams.graph.nodes import StoreKind, StoreSpec
+from streams.queries.store_calls import StoreCall
 
 ROWS_MAX = 10_000
 """The rows that one read returns at most: more would take longer than commits are apart."""
@@ -40,7 +42,8 @@ class StoreRow(NamedTuple):
 class StoreRead:
     """Holds what is read of a store: one key (`is_lookup`), or a range of them.
 
-    `after` goes on behind the last key of an earlier read. None is no bound.
+    `after` goes on behind the last key of an earlier read. None is no bound. With a `call` each
+    task's row is its partition and the result of a registered query.
     """
 
     is_lookup: bool = False
@@ -53,14 +56,17 @@ class StoreRead:
     as_of_ms: int | None = None
     is_reverse: bool = False
     limit: int = ROWS_MAX
+    call: StoreCall | None = None
 
 
 def check_read(spec: StoreSpec, read: StoreRead) -> None:
     """Raise ConfigError for a read that the kind of store can't answer."""
+    if read.call is not None:
+        read.call.check_arguments()
     kind = spec.kind
     if kind is StoreKind.BUFFER:
         raise ConfigError(f"{spec.name!r} is the buffer of a suppression, which can't be read")
-    if kind is StoreKind.VERSIONED and not read.is_lookup:
+    if kind is StoreKind.VERSIONED and not (read.is_lookup or read.call):
         raise ConfigError(f"{spec.name!r} is a versioned store: it is read key by key")
     if not 0 < read.limit <= ROWS_MAX:
         raise ConfigError(f"a read returns from 1 to {ROWS_MAX} rows, not {read.limit}")
@@ -137,8 +143,10 @@ def merge_rows(
 ) -> tuple[list[StoreRow], bool]:
     """Return the rows of several tasks in order, and whether there are more than the limit.
 
-    The order is that of the keys' bytes, then of start and end.
+    The order is that of the keys' bytes, then of start and end; of partitions for a `call`.
     """
+    if read.call is not None:
+        return sorted((row for rows in parts for row in rows), key=attrgetter("key")), False
     rows = sorted(
         (row for rows in parts for row in rows),
         key=partial(_get_order, spec.key.serialize),

@@ -32,6 +32,7 @@ from streams.topology.partitions import (
     UnequalPartitionCounts,
     derive_partition_counts,
 )
+from streams.topology.store_queries import StoreQuery
 
 
 def name_ttl_stream_time(store: str) -> str:
@@ -118,6 +119,8 @@ class Topology:
     topics_after_patterns: frozenset[str] = frozenset()
     """The repartition topics downstream of a pattern: without topics that match it, their partition
     counts may not be derivable."""
+    queries: tuple[StoreQuery, ...] = ()
+    """The queries that are registered by name."""
 
     @property
     def patterns(self) -> tuple[TopicPattern, ...]:

@@ -24,6 +24,7 @@ from streams.queries.store_hosts import StoreHost
 from streams.queries.store_reads import StoreRead, StoreRow, check_read
 from streams.runtime.threads.query_measurements import QueryMeasurements
 from streams.serdes import Serde
+from streams.topology.store_queries import StoreQuery, list_results
 
 TOKEN = "a-token-of-the-application"
 INPUT = Partition("in", 0)
@@ -31,6 +32,14 @@ INPUT = Partition("in", 0)
 
 def declare_store(name: str, key: Serde[Any], value: Serde[Any], kind: StoreKind) -> StoreSpec:
     return StoreSpec(name=name, key=key, value=value, kind=kind)
+
+
+def _find_largest(values: Sequence[int], count: int = 1) -> list[int]:
+    return sorted(values, reverse=True)[: max(count, 0) if isinstance(count, int) else 1]
+
+
+def _find_largest_of_all(results: Sequence[Sequence[int]], count: int = 1) -> list[int]:
+    return _find_largest([value for values in results for value in values], count)
 
 
 @dataclass
@@ -58,6 +67,19 @@ class FakeReads:
             raise ConfigError(f"there is no store {name!r}; there are {self.store_names}")
         return self.specs[name], None
 
+    @property
+    def queries(self) -> list[StoreQuery]:
+        return [
+            StoreQuery("largest", "counts", _find_largest, _find_largest_of_all),
+            StoreQuery("broken", "counts", lambda values: values["x"], list_results),
+        ]
+
+    def find_query(self, name: str) -> StoreQuery:
+        for query in self.queries:
+            if query.name == name:
+                return query
+        raise ConfigError(f"there is no query {name!r}")
+
     def list_hosts(self, name: str) -> list[StoreHost]:
         return [StoreHost("127.0.0.1", 8100, 0, "active", 0.5)]
 
@@ -68,6 +90,9 @@ class FakeReads:
         check_read(spec, read)
         self.reads.append(read)
         self.before_read(read)
+        if read.call is not None:
+            found = read.call.call_function([row.value for row in self.rows[name]])
+            return StoreAnswer([StoreRow(0, found)], False, {INPUT: 7}, frozenset((0,)), 0.25)
         if at_least.get(INPUT, 0) > self.offset:
             raise PositionNotReached(f"store {name!r} has not taken in {INPUT} yet")
         order = spec.key.serialize

@@ -20,7 +20,7 @@ from streams.queries.endpoint_client import (
     POSITION_HEADER,
 )
 from streams.queries.http_api import ENDPOINTS
-from streams.queries.http_problems import NO_SUCH_KEY
+from streams.queries.http_problems import NO_SUCH_KEY, QUERY_FAILED
 from streams.queries.store_reads import StoreRead
 from streams.runtime.threads.query_measurements import QueryMeasurements
 from tests.processes import HANG_LIMIT_S, wait_until
@@ -220,6 +220,38 @@ def test_that_a_key_is_nowhere_says_as_of_when(client: httpx.Client) -> None:
     assert POSITION_HEADER not in client.get("/stores/nowhere").headers
 
 
+def test_a_registered_query_is_answered_for_all_partitions_or_for_each(
+    client: httpx.Client,
+) -> None:
+    answer = client.get("/queries/largest", params={"arguments": '{"count":2}'})
+    assert (answer.status_code, answer.json()) == (200, [7, 6])
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers[POSITION_HEADER] == "in-0:7"
+    assert client.get("/queries/largest").json() == [7]
+    local = client.get("/queries/largest", params={"scope": "local"})
+    assert rows_of(local) == [{"partition": 0, "result": [7]}]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "detail"),
+    [
+        ("/queries/smallest", 404, "there is no query 'smallest'"),
+        ("/queries/largest/x", 404, "there is no query 'largest/x'"),
+        ("/queries/largest?arguments=[2]", 400, "is not an object of JSON"),
+        ("/queries/largest?arguments={2}", 400, "is not an object of JSON"),
+        ('/queries/largest?arguments={"n":2}', 400, "got an unexpected keyword argument 'n'"),
+        ("/queries/largest?limit=2", 400, "unknown parameter 'limit'"),
+        ("/queries/broken", 500, "query 'broken' has failed: TypeError"),
+    ],
+)
+def test_a_query_that_is_wrong_or_fails_is_told_why(
+    client: httpx.Client, path: str, status: int, detail: str
+) -> None:
+    response = client.get(path)
+    assert (response.status_code, detail in response.json()["detail"]) == (status, True)
+    assert (response.json()["type"] == QUERY_FAILED) == (status == 500)
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
 @pytest.mark.parametrize("path", ["/stores", "/stores/counts", "/stores/counts/a"])
 def test_nothing_is_written_through_the_api(client: httpx.Client, method: str, path: str) -> None:
@@ -415,7 +447,7 @@ def test_the_document_has_every_path_and_parameter_that_is_served(client: httpx.
     assert key["name"] == "key"
     for endpoint in ENDPOINTS:
         operation = document["paths"][endpoint.path]["get"]
-        path = endpoint.path.format(name="counts", key="a")
+        path = endpoint.path.format(name="counts", key="a", query="largest")
         queried = [each for each in operation["parameters"] if each["in"] == "query"]
         for each in queried:
             refused = client.get(path, params={each["name"]: "\x00"})

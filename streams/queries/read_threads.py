@@ -1,0 +1,139 @@
+"""Read stores for requests of HTTP on threads, and say as of when an answer is.
+
+Those that other workers send (`scope=local`) have threads of their own, or workers that ask each
+other could all wait for each other's threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import anyio
+from anyio.to_thread import run_sync
+
+from streams.errors import StoreUnavailable
+from streams.queries.committed_reads import Position
+from streams.queries.endpoint_client import (
+    AGE_HEADER,
+    LAG_HEADER,
+    PARTITIONS_HEADER,
+    POSITION_HEADER,
+)
+from streams.queries.http_parameters import WAIT_MS
+from streams.queries.http_texts import (
+    format_position,
+    parse_partitions,
+    parse_position,
+    parse_stale_bounds,
+)
+from streams.queries.local_stores import PositionNotReached, StoreAnswer
+from streams.queries.routed_reads import RoutedReads
+from streams.queries.stale_bounds import StaleBounds
+from streams.queries.store_reads import StoreRead
+
+R = TypeVar("R")
+
+_THREADS_OF_EACH_SCOPE = 16
+_POSITION_POLL_S = 0.01
+_ENDS_WAIT_S = 0.5
+"""The seconds for which a read waits for brokers to say how far behind a standby is."""
+
+
+class RequestTerms(NamedTuple):
+    """Holds which store a request reads, where, and what its answer has to fulfil."""
+
+    store: str
+    is_local: bool
+    partitions: frozenset[int] | None
+    at_least: Position
+    stale_ok: StaleBounds | None
+    wait_s: float
+
+
+def parse_terms(store: str, given: Mapping[str, Any]) -> RequestTerms:
+    """Return the terms that the parameters of a request give. Raises ValueError."""
+    return RequestTerms(
+        store,
+        given.get("scope") == "local",
+        parse_partitions(given.get("partitions", "")),
+        parse_position(given.get("at-least", "")),
+        parse_stale_bounds(given.get("stale-ok-lag"), given.get("stale-ok-age")),
+        given.get("wait-ms", WAIT_MS) / 1000,
+    )
+
+
+def describe_answer(answer: StoreAnswer) -> dict[str, str]:
+    """Return the headers that say as of when an answer is, and of which partitions."""
+    headers = {
+        POSITION_HEADER: format_position(answer.position),
+        PARTITIONS_HEADER: ",".join(map(str, sorted(answer.partitions))),
+        AGE_HEADER: str(round(answer.age_s * 1000) + 1),
+    }
+    if answer.lag is not None:
+        headers[LAG_HEADER] = str(answer.lag)
+    return headers
+
+
+class ReadThreads:
+    """Reads `reads` on threads, as many at a time as there may be of each scope."""
+
+    def __init__(self, reads: RoutedReads) -> None:
+        self._reads = reads
+        self._limits = {
+            is_local: anyio.CapacityLimiter(_THREADS_OF_EACH_SCOPE) for is_local in (False, True)
+        }
+
+    async def read_answer(
+        self, terms: RequestTerms, read: StoreRead, encode: Callable[[StoreAnswer], bytes]
+    ) -> tuple[StoreAnswer, bytes]:
+        """Return an answer, and what `encode` makes of it on the same thread.
+
+        Raises StoreUnavailable, ConfigError, ValueError, QueryFailed.
+        """
+        bounds: Any = {"at_least": terms.at_least, "stale_ok": terms.stale_ok}
+
+        def read_encoded(wait_s: float) -> tuple[StoreAnswer, bytes]:
+            if terms.is_local:
+                answer = self._reads.local.read(
+                    terms.store,
+                    read,
+                    partitions=terms.partitions,
+                    ends_wait_s=min(wait_s, _ENDS_WAIT_S),
+                    **bounds,
+                )
+            else:
+                answer = self._reads.read(terms.store, read, timeout_s=wait_s, **bounds)
+            return answer, encode(answer)
+
+        give_up_at_s = anyio.current_time() + terms.wait_s
+        while True:
+            left_s = max(give_up_at_s - anyio.current_time(), 0.0)
+            try:
+                return await self._run_in_thread(
+                    partial(read_encoded, left_s), terms.is_local, left_s
+                )
+            except PositionNotReached:
+                # Without a thread: many may wait.
+                is_over = left_s <= _POSITION_POLL_S or self._reads.is_stopping
+                if is_over or not terms.is_local:
+                    raise
+            await anyio.sleep(_POSITION_POLL_S)
+
+    async def _run_in_thread(self, read: Callable[[], R], is_local: bool, wait_s: float) -> R:
+        """Return the result of `read`, on one of the threads for its scope.
+
+        Raises StoreUnavailable if all of them are at work for as long as `wait_s`.
+        """
+        threads = self._limits[is_local]
+        with anyio.move_on_after(max(wait_s, _POSITION_POLL_S)) as waiting:
+            await threads.acquire()
+        if waiting.cancelled_caught:
+            raise StoreUnavailable(
+                f"this worker is busy with {_THREADS_OF_EACH_SCOPE} other reads: try again later"
+            )
+        try:
+            return await run_sync(read)
+        finally:
+            threads.release()
