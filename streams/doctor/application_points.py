@@ -26,7 +26,7 @@ from streams.doctor import (
 from streams.doctor.application_facts import ApplicationFacts, KnownTopics
 from streams.doctor.cluster_points import check_transactions
 from streams.doctor.findings import RIGHTS, DoctorFinding
-from streams.doctor.input_facts import find_unreadable, read_keys
+from streams.doctor.input_facts import count_recent_records, find_unreadable, read_keys
 from streams.doctor.machine_facts import count_stores, read_disk_usage, read_process_limits
 from streams.errors import AuthorizationError, ConfigError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
@@ -108,7 +108,7 @@ def _after_rights(select: Callable[[KnownTopics], frozenset[str]], look: Look) -
 def _list_running_points() -> list[tuple[str, Look]]:
     return [
         (group.FOREIGN, _check_foreign_members),
-        (group.MEMBERS, lambda facts: group.check_members(facts.report())),
+        (group.MEMBERS, running_points.check_members),
         (group.UNREAD, _after_rights(_select_inputs, _check_unread)),
         ("topology", lambda facts: group.check_versions(facts.report())),
         (group.IDENTITY, lambda facts: group.check_identities(facts.report())),
@@ -200,7 +200,10 @@ def _check_durability(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
 
 
 def _check_transactions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
-    return check_transactions(facts.cluster, sorted(facts.topics().all))
+    interval_ms = None if facts.app is None else facts.config.commit_every_ms
+    return check_transactions(
+        facts.cluster, sorted(facts.topics().all), facts.application_id, interval_ms
+    )
 
 
 def _check_retention(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
@@ -226,8 +229,9 @@ def _check_copartitions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
 def _check_skew(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Compare partitions; where one stands out, look at the keys of its newest records."""
     progress = facts.progress()
-    sizes = {p: each.end_offset - each.first_offset for p, each in progress.items()}
-    yield from inputs.check_skew(sizes, {p: each.lag for p, each in progress.items()})
+    sizes, since = count_recent_records(facts.cluster, progress)
+    ends = {p: each.end_offset for p, each in progress.items()}
+    yield from inputs.check_skew(sizes, {p: e.lag for p, e in progress.items()}, ends, since)
     for topic in sorted({each.topic for each in sizes}):
         largest = inputs.find_skewed({p: n for p, n in sizes.items() if p.topic == topic})
         if largest is not None:

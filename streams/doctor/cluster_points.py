@@ -62,11 +62,16 @@ def list_points(*, is_alone: bool) -> list[tuple[str, Look]]:
     return found
 
 
-def check_transactions(facts: ClusterFacts, names: Sequence[str]) -> Iterator[DoctorFinding]:
-    """Check the transactions that are open in topics."""
+def check_transactions(
+    facts: ClusterFacts,
+    names: Sequence[str],
+    application_id: str = "",
+    commit_every_ms: int | None = None,
+) -> Iterator[DoctorFinding]:
+    """Check the transactions that are open in topics, those of an application by its interval."""
     found = fetch_open_transactions(facts, names)
     yield from transactions.check_hanging(found)
-    yield from transactions.check_open_long(found, names)
+    yield from transactions.check_open_long(found, names, application_id, commit_every_ms)
 
 
 def fetch_open_transactions(facts: ClusterFacts, names: Sequence[str]) -> OpenTransactions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from streams.command_lines import format_command
 from streams.common.counted import format_count
@@ -37,6 +37,25 @@ def check_foreign_members(refusal: str, protocols: Collection[str]) -> Iterator[
         )
     else:
         yield find_fine(FOREIGN, "none")
+
+
+def check_unknown_application(
+    application_id: str, near: Sequence[str], others: Sequence[str]
+) -> Iterator[DoctorFinding]:
+    """Say that a cluster has nothing of an application, and which ids it may have meant.
+
+    `near` are ids of groups that are spelt alike, `others` all.
+    """
+    named = near or others
+    known = f"; it has {name_partitions(list(named))}" if named else ", and no group at all"
+    meant = " or ".join(map(repr, near[:2]))
+    yield find_error(
+        MEMBERS,
+        f"the cluster has no group {application_id!r}, and no topic of that application{known}",
+        "nothing was found to look at: what is fine below says nothing of an application",
+        (f"is {meant} meant? " if near else "")
+        + f"Give the application's id as {format_command('group list')} shows it, or MODULE:APP",
+    )
 
 
 def check_members(report: GroupReport) -> Iterator[DoctorFinding]:

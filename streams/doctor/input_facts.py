@@ -9,11 +9,14 @@ from streams.doctor.cluster_facts import ClusterFacts
 from streams.doctor.inputs import (
     KEYS_SAMPLED,
     NEXT_RECORDS_MAX,
+    SKEW_RECORDS_MIN,
     InputProgress,
     find_expiring_time_ms,
 )
 from streams.serdes.serde import Serde
 from streams.topology.build import Topology
+
+_RECENT_MS = 3_600_000
 
 
 def fetch_progress(
@@ -34,6 +37,22 @@ def fetch_progress(
         if time_ms is not None and lagging:
             expiring |= cluster.admin().fetch_offsets_for_time(lagging, time_ms)
     return {p: InputProgress(firsts[p], read[p], ends[p], expiring.get(p)) for p in partitions}
+
+
+def count_recent_records(
+    cluster: ClusterFacts, progress: Mapping[Partition, InputProgress]
+) -> tuple[dict[Partition, int], str]:
+    """Return how many offsets each partition has of the last hour, and words for that time.
+
+    Where all together are few, all are counted that there are, and the words are empty.
+    """
+    filled = [p for p, each in progress.items() if each.end_offset > each.first_offset]
+    since = cluster.now_ms - _RECENT_MS
+    starts = cluster.admin().fetch_offsets_for_time(filled, since) if filled else {}
+    recent = {p: max(e.end_offset - starts.get(p, e.end_offset), 0) for p, e in progress.items()}
+    if sum(recent.values()) >= SKEW_RECORDS_MIN:
+        return recent, " of the last hour"
+    return {p: each.end_offset - each.first_offset for p, each in progress.items()}, ""
 
 
 def read_keys(

@@ -23,8 +23,9 @@ NEXT_RECORDS = "next records"
 _USED_PART = 0.8
 """The part of an input's retention after which a record that waits is about to be lost."""
 _SKEW_FACTOR = 4
-_SKEW_RECORDS_MIN = 1_000
+SKEW_RECORDS_MIN = 1_000
 _KEY_SHARE_MAX = 0.5
+_SHOWN_RECORDS = 100
 KEYS_SAMPLED = 1_000
 NEXT_RECORDS_MAX = 100
 """The number of a partition's next offsets that are read."""
@@ -67,14 +68,18 @@ def check_retention(inputs: Mapping[Partition, InputProgress]) -> Iterator[Docto
         and each.expiring_offset is not None
         and each.committed_offset < each.expiring_offset
     }
-    for partition, each in sorted(lost.items()):
+    for topic in sorted({each.topic for each in lost}):
+        of_topic = {p: each for p, each in sorted(lost.items()) if p.topic == topic}
+        partition, first = next(iter(of_topic.items()))
+        others = name_partitions([str(p) for p in of_topic if p != partition])
+        count = sum(each.first_offset - each.committed_offset for each in of_topic.values())
         yield find_error(
             RETENTION,
-            f"{partition} begins at offset {each.first_offset}, and {each.committed_offset} is the "
-            "next to process",
-            f"up to {each.first_offset - each.committed_offset:,} records are lost; the thread "
-            "stops, unless offset_out_of_range says where to go on",
-            f"{format_command('topics describe', partition.topic)} shows which are there; set "
+            f"{partition} begins at offset {first.first_offset}, and {first.committed_offset} is "
+            "the next to process" + (f"; so it is with {others}" if others else ""),
+            f"up to {count:,} records are lost; the thread stops, unless offset_out_of_range says "
+            "where to go on",
+            f"{format_command('topics describe', topic)} shows which are there; set "
             "offset_out_of_range=earliest to go on with them",
         )
     if near:
@@ -120,12 +125,18 @@ def check_copartitions(
 
 
 def check_skew(
-    sizes: Mapping[Partition, int], lags: Mapping[Partition, int]
+    sizes: Mapping[Partition, int],
+    lags: Mapping[Partition, int],
+    ends: Mapping[Partition, int] | None = None,
+    since: str = "",
 ) -> Iterator[DoctorFinding]:
-    """Find a partition that has many times as many records, or as much lag, as the others."""
+    """Find a partition that has many times as many records, or as much lag, as the others.
+
+    `sizes` count records, of the time that `since` names; `ends` are the end offsets.
+    """
     skewed = False
     for topic in sorted({each.topic for each in sizes}):
-        for what, values in (("records", sizes), ("lag", lags)):
+        for what, values in ((f"records{since}", sizes), ("lag", lags)):
             of_topic = {p: count for p, count in values.items() if p.topic == topic}
             largest = find_skewed(of_topic)
             if largest is None:
@@ -137,13 +148,21 @@ def check_skew(
                 f"{largest} has {of_topic[largest]:,} {what}, and the median of the others is "
                 f"{others:,.0f}",
                 "one task does most of the work: more workers don't help it",
-                "look at the keys of its records: "
-                + format_command("consume", topic, "--partition", str(largest.number), "-n", "100")
+                "look at the keys of its newest records: "
+                + _offer_newest(largest, (ends or {}).get(largest, 0))
                 + "; a hot key is spread with select_key, or aggregated in two steps",
             )
             break
     if sizes and not skewed:
         yield find_fine(SKEW, f"none over {format_count(len(sizes), 'partition')}")
+
+
+def _offer_newest(partition: Partition, end_offset: int) -> str:
+    """Return the command that shows the newest records of a partition."""
+    return format_command(
+        *("consume", partition.topic, "--partition", str(partition.number)),
+        *("--from", str(max(end_offset - _SHOWN_RECORDS, 0)), "-n", str(_SHOWN_RECORDS)),
+    )
 
 
 def find_skewed(counts: Mapping[Partition, int]) -> Partition | None:
@@ -152,7 +171,7 @@ def find_skewed(counts: Mapping[Partition, int]) -> Partition | None:
         return None
     largest = max(counts, key=lambda each: counts[each])
     others = median(count for each, count in counts.items() if each != largest)
-    is_skewed = counts[largest] >= max(_SKEW_RECORDS_MIN, _SKEW_FACTOR * others)
+    is_skewed = counts[largest] >= max(SKEW_RECORDS_MIN, _SKEW_FACTOR * others)
     return largest if is_skewed else None
 
 
@@ -179,14 +198,19 @@ def check_next_records(
     faults: Mapping[tuple[Partition, int], str], looked_at: int
 ) -> Iterator[DoctorFinding]:
     """Find records that come next and that a serde of the App refuses: `faults`, by their place."""
-    for (partition, offset), fault in sorted(faults.items()):
+    told: dict[tuple[str, str], list[tuple[Partition, int]]] = {}
+    for place, fault in sorted(faults.items()):
+        told.setdefault((place[0].topic, fault), []).append(place)
+    for (_, fault), ((partition, offset), *more) in told.items():
+        others = name_partitions([f"{p}@{at}" for p, at in more])
         shown = format_command(
             *("consume", partition.topic, "--partition", str(partition.number)),
             *("--from", str(offset), "-n", "1"),
         )
         yield find_error(
             NEXT_RECORDS,
-            f"{partition}@{offset} is to be processed soon, and can't be read: {fault}",
+            f"{partition}@{offset} is to be processed soon, and can't be read: {fault}"
+            + (f"; nor can {others}" if others else ""),
             "with deserialization_handler=fail the thread ends there, again after each start",
             f"{shown} shows it; correct the serde, or set deserialization_handler=skip or "
             "dead_letter:TOPIC",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,8 @@ def check_disk_space(usage: DiskUsage) -> Iterator[DoctorFinding]:
     """Compare free space with the state: a compaction or a rebuild needs as much again."""
     place = f"{usage.path} has {format_bytes(usage.free_bytes)} free of "
     place += f"{format_bytes(usage.total_bytes)}, and state of {format_bytes(usage.state_bytes)}"
-    remedy = f"make room: `du -xsh {usage.path}/*`; or move state_dir to a larger disk"
+    remedy = f"make room: `du -xh --max-depth=1 {shlex.quote(str(usage.path))}`; or move state_dir "
+    remedy += "to a larger disk"
     least = min(_FREE_MIN_BYTES, int(usage.total_bytes * _FREE_MIN_PART))
     if usage.free_bytes < least:
         yield find_error(
@@ -72,7 +74,8 @@ def check_inodes(usage: DiskUsage) -> Iterator[DoctorFinding]:
             INODES,
             what,
             "files of stores can't be created (No space left on device)",
-            f"find what has so many files: `du --inodes -xs {usage.path}/*`",
+            "find what has so many files: `du --inodes -x --max-depth=1 "
+            f"{shlex.quote(str(usage.path))}`",
         )
     else:
         yield find_fine(INODES, what)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from state.directory import LOCK_FILE
 from state.linux_calls import find_removed_files
 from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
-from streams.doctor import coordinators, local_workers, readers, security
+from streams.doctor import coordinators, group, local_workers, readers, security
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.cluster_facts import REQUEST_WAIT_S, TRANSACTIONS_TOPIC, ClusterFacts
 from streams.doctor.coordinator_facts import measure_coordinators, scrape_embedded_broker
@@ -153,6 +154,23 @@ def check_broker_figures(facts: ClusterFacts) -> Iterator[DoctorFinding]:
     scrape = scrape_embedded_broker(facts.config)
     if scrape is not None:
         yield from coordinators.check_figures(scrape)
+
+
+def check_members(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Check the members of the group, or name ids that are near one that the cluster lacks."""
+    name = facts.application_id
+    if facts.app is None and facts.group() is None and not _has_topics(facts):
+        groups = sorted(each.group for each in facts.cluster.groups())
+        near = difflib.get_close_matches(name, groups, n=3)
+        yield from group.check_unknown_application(name, near, groups)
+    else:
+        yield from group.check_members(facts.report())
+
+
+def _has_topics(facts: ApplicationFacts) -> bool:
+    """Return whether the cluster has a topic whose name begins as those of the application do."""
+    topics = facts.cluster.description().topics
+    return any(each.startswith(f"{facts.application_id}-") for each in topics)
 
 
 def check_zombies(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

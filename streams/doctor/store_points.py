@@ -109,7 +109,11 @@ def check_disk_contents(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     if facts.topology is None:
         return
     declared = {store.name for sub in facts.topology.subtopologies for store in sub.stores}
-    on_disk = stores.read_stores_on_disk(facts.state_path)
+    try:
+        on_disk = stores.read_stores_on_disk(facts.state_path)
+    except ValueError as error:
+        yield from stores.check_damaged_numbers(facts.state_path, str(error))
+        return
     yield from stores.check_disk_contents(facts.state_path, on_disk, declared)
 
 

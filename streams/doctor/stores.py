@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -164,6 +165,18 @@ def check_disk_contents(
         yield find_fine(ON_DISK, f"{format_count(len(set(on_disk)), 'store')}, all of the App")
 
 
+def check_damaged_numbers(path: Path, damage: str) -> Iterator[DoctorFinding]:
+    """Say that the file which numbers the directories of tasks can't be read, and why."""
+    yield find_error(
+        ON_DISK,
+        damage,
+        "workers of this state directory are refused at their start",
+        "remove this one file while none runs here: `rm "
+        f"{shlex.quote(str(path.absolute() / 'subtopologies.json'))}`; the next start finds the "
+        "directories by the stores in them, and writes it anew",
+    )
+
+
 def read_stores_on_disk(path: Path) -> list[str]:
     """Return the names of the stores of the sub-topologies that a state directory names.
 
@@ -172,13 +185,12 @@ def read_stores_on_disk(path: Path) -> list[str]:
     file = path / "subtopologies.json"
     if not file.is_file():
         return []
-    kept = json.loads(file.read_text())
-    return [
-        store
-        for number, each in kept.items()
-        for store in each["stores"]
-        if any(path.glob(f"{number}_*/{store}"))
-    ]
+    try:
+        kept = json.loads(file.read_text())
+        named = [(number, store) for number, each in kept.items() for store in each["stores"]]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{file} is damaged: {error!r}") from error
+    return [store for number, store in named if any(path.glob(f"{number}_*/{store}"))]
 
 
 def check_version(own: str, running: Collection[str]) -> Iterator[DoctorFinding]:

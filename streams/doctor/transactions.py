@@ -19,7 +19,8 @@ from streams.doctor.topics import name_partitions
 from streams.membership.transactions import DescribedTransactionState, OpenProducer
 
 TRANSACTIONS = "transactions"
-_OPEN_LONG_MS = 60_000
+_OPEN_LONG_MS, _OPEN_MS = 60_000, 10_000
+_COMMIT_INTERVALS = 5
 _MS = 1_000
 
 
@@ -62,20 +63,46 @@ def check_hanging(found: OpenTransactions) -> Iterator[DoctorFinding]:
         )
 
 
-def check_open_long(found: OpenTransactions, topics: Collection[str]) -> Iterator[DoctorFinding]:
-    """Find transactions that are open for long and have written to one of these topics."""
-    wrong = False
+def check_open_long(
+    found: OpenTransactions,
+    topics: Collection[str],
+    application_id: str = "",
+    commit_every_ms: int | None = None,
+) -> Iterator[DoctorFinding]:
+    """Find transactions that are open for long and have written to one of these topics.
+
+    Those of `application_id` are open for long after several of its commit intervals, where these
+    are known; those of others after a minute.
+    """
+    wrong, oldest = False, None
     for each in found.known.open:
         if not any(p.topic in topics for p in each.partitions) or each.started_ms < 0:
             continue
         age_ms = found.now_ms - each.started_ms
-        if age_ms < _OPEN_LONG_MS and age_ms <= each.timeout_ms * 2:
+        limit_ms = _OPEN_LONG_MS
+        if commit_every_ms is not None and each.transactional_id.startswith(f"{application_id}-"):
+            limit_ms = max(_OPEN_MS, commit_every_ms * _COMMIT_INTERVALS)
+        if age_ms < limit_ms and age_ms <= each.timeout_ms * 2:
+            oldest = each if oldest is None or each.started_ms < oldest.started_ms else oldest
             continue
         wrong = True
         yield _describe_open(each, age_ms, found)
     if not wrong:
-        count = len(found.known.open)
-        yield find_fine(TRANSACTIONS, f"{format_count(count, 'transaction')} open, none for long")
+        count = format_count(len(found.known.open), "transaction")
+        yield find_fine(TRANSACTIONS, f"{count} open, {_describe_oldest(oldest, found)}")
+
+
+def _describe_oldest(oldest: DescribedTransactionState | None, found: OpenTransactions) -> str:
+    """Return words for the oldest transaction, with its owner where it is open for some time."""
+    age_ms = 0 if oldest is None else found.now_ms - oldest.started_ms
+    if oldest is None or age_ms < _OPEN_MS:
+        return "none for long"
+    places = name_partitions([str(p) for p in oldest.partitions])
+    return (
+        f"the oldest for {_format_age(age_ms)}, by {oldest.transactional_id!r}: readers of "
+        f"committed records wait for it in {places} (it times out after "
+        f"{_format_age(oldest.timeout_ms)})"
+    )
 
 
 def _describe_open(

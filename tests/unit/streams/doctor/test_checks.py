@@ -311,6 +311,35 @@ def test_transactions_that_are_open_for_long(
     assert verdicts(transactions.check_open_long(known, ["other"])) == [FINE]
 
 
+@pytest.mark.parametrize(
+    ("age_ms", "interval_ms", "expected"),
+    [(30_000, 100, WARNING), (9_000, 100, FINE), (30_000, 30_000, FINE), (30_000, None, FINE)],
+)
+def test_own_transactions_are_open_for_long_after_several_commit_intervals(
+    age_ms: int, interval_ms: int | None, expected: Verdict
+) -> None:
+    known = open_transactions([], describe_open(age_ms, 900_000))
+    found = transactions.check_open_long(known, ["out"], "app", interval_ms)
+    assert verdicts(found) == [expected]
+
+
+def test_the_oldest_transaction_is_named_before_it_is_a_fault() -> None:
+    young, old = describe_open(12_000, 60_000), describe_open(30_000, 60_000)
+    (found,) = transactions.check_open_long(open_transactions([], young, old), ["out"])
+    assert found.verdict is FINE
+    assert "the oldest for 30 s, by 'app-1'" in found.what
+    assert "out[1]" in found.what
+    (quick,) = transactions.check_open_long(open_transactions([], describe_open(90)), ["out"])
+    assert quick.what == "1 transaction open, none for long"
+
+
+def test_an_id_that_the_cluster_does_not_have() -> None:
+    (found,) = group.check_unknown_application("wrods", ["words"], ["others", "words"])
+    assert (found.verdict, "'words' meant?" in found.remedy) == (ERROR, True)
+    (found,) = group.check_unknown_application("wrods", [], [])
+    assert "no group at all" in found.what
+
+
 def member(name: str = "a", host: str = "h1", **fields: Any) -> MemberReport:
     known: dict[str, Any] = {
         "member_id": name,

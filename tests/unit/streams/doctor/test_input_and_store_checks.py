@@ -186,3 +186,36 @@ def test_idle_time(
 ) -> None:
     found = stores.check_idle_time(HOUR_MS, retention_minutes, expiration_ms)
     assert verdicts(found) == [expected]
+
+
+def test_a_damaged_file_of_numbers_is_one_finding(tmp_path: Path) -> None:
+    file = tmp_path / "subtopologies.json"
+    for text in ("{", "[]", '{"0": {}}', '{"0": {"stores": 1}}'):
+        file.write_text(text)
+        with pytest.raises(ValueError, match="is damaged"):
+            stores.read_stores_on_disk(tmp_path)
+    (found,) = stores.check_damaged_numbers(tmp_path, "damaged")
+    assert (found.verdict, f"rm {file}" in found.remedy) == (ERROR, True)
+
+
+def test_lost_records_are_one_finding_for_a_topic() -> None:
+    lost = {p: InputProgress(9, 2, 10) for p in LINES[:3]}
+    (found,) = inputs.check_retention(lost)
+    assert "lines[0] begins at offset 9" in found.what
+    assert "so it is with lines[1], lines[2]" in found.what
+    assert "up to 21 records" in found.consequence
+
+
+def test_records_with_one_fault_are_one_finding() -> None:
+    faults = {(p, 5): "utf8 raises" for p in LINES[:3]}
+    (found,) = inputs.check_next_records(faults, 9)
+    assert "lines[0]@5 is to be processed soon" in found.what
+    assert "nor can lines[1]@5, lines[2]@5" in found.what
+
+
+def test_the_newest_records_of_a_skewed_partition_are_shown() -> None:
+    sizes = {LINES[0]: 9_000, LINES[1]: 10, LINES[2]: 10}
+    lags = dict.fromkeys(LINES, 0)
+    (found,) = inputs.check_skew(sizes, lags, {LINES[0]: 50_000}, " of the last hour")
+    assert "9,000 records of the last hour" in found.what
+    assert "--partition 0 --from 49900 -n 100" in found.remedy
