@@ -11,6 +11,8 @@ asks the system when it is called: so a test hides what Linux has, and runs an a
     read_memory_limit           the limits of its cgroups   none
     list_open_files             /proc/self/fd               none: how many there are is not known
     find_removed_files          /proc/*/fd                  none: nobody else's are known
+    find_listeners              /proc/net/tcp, /proc/*/fd   none: nobody's are known
+    is_stopped                  /proc/N/stat                no: it is not known
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ MEMORY_FILE_SYSTEM = Path("/dev/shm")  # nosec B108 # tempfile makes the names i
 _CGROUPS = Path("/sys/fs/cgroup")
 _DESCRIPTORS = Path("/proc/self/fd")
 _PROCESSES, _REMOVED = Path("/proc"), " (deleted)"
+_LISTENING, _STOPPED = "0A", ("T", "t")
 _UNLIMITED_BYTES = 1 << 60
 """About what version 1 of cgroups shows where there is no limit."""
 
@@ -145,3 +148,34 @@ def find_removed_files(directory: Path, name: str) -> dict[int, Path]:
                     if target.startswith(start) and target.endswith(end):
                         found[int(process.name)] = Path(target.removesuffix(_REMOVED))
     return found
+
+
+def find_listeners(port: int) -> list[int]:
+    """Return the ids of this machine's processes that listen at a TCP port.
+
+    Those that this user may not look at are left out.
+    """
+    sockets = set()
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for line in (_PROCESSES / "net" / table).read_text().splitlines()[1:]:
+                _, local, _, state, *_, inode = line.split()[:10]
+                if state == _LISTENING and int(local.rpartition(":")[2], 16) == port:
+                    sockets.add(f"socket:[{inode}]")
+    found = []
+    for process in _PROCESSES.iterdir() if sockets else ():
+        if not process.name.isdecimal():
+            continue
+        with suppress(OSError):
+            if any(os.readlink(each) in sockets for each in (process / "fd").iterdir()):
+                found.append(int(process.name))
+    return sorted(found)
+
+
+def is_stopped(process_id: int) -> bool:
+    """Return whether a process of this machine is stopped by a signal, such as SIGSTOP."""
+    try:
+        fields = (_PROCESSES / str(process_id) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return bool(fields) and fields[0] in _STOPPED

@@ -21,6 +21,7 @@ from streams.doctor import (
     stores,
     topics,
     transactions,
+    worker_clocks,
     workers,
 )
 from streams.doctor.application_facts import ApplicationFacts, KnownTopics
@@ -114,6 +115,7 @@ def _list_running_points() -> list[tuple[str, Look]]:
         (group.IDENTITY, lambda facts: group.check_identities(facts.report())),
         (group.OFFSETS, _after_rights(_select_read, _check_committed_offsets)),
         (workers.HEALTH, lambda facts: workers.check_health(facts.workers())),
+        (worker_clocks.WORKER_CLOCKS, running_points.check_worker_clocks),
         (workers.BUSY, _check_processing),
         (workers.COMMITS, lambda facts: workers.check_commits(facts.workers())),
         (workers.DROPPED, lambda facts: workers.check_dropped(facts.workers())),

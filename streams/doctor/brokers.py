@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from streams.common.addresses import format_address
 from streams.doctor.broker_probe import BrokerProbe, ClockSkew
 from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.stopped_processes import describe_stopped, offer_continue
 from streams.membership.kafka_release import (
     OLDEST_RELEASE,
     KafkaRelease,
@@ -21,17 +22,26 @@ _MENDED_RELEASE, _PATCHED_RELEASE = KafkaRelease(4, 0), KafkaRelease(3, 9)
 _MS = 1_000
 
 
-def check_reachable(probes: Sequence[BrokerProbe]) -> Iterator[DoctorFinding]:
-    """Find brokers whose address can't be resolved, or that don't answer."""
+def check_reachable(
+    probes: Sequence[BrokerProbe], stopped: Mapping[tuple[str, int], int] = {}
+) -> Iterator[DoctorFinding]:
+    """Find brokers whose address can't be resolved, or that don't answer.
+
+    `stopped` has the processes of this machine that are stopped by a signal, by their addresses.
+    """
     for each in (probe for probe in probes if probe.failure):
         address = format_address(each.address)
+        process = stopped.get(each.address)
         yield find_error(
             BROKERS,
-            f"the broker at {address} gives no answer: {each.failure}",
+            f"the broker at {address} gives no answer: {each.failure}"
+            + ("" if process is None else f"; {describe_stopped(process)}"),
             "the partitions that it leads stand still for this machine, and a coordinator among "
             "them stops the application",
-            f"let {each.address[0]} be resolved on this machine (DNS, /etc/hosts), or correct the "
-            "broker's advertised.listeners"
+            offer_continue(process)
+            if process is not None
+            else f"let {each.address[0]} be resolved on this machine (DNS, /etc/hosts), or correct "
+            "the broker's advertised.listeners"
             if each.is_unresolved
             else f"look whether that broker runs, and whether this machine reaches {address}",
         )

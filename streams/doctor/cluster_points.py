@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from streams.command_lines import format_command
+from streams.common.addresses import parse_address, parse_addresses
 from streams.common.topic_partitions import Partition
 from streams.doctor import (
     broker_disks,
@@ -19,9 +20,16 @@ from streams.doctor import (
 from streams.doctor.broker_probe import measure_clock_skew
 from streams.doctor.cluster_facts import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterFacts
 from streams.doctor.findings import CONNECTION, DoctorFinding, find_error, find_fine, find_unknown
+from streams.doctor.stopped_processes import (
+    describe_stopped,
+    find_stopped_listeners,
+    offer_continue,
+)
 from streams.doctor.transactions import OpenTransactions
 from streams.errors import UserError
 from streams.membership.connection import ConnectionLost
+from streams.processes.broker_stop import look_at_broker
+from streams.settings.config import EMBEDDED
 
 Look = Callable[[ClusterFacts], Iterable[DoctorFinding]]
 _COORDINATORS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
@@ -31,7 +39,7 @@ def list_points(*, is_alone: bool) -> list[tuple[str, Look]]:
     """Return the points of a cluster; where it `is_alone`, of all of its topics."""
     found: list[tuple[str, Look]] = [
         (CONNECTION, _check_connection),
-        (brokers.BROKERS, lambda facts: brokers.check_reachable(facts.probes())),
+        (brokers.BROKERS, _check_reachable),
         (brokers.LATENCY, lambda facts: brokers.check_latency(facts.probes())),
         (
             brokers.RELEASE,
@@ -109,6 +117,12 @@ def fetch_open_transactions(facts: ClusterFacts, names: Sequence[str]) -> OpenTr
     return OpenTransactions(ownerless, known, blocked, facts.now_ms)
 
 
+def _check_reachable(facts: ClusterFacts) -> Iterator[DoctorFinding]:
+    """Check that each broker answers; one of this machine may be stopped by a signal."""
+    silent = [each.address for each in facts.probes() if each.failure]
+    return brokers.check_reachable(facts.probes(), find_stopped_listeners(silent))
+
+
 def _check_connection(facts: ClusterFacts) -> Iterator[DoctorFinding]:
     """Connect to the cluster, or say why that fails."""
     try:
@@ -118,11 +132,22 @@ def _check_connection(facts: ClusterFacts) -> Iterator[DoctorFinding]:
         if "no embedded broker runs" in str(error):
             remedy = "start a worker, which starts the embedded broker; or name the brokers with "
             remedy += "--bootstrap-servers"
+        stopped = find_stopped_listeners(_list_addresses(facts))
+        if processes := dict.fromkeys(stopped.values()):
+            remedy = "; ".join(f"{describe_stopped(p)}: {offer_continue(p)}" for p in processes)
         yield find_error(
             CONNECTION, str(error), "no worker on this machine could work either", remedy
         )
         return
     yield find_fine(CONNECTION, f"to {clients.servers}")
+
+
+def _list_addresses(facts: ClusterFacts) -> list[tuple[str, int]]:
+    """Return the addresses of the settings, or that of the embedded broker where it runs."""
+    if facts.config.bootstrap_servers != EMBEDDED:
+        return parse_addresses(facts.config.bootstrap_servers)
+    announced = look_at_broker(facts.config.state_dir).address
+    return [] if announced is None else [parse_address(announced)]
 
 
 def _check_clock(facts: ClusterFacts) -> Iterator[DoctorFinding]:

@@ -6,15 +6,18 @@ zombie: it holds its slot of the state directory, and the group has no member of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from state.directory import LOCK_FILE
 from state.errors import DirectoryLocked
+from state.linux_calls import is_stopped
 from state.locks import exclude_owner
 from streams.common.counted import format_count
 from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.stopped_processes import offer_continue
 from streams.membership.group_description import GroupDescription
 from streams.monitoring.group_report import STABLE, GroupReport
 
@@ -28,6 +31,11 @@ class LocalWorker:
     slot: str
     process: str
     holder: str
+
+    def find_stopped_process(self) -> int | None:
+        """Return the id of its process if that is stopped by a signal."""
+        found = re.search(r"\bprocess (\d+)", self.holder)
+        return int(found[1]) if found and is_stopped(int(found[1])) else None
 
 
 def find_local_workers(path: Path) -> list[LocalWorker]:
@@ -66,13 +74,16 @@ def check_zombies(local: list[LocalWorker], report: GroupReport) -> Iterator[Doc
     members = {each.process for each in report.members}
     without = [each for each in local if each.process not in members]
     for each in without:
+        process = each.find_stopped_process()
         yield find_error(
             ZOMBIES,
             f"{each.holder} runs in {each.slot}, and the group has no member of it",
-            "it was taken for dead: it hangs, is stopped, or has just begun; what it writes is "
-            "fenced, and others have its tasks",
-            "look what it does (`ps`, its log, /health); let it go on with `kill -CONT`, or end it "
-            "and start another one",
+            "it was taken for dead: it "
+            + ("hangs, or has just begun" if process is None else "is stopped by a signal")
+            + "; what it writes is fenced, and others have its tasks",
+            f"{offer_continue(process)}; or end it and start another one"
+            if process is not None
+            else "look what it does (`ps`, its log, /health), or end it and start another one",
         )
     if local and not without:
         yield find_fine(ZOMBIES, f"{format_count(len(local), 'worker')} here, all in the group")

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from state.directory import LOCK_FILE
 from state.linux_calls import find_removed_files
 from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
-from streams.doctor import coordinators, group, local_workers, readers, security
+from streams.doctor import (
+    coordinators,
+    group,
+    local_workers,
+    readers,
+    security,
+    worker_clocks,
+)
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.cluster_facts import REQUEST_WAIT_S, TRANSACTIONS_TOPIC, ClusterFacts
 from streams.doctor.coordinator_facts import measure_coordinators, scrape_embedded_broker
@@ -154,6 +162,16 @@ def check_broker_figures(facts: ClusterFacts) -> Iterator[DoctorFinding]:
     scrape = scrape_embedded_broker(facts.config)
     if scrape is not None:
         yield from coordinators.check_figures(scrape)
+
+
+def check_worker_clocks(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Compare the clocks of workers with this machine's; those of others by their commits."""
+    clocks: Mapping[str, float] = {}
+    with suppress(ConnectionLost, OutcomeUnknown, UserError):
+        clocks = facts.workers().clocks_ahead_s
+    ahead = worker_clocks.find_commits_ahead(facts.committed(), facts.cluster.now_ms)
+    if clocks or facts.committed():
+        yield from worker_clocks.check_clocks(ahead, clocks)
 
 
 def check_members(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

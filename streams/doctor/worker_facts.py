@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
 from streams.commands.metrics_command import fetch_scrape
-from streams.common.addresses import parse_address
+from streams.common.addresses import format_address, parse_address
 from streams.common.counted import format_count
+from streams.doctor.stopped_processes import find_stopped_listeners
 from streams.doctor.workers import WorkerFacts
 from streams.errors import StreamsError
 from streams.monitoring.scraped_figures import Scrape, summarise_scrapes
@@ -33,9 +36,11 @@ def fetch_worker_facts(
     Raises: StreamsError where none tells its figures.
     """
     addresses, without = list_worker_addresses(state_dir, application_id)
-    addresses += [each for port in ports if (each := f"127.0.0.1:{port}") not in addresses]
+    named = [each for port in ports if (each := f"127.0.0.1:{port}") not in addresses]
+    absent = [each for each in named if not _is_listening(each)]
+    addresses += [each for each in named if each not in absent]
     before = _scrape_all(addresses)
-    if not addresses:
+    if not addresses and not absent:
         if without:
             raise StreamsError(
                 f"{format_count(without, 'worker')} of this machine, without figures: set "
@@ -44,11 +49,15 @@ def fetch_worker_facts(
         raise StreamsError("no worker runs on this machine that tells its figures")
     began_s = time.monotonic()
     healths: dict[str, list[Mapping[str, Any]]] = {}
+    clocks: dict[str, float] = {}
     for _ in range(_LOOKS):
         time.sleep(_PAUSE_S / _LOOKS)
         for each in before:
-            if (report := fetch_health(each)) is not None:
+            if (answer := fetch_health(each)) is not None:
+                report, clock_ahead_s = answer
                 healths.setdefault(each, []).append(report)
+                if clock_ahead_s is not None:
+                    clocks[each] = clock_ahead_s
     after = _scrape_all(list(before))
     elapsed_s = time.monotonic() - began_s
     now_s = time.time()
@@ -59,7 +68,13 @@ def fetch_worker_facts(
     }
     summary = summarise_scrapes(before, after, elapsed_s)
     unanswered = tuple(each for each in addresses if each not in before)
-    return WorkerFacts(before, after, summary, elapsed_s, healths, without, uptimes, unanswered)
+    stopped = find_stopped_listeners([parse_address(each) for each in unanswered])
+    return WorkerFacts(
+        *(before, after, summary, elapsed_s, healths, without, uptimes, unanswered),
+        stopped={format_address(address): process for address, process in stopped.items()},
+        absent=tuple(absent),
+        clocks_ahead_s=clocks,
+    )
 
 
 def _scrape_all(addresses: Sequence[str]) -> dict[str, Scrape]:
@@ -71,8 +86,22 @@ def _scrape_all(addresses: Sequence[str]) -> dict[str, Scrape]:
     return found
 
 
-def fetch_health(address: str) -> Mapping[str, Any] | None:
-    """Return what /health answers; None where there is no such path or no answer."""
+def _is_listening(address: str) -> bool:
+    """Return whether anything accepts connections there; a process that is stopped does."""
+    try:
+        with socket.create_connection(parse_address(address), _ANSWER_TIMEOUT_S):
+            return True
+    except ConnectionRefusedError:
+        return False
+    except OSError:
+        return True
+
+
+def fetch_health(address: str) -> tuple[Mapping[str, Any], float | None] | None:
+    """Return what /health answers; None where there is no such path or no answer.
+
+    With it comes by how many seconds the worker's clock is ahead, None where it does not tell.
+    """
     host, port = parse_address(address)
     connection = http.client.HTTPConnection(host, port, timeout=_ANSWER_TIMEOUT_S)
     try:
@@ -82,8 +111,10 @@ def fetch_health(address: str) -> Mapping[str, Any] | None:
         if answer.status not in (http.client.OK, _UNHEALTHY):
             return None
         found: Mapping[str, Any] = json.loads(text)
+        told = answer.getheader("Date")
+        date = None if told is None else parsedate_to_datetime(told)
     except (OSError, http.client.HTTPException, ValueError):
         return None
     finally:
         connection.close()
-    return found
+    return found, None if date is None else date.timestamp() - time.time()

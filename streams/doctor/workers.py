@@ -9,6 +9,7 @@ from typing import Any
 
 from streams.common.counted import format_count
 from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.stopped_processes import describe_stopped, offer_continue
 from streams.monitoring.scraped_figures import MetricsOutput, Scrape
 from streams.settings.config import StreamsConfig
 
@@ -47,6 +48,12 @@ class WorkerFacts:
     uptimes_s: Mapping[str, float] = field(default_factory=dict)
     unanswered: Sequence[str] = ()
     """The addresses of workers that hold their slot, and do not answer."""
+    stopped: Mapping[str, int] = field(default_factory=dict)
+    """The processes of those that are stopped by a signal, by their addresses."""
+    absent: Sequence[str] = ()
+    """The addresses that were named, and at which nothing listens."""
+    clocks_ahead_s: Mapping[str, float] = field(default_factory=dict)
+    """By how many seconds the clocks of workers are ahead of this process's, as /health says."""
 
 
 def check_health(facts: WorkerFacts) -> Iterator[DoctorFinding]:
@@ -64,15 +71,28 @@ def check_health(facts: WorkerFacts) -> Iterator[DoctorFinding]:
             "the page on operations lists these messages; the stack is in the log and at /health",
         )
     for address in facts.unanswered:
+        process = facts.stopped.get(address)
         yield find_error(
             HEALTH,
-            f"the worker at {address} does not answer",
-            "it hangs, is stopped, or has just begun: its tasks stand still until the group gives "
-            "them to others",
-            f"find its process (`ss -ltnp 'sport = :{address.rpartition(':')[2]}'`), look at its "
-            "log, and let it go on with `kill -CONT`, or end it and start another one",
+            f"the worker at {address} does not answer"
+            + ("" if process is None else f": {describe_stopped(process)}"),
+            "its tasks stand still until the group gives them to others"
+            if process is not None
+            else "it hangs, or has just begun: its tasks stand still until the group gives them to "
+            "others",
+            f"{offer_continue(process)}; or end it and start another one"
+            if process is not None
+            else f"find its process (`ss -ltnp 'sport = :{address.rpartition(':')[2]}'`), look at "
+            "its log, or end it and start another one",
         )
-    if facts.healths and not reasons and not facts.unanswered:
+    for address in facts.absent:
+        yield find_warning(
+            HEALTH,
+            f"nothing listens at {address}: no worker runs there, or it has another health_port",
+            "nothing is known of that worker",
+            "look at the end of its log how it ended, and start it again",
+        )
+    if facts.healths and not reasons and not facts.unanswered and not facts.absent:
         yield find_fine(HEALTH, f"{format_count(len(facts.healths), 'worker')}, all healthy")
 
 
