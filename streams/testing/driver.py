@@ -162,6 +162,7 @@ class TopologyTestDriver:
             if not (self._accepts_new_topics or (matches and self._cluster.creates_topics)):
                 raise ConfigError(f"there is no topic {name!r}; there are {self.topics}")
             self._cluster.create_topic(name, 1)
+            self._supervisor.process_until_idle()  # a task that is to read it begins at once
         piped, read = (
             self._topic_serdes.find_input_serdes(name),
             self._topic_serdes.find_output_serdes(name),

@@ -50,6 +50,12 @@ class Step:
         )
 
 
+def topics_of(step: Step) -> list[str]:
+    """Return the topics that a step reads or writes by name; those of a case for a pattern."""
+    topic = step.args.get("topic")
+    return list(step.args.get("topics", [] if topic is None else [str(topic)]))
+
+
 @dataclass(frozen=True, slots=True)
 class Topology:
     """Holds steps in an order in which they can be built, and the settings that matter to them."""

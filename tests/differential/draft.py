@@ -11,6 +11,7 @@ from tests.differential.description import Step, Topology
 
 STREAM, TABLE, GLOBAL = "stream", "table", "global table"
 GROUP, TABLE_GROUP = "group", "group of a table"
+PARTITIONERS = ("by_key", "only", "odd_dropped")
 PAIRS = (("string", "string"), ("string", "string"), ("string", "int64"))
 
 
@@ -146,6 +147,31 @@ class Draft:
         self.topics[topic] = types
         return self.add("stream", [], STREAM, *types, topic=topic)
 
+    def source_with_options(self, *, by_pattern: bool) -> Handle:
+        """Add a source with an extractor and a reset policy, or one of two topics by a pattern."""
+        types = self.rng.choice(PAIRS)
+        args = self.source_options(types, by_pattern=by_pattern)
+        return self.add("stream", [], STREAM, *types, **args)
+
+    def source_options(self, types: tuple[str, str], *, by_pattern: bool) -> dict[str, Any]:
+        """Choose what a source reads, how it finds times, and where it begins."""
+        base = f"in{len(self.topics)}"
+        args: dict[str, Any] = {"topic": base}
+        if by_pattern:
+            args = {"topics": [f"{base}-one", f"{base}-two"], "pattern": f"{base}-[a-z]+"}
+        self.topics |= dict.fromkeys(args.get("topics", [base]), types)
+        extractors = [
+            None,
+            f"shift:{self.time(7)}",
+            f"early_invalid:{self.time(103)}",
+            "odd_invalid",
+        ]
+        if not by_pattern:  # of which Kafka Streams' driver has one partition
+            extractors.append("late_invalid")
+        args["extractor"] = self.rng.choice(extractors)
+        args["reset"] = self.rng.choice((None, "earliest", "latest", "by_duration"))
+        return args
+
     def source_table(self, history: float = 0.15) -> Handle:
         topic = f"in{len(self.topics)}"
         types = self.rng.choice(PAIRS)
@@ -199,7 +225,9 @@ class Draft:
             if each.shape == TABLE:
                 stream = self.add("to_stream", [each], STREAM, each.key, each.value)
             topic = f"out-{stream.id}"
-            self.add("to", [stream], None, stream.key, stream.value, topic=topic)
+            partitioner = self.rng.choice(PARTITIONERS) if self.chance(0.15) else None
+            args = {"topic": topic, "partitioner": partitioner}
+            self.add("to", [stream], None, stream.key, stream.value, **args)
         return self.so_far()
 
     def so_far(self) -> Topology:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from streams import (
@@ -11,13 +12,14 @@ from streams import (
     Store,
     TopologyTestDriver,
     serdes,
+    topics,
     until_time_limit,
     until_window_closes,
     windows,
 )
 from streams.graph.nodes import StoreKind
 from tests.differential import vocabulary
-from tests.differential.description import Advance, Case, Step, Topology
+from tests.differential.description import Advance, Case, Step, Topology, topics_of
 from tests.differential.processors import Changes, Fill, processor
 
 SERDES: Mapping[str, Any] = {"string": serdes.string, "int64": serdes.int64}
@@ -48,7 +50,7 @@ def run(case: Case) -> dict[str, Any]:
 
 def _topics(driver: TopologyTestDriver, topology: Topology) -> dict[str, list[Any]]:
     """Read the topics that sinks name and those that they make up."""
-    read = {str(each.args["topic"]) for each in topology.steps if "topic" in each.args}
+    read = {topic for each in topology.steps for topic in topics_of(each)}
     names = [name for name in driver.topics if not name.startswith("app-")]
     sinks = {each.args["topic"] for each in topology.steps if each.op == "to"}
     found = {}
@@ -196,7 +198,27 @@ def made_store(given: Mapping[str, Any], caching: bool) -> Store:
 
 
 def _stream(at: _Context) -> Any:
-    return at.app.stream(at.args["topic"], name=at.name, **at.serdes)
+    options = _source_options(at.args)
+    if "pattern" in at.args:
+        options["co_partitioned"] = False
+    return at.app.stream(_read(at.args), name=at.name, **at.serdes, **options)
+
+
+def _read(args: Mapping[str, Any]) -> Any:
+    """Return the topic that a source reads, or its pattern."""
+    return topics.matching(args["pattern"]) if "pattern" in args else args["topic"]
+
+
+def _source_options(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a source finds the times of records, and where it begins."""
+    options: dict[str, Any] = {}
+    if (extractor := args.get("extractor")) is not None:
+        options["timestamp_extractor"] = lambda record, partition_time_ms: vocabulary.time(
+            extractor, record.value, record.timestamp_ms, partition_time_ms
+        )
+    if (reset := args.get("reset")) is not None:
+        options["offset_reset"] = timedelta(hours=1) if reset == "by_duration" else reset
+    return options
 
 
 def _table(at: _Context) -> Any:
@@ -275,7 +297,11 @@ def _repartition(at: _Context) -> Any:
 
 
 def _to(at: _Context) -> None:
-    at.input.to(at.args["topic"], **at.serdes)
+    function = at.args.get("partitioner")
+    given: dict[str, Any] = {}
+    if function is not None:
+        given["partitioner"] = lambda key, value, count: vocabulary.partitions(function, value)
+    at.input.to(at.args["topic"], **at.serdes, **given)
 
 
 def _to_dynamic(at: _Context) -> None:
@@ -478,7 +504,8 @@ def _join_foreign(at: _Context) -> Any:
 def _builder(at: _Context) -> None:
     args, key, written = at.args, SERDES[at.step.key], SERDES[at.args["writes"]]
     builder = at.app.topology_builder()
-    builder.add_source(f"{at.step.id}-source", args["topic"], **at.serdes)
+    options = _source_options(args)
+    builder.add_source(f"{at.step.id}-source", _read(args), **at.serdes, **options)
     builder.add_processor(at.step.id, lambda: processor(args), f"{at.step.id}-source")
     for store in at.own():
         builder.add_store(store, at.step.id)

@@ -535,9 +535,8 @@ def join_foreign(draft: Draft) -> None:
 
 def builder(draft: Draft) -> None:
     """Add a source, a processor and sinks by name, without the DSL."""
-    topic = f"in{len(draft.topics)}"
     key, read = types = draft.rng.choice(PAIRS)
-    draft.topics[topic] = types
+    source = draft.source_options(types, by_pattern=draft.chance(0.3))
     kind = draft.rng.choice(("count", "stamp", "recent", "versions", "sessions"))
     reach, retention = draft.time(5, 10), draft.time(20, 60)
     store: Mapping[str, Any] | None = None
@@ -554,7 +553,7 @@ def builder(draft: Draft) -> None:
             store = draft.own_store("session", "string", retention_ms=retention)
     arguments: dict[str, Any] = {"processor": kind, "store": store, "reach_ms": reach}
     out = f"out-{len(draft.steps)}"
-    draft.add("builder", [], None, key, read, topic=topic, out=out, writes=value, **arguments)
+    draft.add("builder", [], None, key, read, out=out, writes=value, **source, **arguments)
 
 
 def global_store(draft: Draft) -> None:
@@ -567,6 +566,14 @@ def global_store(draft: Draft) -> None:
     stream = draft.stream(text_key=True)
     arguments = {"processor": "global", "global": store["name"]}
     draft.add("process", [stream], STREAM, "string", "string", **arguments)
+
+
+def source_options(draft: Draft) -> None:
+    draft.source_with_options(by_pattern=False)
+
+
+def source_pattern(draft: Draft) -> None:
+    draft.source_with_options(by_pattern=True)
 
 
 def _windows(kind: str) -> Make:
@@ -590,6 +597,8 @@ PRODUCTIONS: Mapping[str, Production] = {
     "process": Production(process, 1.5),
     "process_global": Production(process_global),
     "builder": Production(builder),
+    "source_options": Production(source_options),
+    "source_pattern": Production(source_pattern),
     "global_store": Production(global_store),
     "process_values": Production(process_values, stays=True),
     "stream_ticks": Production(stream_ticks, 3.0, needs_task_time=True),

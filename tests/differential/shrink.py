@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tests.differential.description import Advance, Case, Piped, Step
+from tests.differential.description import Advance, Case, Piped, Step, topics_of
 
 Differs = Callable[[Case], bool]
 TIME_LIMIT_S = 60.0
@@ -105,7 +105,9 @@ def _spliced(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...] | None:
 
 def _tidy(case: Case) -> Case:
     """Drop the records that nobody reads, and steps that nothing comes after or out of."""
-    topics = {each.args.get("topic") for each in case.topology.steps if not each.parents}
+    topics = {
+        topic for each in case.topology.steps if not each.parents for topic in topics_of(each)
+    }
     return case.with_input(
         [each for each in case.input if isinstance(each, Advance) or each.topic in topics]
     )

@@ -200,6 +200,33 @@ def merge(function: str, one: Any, other: Any) -> Any:
     raise _unknown(function)
 
 
+def time(function: str, of: Any, time_ms: int, partition_time_ms: int) -> int:
+    """Return the time that an extractor finds for a record of value `of`; -1: it has none."""
+    name, parameter = _split(function)
+    match name:
+        case "shift":
+            return time_ms + int(parameter)
+        case "early_invalid":
+            return -1 if time_ms < int(parameter) else time_ms
+        case "odd_invalid":
+            return -1 if number(of) % 2 else time_ms
+        case "late_invalid":
+            return -1 if time_ms < partition_time_ms else time_ms
+    raise _unknown(function)
+
+
+def partitions(function: str, of: Any) -> list[int] | None:
+    """Return the partitions, of one, to which a record of value `of` goes; None: by its key."""
+    match function:
+        case "by_key":
+            return None
+        case "only":
+            return [0]
+        case "odd_dropped":
+            return [] if number(of) % 2 else [0]
+    raise _unknown(function)
+
+
 def topic(function: str, of: Any) -> str:
     """Return the topic to which a record of this value goes."""
     return _split(function)[1] + ("-even" if number(of) % 2 == 0 else "-odd")

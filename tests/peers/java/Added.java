@@ -16,8 +16,7 @@ final class Added {
         String id = step.json.get("id").asText();
         Serde<Object> written = Types.serde(step.arg("writes"));
         return topology -> {
-            topology.addSource(
-                id + "-source", step.key().deserializer(), step.value().deserializer(), step.arg("topic"));
+            Sources.add(topology, step, id + "-source");
             topology.addProcessor(id, supplier(step.args()), id + "-source");
             JsonNode store = step.args().path("store");
             if (store.hasNonNull("kind")) {

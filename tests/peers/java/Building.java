@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.function.Consumer;
+import java.util.regex.Pattern;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
@@ -62,7 +63,9 @@ final class Building {
     private Object make(Step step) {
         return switch (step.op) {
             case "stream" ->
-                builder.stream(step.arg("topic"), Consumed.with(step.key(), step.value()));
+                step.has("pattern")
+                    ? builder.stream(Pattern.compile(step.arg("pattern")), Sources.consumed(step))
+                    : builder.stream(step.arg("topic"), Sources.consumed(step));
             case "table" ->
                 builder.table(
                     step.arg("topic"), Consumed.with(step.key(), step.value()), step.keyValue());
@@ -106,7 +109,7 @@ final class Building {
             case "repartition" -> stream.repartition(repartitioned(step));
             case "to_table" -> stream.toTable(step.named(), step.keyValue());
             case "to" -> {
-                stream.to(step.arg("topic"), Produced.with(step.key(), step.value()));
+                stream.to(step.arg("topic"), Sources.produced(step));
                 yield null;
             }
             case "to_dynamic" -> {

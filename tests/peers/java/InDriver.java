@@ -66,11 +66,11 @@ final class InDriver {
     private static void pipe(JsonNode asked, TopologyTestDriver driver) {
         Map<String, String[]> types = new HashMap<>();
         for (JsonNode step : asked.get("topology").get("steps")) {
+            String[] type = {step.get("key").asText(), step.get("value").asText()};
             if (step.get("args").hasNonNull("topic")) {
-                types.put(
-                    step.get("args").get("topic").asText(),
-                    new String[] {step.get("key").asText(), step.get("value").asText()});
+                types.put(step.get("args").get("topic").asText(), type);
             }
+            step.get("args").path("topics").forEach(topic -> types.put(topic.asText(), type));
         }
         Map<String, TestInputTopic<byte[], byte[]>> inputs = new HashMap<>();
         for (JsonNode each : asked.get("input")) {

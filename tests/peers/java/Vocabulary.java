@@ -1,5 +1,7 @@
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
+import java.util.Set;
 import org.apache.kafka.streams.KeyValue;
 
 /**
@@ -182,6 +184,28 @@ final class Vocabulary {
             case "concat", "concat_under" -> text(one) + "|" + text(other);
             case "sum" -> number(one) + number(other);
             case "max" -> Math.max(number(one), number(other));
+            default -> throw unknown(function);
+        };
+    }
+
+    /** The time that an extractor finds; -1: the record has none. */
+    static long time(String function, Object value, long time, long partitionTime) {
+        return switch (name(function)) {
+            case "shift" -> time + limit(function);
+            case "early_invalid" -> time < limit(function) ? -1 : time;
+            case "odd_invalid" -> Math.floorMod(number(value), 2L) == 0 ? time : -1;
+            case "late_invalid" -> time < partitionTime ? -1 : time;
+            default -> throw unknown(function);
+        };
+    }
+
+    /** The partitions, of one, to which a record goes; empty: by its key. */
+    static Optional<Set<Integer>> partitions(String function, Object value) {
+        return switch (function) {
+            case "by_key" -> Optional.empty();
+            case "only" -> Optional.of(Set.of(0));
+            case "odd_dropped" ->
+                Optional.of(Math.floorMod(number(value), 2L) == 0 ? Set.of(0) : Set.of());
             default -> throw unknown(function);
         };
     }
