@@ -37,6 +37,7 @@ from streams.runtime.offsets.offset_metadata import (
 )
 from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes
 from streams.topology.build import Subtopology
+from streams.topology.resolve import resolve_topology
 from streams.topology.rules import AggregationRule
 from streams.windows import TimeWindows
 
@@ -67,7 +68,7 @@ class OffsetImport:
             )
         self._clients = clients
         self._app = app
-        self._topology = app.topology()
+        self._topology = resolve_topology(app.topology(), clients.partition_counts)
         self._committed = committed.offsets
 
     def plan_offsets(self) -> list[ImportedOffset]:

@@ -40,6 +40,7 @@ from streams.runtime.offsets.offset_refusals import (
 from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
 from streams.runtime.tasks.offset_proof import is_lost
 from streams.settings.offset_reset import STOP_WORDS
+from streams.topology.resolve import resolve_topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,9 @@ class RestoredOffset:
 
 
 class Restoration:
-    """Plans the offsets of one application. `made_again` are the inputs that a person names.
+    """Plans the offsets of one application; `made_again` are the inputs that a person names.
 
-    `committed` are all committed offsets of the group, stable ones.
-    """
+    `committed` are all stable offsets of the group."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Restoration:
             )
         self._clients = clients
         self._app = app
-        self._topology = app.topology()
+        self._topology = resolve_topology(app.topology(), clients.partition_counts)
         self._committed = committed.offsets
         self._accept = accept
         self._made_again = set(made_again)

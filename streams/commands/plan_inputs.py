@@ -14,6 +14,7 @@ from typing import NamedTuple
 from streams.errors import ConfigError, TopologyError
 from streams.runtime.assigning.required_topics import check_topics
 from streams.topology.build import Topology
+from streams.topology.resolve import resolve_topology
 
 
 class InputReview(NamedTuple):
@@ -42,6 +43,10 @@ def review_inputs(
     topics that are not among these. Counts are compared once those of all inputs are known.
     """
     conflict = missing = ""
+    try:
+        topology = resolve_topology(topology, counts)
+    except TopologyError as error:
+        return InputReview(str(error), "")
     if counts.keys() >= {*topology.input_topics}:
         try:
             topology.derive_partition_counts({t: counts[t] for t in topology.input_topics})

@@ -64,6 +64,7 @@ from streams.processes.embedded import refuse_application_of_broker_directory
 from streams.runtime.offsets.offset_metadata import RESET_BEGUN, RESET_DONE
 from streams.settings.command_line import read_connection
 from streams.settings.config import StreamsConfig
+from streams.topology.resolve import resolve_topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,7 @@ def _plan_reset(
     if app is None:
         inputs = {each.topic for each in committed} - {*internal, ledger_topic(application_id)}
     else:
-        inputs = set(app.topology().input_topics)
+        inputs = set(resolve_topology(app.topology(), counts).input_topics)
     partitions = [
         each for topic in sorted(inputs & counts.keys()) for each in clients.list_partitions(topic)
     ]

@@ -44,6 +44,7 @@ from streams.runtime.assigning.internal_topics import list_changelogs
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from streams.topology.declared import DeclaredTopology
+from streams.topology.resolve import resolve_topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +171,18 @@ class ApplicationFacts:
         }
         return fetch_progress(self.cluster, read)
 
+    def _resolve_topology(self) -> Topology:
+        """Return the topology with the topics that match its patterns now."""
+        assert self.topology is not None
+        if not self.topology.patterns:
+            return self.topology
+        return resolve_topology(self.topology, self.cluster.clients().partition_counts)
+
     @fetched_once
     def topics(self) -> KnownTopics:
         """Return the application's topics, by the best that is known of them."""
         if self.topology is not None:
-            return _list_topics_of(self.topology, has_ledger=self.config.ledger)
+            return _list_topics_of(self._resolve_topology(), has_ledger=self.config.ledger)
         for subscribed in self.members().subscriptions.values():
             if subscribed.topology is not None:
                 return self._add_ledger(

@@ -24,6 +24,7 @@ from streams.runtime.assigning.internal_topics import (
 from streams.topology.build import Topology
 from streams.topology.declared import declare_topology
 from streams.topology.description import describe_topology
+from streams.topology.resolve import resolve_topology
 
 
 def check_internal_topics(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
@@ -41,14 +42,16 @@ def check_counts(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
         return
     counts = facts.cluster.clients().partition_counts
     with suppress(TopologyError):  # told by the point on partitions of joins
-        needed = derive_needed_counts(facts.topology, counts)
+        topology = resolve_topology(facts.topology, counts)
+        needed = derive_needed_counts(topology, counts)
         if any(counts.get(topic, count) != count for topic, count in needed.items()) and (
             resized := find_identity(facts).list_resized()
         ):
             names = topics.name_partitions(resized)
             yield find_unknown(stores.COUNTS, f"{names} is another topic: see the point {INPUTS!r}")
             return
-        yield from stores.check_counts(needed, counts, facts.topology.input_topics)
+        inputs = topology.input_topics
+        yield from stores.check_counts(needed, counts, inputs, topology.topics_after_patterns)
 
 
 def derive_needed_counts(topology: Topology, counts: dict[str, int]) -> dict[str, int]:
@@ -62,7 +65,9 @@ def derive_needed_counts(topology: Topology, counts: dict[str, int]) -> dict[str
         tasks = [of_sources[topic] for topic in sub.sources if topic in of_sources]
         for store in sub.stores:
             if store.logged and store.source_topic is None and tasks:
-                needed[topology.restore_topic_of(store.name)] = max(tasks)
+                changelog = topology.restore_topic_of(store.name)
+                left = counts.get(changelog, 0) if sub.reads_patterns else 0
+                needed[changelog] = max([*tasks, left])
     return needed
 
 

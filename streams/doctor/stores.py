@@ -52,9 +52,15 @@ def check_internal_topics(
 
 
 def check_counts(
-    needed: Mapping[str, int], counts: Mapping[str, int], inputs: Collection[str] = ()
+    needed: Mapping[str, int],
+    counts: Mapping[str, int],
+    inputs: Collection[str] = (),
+    kept: Collection[str] = (),
 ) -> Iterator[DoctorFinding]:
-    """Find internal topics with another number of partitions than the topology needs."""
+    """Find internal topics with another number of partitions than the topology needs.
+
+    Those that are `kept` are behind topics of a pattern, and keep the partitions that they have.
+    """
     wrong = {
         topic: count
         for topic, count in needed.items()
@@ -76,7 +82,27 @@ def check_counts(
             else f"start over with {format_command('group reset')}, after a look with --dry-run",
         )
     if needed and not wrong:
-        yield find_fine(COUNTS, f"as the topology needs, in {format_count(len(needed), 'topic')}")
+        text = f"as the topology needs, in {format_count(len(needed), 'topic')}"
+        yield find_fine(COUNTS, text + _describe_kept_counts(counts, inputs, kept))
+
+
+def _describe_kept_counts(
+    counts: Mapping[str, int], inputs: Collection[str], kept: Collection[str]
+) -> str:
+    """Say which repartition topics have fewer partitions than the widest input; empty for none."""
+    widest = max((counts[topic] for topic in inputs if topic in counts), default=0)
+    narrow = sorted(topic for topic in kept if counts.get(topic, widest) < widest)
+    if not narrow:
+        return ""
+    return (
+        f"; {_format_counts(narrow, counts)}, as when it was created, and the widest input has "
+        f"{widest}: no more tasks than that run behind it"
+    )
+
+
+def _format_counts(topics: Collection[str], counts: Mapping[str, int]) -> str:
+    """Return topics with their numbers of partitions, for people."""
+    return ", ".join(f"{topic} has {format_count(counts[topic], 'partition')}" for topic in topics)
 
 
 _ADDED_PARTITIONS = (

@@ -25,6 +25,7 @@ from streams.graph.nodes import (
     StoreSpec,
 )
 from streams.serdes.described_types import DescribedType, type_to_plain
+from streams.settings.timestamp_extractors import TimestampPolicy
 from streams.topology.build import Subtopology, Topology
 
 FORMAT = 1
@@ -57,6 +58,10 @@ class DescribedStep:
     value: str | None = None
     key_type: PlainType = None
     value_type: PlainType = None
+    timestamp_extractor: str | None = None
+    """Of a source: the policy, or the name of the function, that says the time of its records."""
+    offset_reset: str | None = None
+    """Of a source: its own policy for partitions without a committed offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +239,8 @@ def _describe_steps(sub: Subtopology) -> Iterator[DescribedStep]:
                     value=node.value.name,
                     key_type=node.key.message_type if node.internal else None,
                     value_type=node.value.message_type if node.internal else None,
+                    timestamp_extractor=_describe_extractor(node),
+                    offset_reset=_describe_offset_reset(node),
                 )
             case ProcessorNode():
                 yield DescribedStep(
@@ -246,6 +253,21 @@ def _describe_steps(sub: Subtopology) -> Iterator[DescribedStep]:
                 )
             case _:
                 raise AssertionError(f"a step of an unknown kind: {node}")
+
+
+def _describe_extractor(node: Node) -> str | None:
+    """Return the policy or the function that says the time of a source's records, by name."""
+    extractor = node.timestamp_extractor if isinstance(node, SourceNode) else None
+    if callable(extractor):
+        return str(getattr(extractor, "__qualname__", type(extractor).__name__))
+    is_default = extractor in (None, TimestampPolicy.FAIL_ON_INVALID_TIMESTAMP)
+    return None if is_default else str(extractor)
+
+
+def _describe_offset_reset(node: Node) -> str | None:
+    """Return a source's own offset reset policy; None if it has none."""
+    policy = node.offset_reset if isinstance(node, SourceNode) else None
+    return None if policy is None else policy.strategy.value
 
 
 def _describe_store(spec: StoreSpec, topology: Topology) -> DescribedStore:

@@ -14,6 +14,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.runtime.changelogs.window_expiry import name_expiry_entries
 from streams.runtime.offsets.offset_metadata import decode_metadata
 from streams.spark.cuts.cut import StoreCut
+from streams.spark.cuts.named_topics import require_named_topics
 from streams.topology.build import Topology
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class ApplicationTopics:
 def list_app_topics(app: App) -> ApplicationTopics:
     """List the topics of an application by its topology. Raises TopologyError."""
     topology = app.topology()
+    require_named_topics(topology)
     sinks = [sink.topic for sub in topology.subtopologies for sink in sub.sinks]
     fixed = frozenset(topic for topic in sinks if isinstance(topic, str))
     all_fixed = all(isinstance(topic, str) for topic in sinks)

@@ -23,6 +23,7 @@ from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, StreamsError
 from streams.runtime.clients import Admin
 from streams.spark.cuts.cut import Cut
+from streams.spark.cuts.named_topics import require_named_topics
 from streams.spark.environment import check_environment
 from streams.spark.exporting.export_directory import (
     commit_export,
@@ -71,6 +72,7 @@ def list_app_topics(app: App) -> tuple[list[str], list[str]]:
     Topics that it chooses for each record are not known.
     """
     topology = app.topology()
+    require_named_topics(topology)
     sinks = [sink for sub in topology.subtopologies for sink in sub.sinks if not sink.internal]
     outputs = {sink.topic for sink in sinks if isinstance(sink.topic, str)}
     return sorted(outputs), sorted(topology.input_topics)

@@ -17,6 +17,7 @@ from streams.errors import ConfigError, UserError
 from streams.spark.application_access import resolve_access
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.members import in_flight
+from streams.spark.cuts.named_topics import require_named_topics
 from streams.spark.cuts.taking import take_cut
 from streams.spark.environment import check_environment
 from streams.spark.reconciliation.account_checks import AccountChecks
@@ -89,6 +90,7 @@ def reconcile(
     progress = ProgressLines(on_progress)
     check_environment(spark)
     topology = app.topology()
+    require_named_topics(topology)
     check_allowed_names(
         allow_unchecked, [*reconcilable_targets(topology), *list_opaque_accounts(topology)]
     )

@@ -117,6 +117,18 @@ def test_partitions_of_internal_topics() -> None:
     assert verdicts(stores.check_counts({}, {})) == []
 
 
+def test_a_repartition_topic_behind_a_pattern_that_is_narrower_than_the_inputs_is_told() -> None:
+    (found,) = stores.check_counts(
+        {"a-r-repartition": 2},
+        {"a-r-repartition": 2, "in-1": 2, "in-2": 4},
+        ["in-1", "in-2"],
+        ["a-r-repartition"],
+    )
+    assert found.verdict == FINE
+    assert "a-r-repartition has 2 partitions, as when it was created" in found.what
+    assert "the widest input has 4" in found.what
+
+
 def test_partitions_that_were_added_to_an_input_lead_to_gentle_ways_first() -> None:
     (found,) = stores.check_counts(
         {"a-c-changelog": 6}, {"a-c-changelog": 4, "lines": 6}, ["lines"]

@@ -6,7 +6,23 @@ from typing import Any
 
 import pytest
 
-from streams import App, TopologyError, TopologyTestDriver, serdes, topics
+from streams import (
+    App,
+    ConfigError,
+    TopologyError,
+    TopologyTestDriver,
+    dead_letter,
+    serdes,
+    topics,
+)
+from streams.runtime.access.acls import (
+    AclOperation,
+    PatternType,
+    derive_acls,
+    list_topic_operations,
+)
+from streams.runtime.assigning.required_topics import check_topics
+from streams.spark.cuts.named_topics import require_named_topics
 from streams.topology.build import Topology
 from streams.topology.declared import declare_topology, decode_topology, encode_topology
 from streams.topology.description import describe_topology
@@ -173,3 +189,60 @@ def test_a_topology_builder_reads_by_a_pattern() -> None:
 def test_a_source_reads_a_pattern_or_names() -> None:
     with pytest.raises(TopologyError, match="by a pattern and others"):
         App("shop").topology_builder().add_source("in", topics.matching("a"), "b", **TEXT)
+
+
+def test_what_a_source_has_of_its_own_is_in_the_json() -> None:
+    app = App("shop")
+    source = app.stream(
+        topics.matching("a.*"),
+        **TEXT,
+        timestamp_extractor="use_partition_time_on_invalid_timestamp",
+        offset_reset="latest",
+    )
+    source.to("copy")
+    (step, _) = describe_topology(app.topology()).subtopologies[0].steps
+    assert step.timestamp_extractor == "use_partition_time_on_invalid_timestamp"
+    assert (step.topic, step.offset_reset) == ("^a.*", "latest")
+
+
+def test_the_first_record_of_a_topic_that_appears_is_read_with_latest() -> None:
+    app = App("shop")
+    app.stream(topics.matching("a.*"), **TEXT, offset_reset="latest").to("copy")
+    with TopologyTestDriver(app) as driver:
+        driver.topic("a1").pipe("ann", "x")
+        assert driver.topic("copy").read_pairs() == [("ann", "x")]
+
+
+def test_dead_letters_may_not_go_to_a_topic_of_a_pattern() -> None:
+    app = App("shop", processing_handler=dead_letter("ab"))
+    app.stream(topics.matching("a.*"), **TEXT).filter(lambda *_: True).to("copy")
+    with pytest.raises(ConfigError, match="reads this topic itself"):
+        app.topology()
+
+
+def test_a_start_checks_topics_of_patterns_as_they_are() -> None:
+    servers = "here:9092"
+    topology = counting().topology()
+    check_topics(topology, {"by-key": 1, "by-value": 1}, servers)
+    found = {"by-key": 1, "by-value": 1, "orders-a": 2, "orders-b": 2}
+    check_topics(topology, found, servers)
+    with pytest.raises(TopologyError, match="'orders-b' has 3"):
+        check_topics(topology, {**found, "orders-b": 3}, servers)
+
+
+def test_topics_of_a_pattern_are_not_cut_or_reconciled() -> None:
+    with pytest.raises(ConfigError, match="can't be cut or reconciled"):
+        require_named_topics(counting().topology())
+
+
+def test_rights_to_topics_of_a_pattern_go_by_their_prefix() -> None:
+    app = counting()
+    acls = [a for a in derive_acls(app.topology(), app.config) if "by a pattern" in str(a.purposes)]
+    assert [(a.name, a.operation, a.pattern) for a in acls] == [
+        ("orders-", AclOperation.READ, PatternType.PREFIXED)
+    ]
+    every = App("shop")
+    every.stream(topics.matching(".*"), **TEXT).filter(lambda *_: True).to("copy")
+    found = derive_acls(every.topology(), every.config)
+    assert ("*", PatternType.LITERAL) in {(a.name, a.pattern) for a in found}
+    assert "*" not in list_topic_operations(found)
