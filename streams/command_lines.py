@@ -143,7 +143,7 @@ def format_command(command: str, *arguments: str) -> str:
         words.append(_name_application(known, command))
     words += arguments
     for option in OFFERED_COMMANDS[command]:
-        value = _find_value(known, option, needs_file=command not in _OF_APP)
+        value = _find_option_value(known, option, needs_file=command not in _OF_APP)
         if option == _STATE and command not in _OF_APP and known.bootstrap_servers != _EMBEDDED:
             continue  # it only says where the embedded broker is found
         if value:
@@ -179,7 +179,7 @@ def format_broker_command(bootstrap_servers: str, data: Path | None = None) -> s
     return f"`{_invocation.get().program} {shlex.join(words)}`"
 
 
-def find_program() -> str:
+def find_millrace_command() -> str:
     """Return how a shell calls `millrace`: by its name, by its path, or by the interpreter's."""
     if shutil.which("millrace"):
         return "millrace"
@@ -196,7 +196,7 @@ def _name_application(known: Invocation, command: str) -> str:
     return known.application_id if known.application_id and command in _OF_ID else UNKNOWN_APP
 
 
-def _find_value(known: Invocation, option: str, *, needs_file: bool) -> str:
+def _find_option_value(known: Invocation, option: str, *, needs_file: bool) -> str:
     """Return the value of an option; empty where it is not known, or not needed."""
     if option == _SERVERS:
         return known.bootstrap_servers

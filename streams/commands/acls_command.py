@@ -99,14 +99,16 @@ def acls(
         choosers = [] if topics else find_topic_choosers(topology, found.config)
     notes = [f"{each} chooses topics as it runs: name them with --topic" for each in choosers]
     if json:
-        typer.echo(format_json(needed, principal, notes))
+        typer.echo(format_acls_as_json(needed, principal, notes))
         return
     if not commands:
         print_acls(needed, create_console())
     servers = found.config.bootstrap_servers
     for line in (
         *(f"# {note}" for note in notes),
-        *list_commands(needed, principal, _COMMANDS_ADDRESS if servers == EMBEDDED else servers),
+        *list_kafka_acls_commands(
+            needed, principal, _COMMANDS_ADDRESS if servers == EMBEDDED else servers
+        ),
     ):
         typer.echo(line)
 
@@ -125,7 +127,7 @@ def print_acls(needed: Iterable[Acl], console: Console) -> None:
     console.print(table)
 
 
-def list_commands(needed: Iterable[Acl], principal: str, address: str) -> Iterator[str]:
+def list_kafka_acls_commands(needed: Iterable[Acl], principal: str, address: str) -> Iterator[str]:
     """Yield the `kafka-acls.sh` commands that add ACLs, one for resources with the same rights."""
     grants = _group_by_resource(needed)
     by_rights: dict[tuple[object, ...], list[_Grant]] = {}
@@ -145,7 +147,7 @@ def list_commands(needed: Iterable[Acl], principal: str, address: str) -> Iterat
         yield shlex.join(words)
 
 
-def format_json(needed: Iterable[Acl], principal: str, notes: Iterable[str]) -> str:
+def format_acls_as_json(needed: Iterable[Acl], principal: str, notes: Iterable[str]) -> str:
     """Format ACLs as a JSON object with the principal, a list of the ACLs, and the notes."""
     listed = [
         {

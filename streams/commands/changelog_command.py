@@ -101,15 +101,17 @@ def dump_changelog(
             ends = clients.admin.fetch_last_stable_offsets(wanted)
             messages: Iterable[Any] = reader.read_records(starts, ends)
             if latest:
-                messages = keep_latest(messages, by_time=kind_name == ChangelogKind.VERSIONED)
+                messages = keep_latest_of_each_key(
+                    messages, by_time=kind_name == ChangelogKind.VERSIONED
+                )
             for message in take_records(iter(messages), count):
                 place = {"partition": message.partition(), "offset": message.offset()}
-                printer.print_entry(_decode_message(kind_name, message), place)
+                printer.print_entry(_decode_changelog_message(kind_name, message), place)
         finally:
             reader.close()
 
 
-def keep_latest(messages: Iterable[Any], *, by_time: bool) -> Iterator[Any]:
+def keep_latest_of_each_key(messages: Iterable[Any], *, by_time: bool) -> Iterator[Any]:
     """Yield the last message of each key that has a value, in their order.
 
     `by_time`: the last is the one of the largest timestamp, as in a versioned store.
@@ -125,7 +127,7 @@ def keep_latest(messages: Iterable[Any], *, by_time: bool) -> Iterator[Any]:
     yield from (each for each in last.values() if each.value() is not None)
 
 
-def _decode_message(kind: str, message: Any) -> Any:
+def _decode_changelog_message(kind: str, message: Any) -> Any:
     """Return a changelog record as an entry. Raises ConfigError if it is of another kind."""
     from state.stored_entries import decode_changelog_entry
     from streams.errors import ConfigError

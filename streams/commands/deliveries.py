@@ -109,9 +109,9 @@ class Deliveries:
             return f"{self.refusal}; {len(failures)} not delivered: {reasons}"
         names = {each.name() for each in self.failures.values()}
         hint = _explain_early_records(names, self.largest_ms)
-        return f"{len(self.failures)} not delivered: {reasons}{self._name_refused()}{hint}"
+        return f"{len(self.failures)} not delivered: {reasons}{self._name_refused_lines()}{hint}"
 
-    def _name_refused(self) -> str:
+    def _name_refused_lines(self) -> str:
         """Name the lines among which is the record that a broker has refused; empty if none is."""
         if not (refused := self.find_refused()):
             return ""

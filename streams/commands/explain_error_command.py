@@ -31,7 +31,7 @@ def explain_error(
     """Explain an error code, MR-0xx, or a message: what it means, and what to do."""
     with exit_on_user_error():
         if not words:
-            _list_symptoms()
+            _print_all_symptoms()
             return
         _print_section(read_section(_find_symptom(" ".join(words))))
 
@@ -54,7 +54,7 @@ def _find_symptom(text: str) -> Symptom:
     )
 
 
-def _list_symptoms() -> None:
+def _print_all_symptoms() -> None:
     """Print all codes with what they mean."""
     from streams.commands.output import print_rows
 

@@ -35,7 +35,7 @@ class InputLine(NamedTuple):
     text: str
 
 
-def find_encoding(name: str, option: str) -> str:
+def require_known_encoding(name: str, option: str) -> str:
     """Return Python's name of an encoding. Raises ConfigError, which names the `option`."""
     try:
         "\n".encode(name)
@@ -51,13 +51,13 @@ def find_encoding(name: str, option: str) -> str:
 def read_lines(stream: BinaryIO, encoding: str, first_line: int = 1) -> Iterator[InputLine]:
     """Yield the lines of a binary stream from number `first_line` on, without their ends.
 
-    `encoding` is what `find_encoding` has returned. Raises ConfigError for bytes that the encoding
-    can't read, naming the line, and where the input ends before `first_line`.
+    `encoding` is what `require_known_encoding` has returned. Raises ConfigError for bytes that the
+    encoding can't read, naming the line, and where the input ends before `first_line`.
     """
-    head = _read_head(stream)
+    head = _read_first_bytes(stream)
     count = 0
     if head:
-        encoding, mark = _detect_byte_order(head, encoding)
+        encoding, mark = _detect_encoding_and_byte_order_mark(head, encoding)
         lines = _split_lines(stream, head[len(mark) :], encoding)
         for count, data in enumerate(lines, start=1):
             if count >= first_line:
@@ -66,7 +66,7 @@ def read_lines(stream: BinaryIO, encoding: str, first_line: int = 1) -> Iterator
         raise ConfigError(f"--from-line {first_line}: the last line of the input is {count}")
 
 
-def _read_head(stream: BinaryIO) -> bytes:
+def _read_first_bytes(stream: BinaryIO) -> bytes:
     """Return the first bytes of a stream, as many as a byte order mark may have.
 
     From a terminal or a pipe they come with the first line, and less is there at its end only.
@@ -80,7 +80,7 @@ def _read_head(stream: BinaryIO) -> bytes:
     return head
 
 
-def _detect_byte_order(head: bytes, encoding: str) -> tuple[str, bytes]:
+def _detect_encoding_and_byte_order_mark(head: bytes, encoding: str) -> tuple[str, bytes]:
     """Return the encoding with its byte order, and the byte order mark that `head` begins with.
 
     Raises ConfigError for the mark of another encoding, and for none where one is needed.
@@ -108,7 +108,11 @@ def _detect_byte_order(head: bytes, encoding: str) -> tuple[str, bytes]:
 def _split_lines(stream: BinaryIO, head: bytes, encoding: str) -> Iterator[bytes]:
     """Yield the lines of a stream, which begins with `head`, as bytes without their ends."""
     end, long_end = "\n".encode(encoding), "\r\n".encode(encoding)
-    lines = _read_until(stream, head, end) if end == b"\n" else _cut_lines(stream, head, end)
+    lines = (
+        _iterate_lines_of_single_bytes(stream, head, end)
+        if end == b"\n"
+        else _iterate_lines_of_wide_characters(stream, head, end)
+    )
     for line in lines:
         if len(line) % len(end):
             yield line  # the last one, which ends within a character
@@ -118,7 +122,7 @@ def _split_lines(stream: BinaryIO, head: bytes, encoding: str) -> Iterator[bytes
             yield line.removesuffix(end)
 
 
-def _read_until(stream: BinaryIO, head: bytes, end: bytes) -> Iterator[bytes]:
+def _iterate_lines_of_single_bytes(stream: BinaryIO, head: bytes, end: bytes) -> Iterator[bytes]:
     """Yield lines with their ends, as soon as each is there."""
     if head.endswith(end):  # one end at most: the head was read no further
         yield head
@@ -129,7 +133,7 @@ def _read_until(stream: BinaryIO, head: bytes, end: bytes) -> Iterator[bytes]:
     yield from stream
 
 
-def _cut_lines(stream: BinaryIO, head: bytes, end: bytes) -> Iterator[bytes]:
+def _iterate_lines_of_wide_characters(stream: BinaryIO, head: bytes, end: bytes) -> Iterator[bytes]:
     """Yield lines with their ends, where a character has as many bytes as `end`, or a multiple."""
     width = len(end)
     rest, searched = head, 0

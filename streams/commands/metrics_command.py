@@ -58,11 +58,11 @@ def metrics(
     their health_port or metrics_port. A broker's metrics port adds its oldest open transaction.
     """
     with exit_on_user_error():
-        addresses = find_addresses(where, config, state_dir)
-        looks = look_repeatedly(addresses, interval)
+        addresses = find_metrics_addresses(where, config, state_dir)
+        looks = summarize_repeatedly(addresses, interval)
         try:
             if watch and not json:
-                _show_repeatedly(looks)
+                _show_summaries_live(looks)
                 return
             for each in looks:
                 _print_summary(each, as_json=json)
@@ -72,13 +72,15 @@ def metrics(
             return
 
 
-def find_addresses(where: Sequence[str], config: Path | None, state_dir: Path | None) -> list[str]:
+def find_metrics_addresses(
+    apps_or_addresses: Sequence[str], config: Path | None, state_dir: Path | None
+) -> list[str]:
     """Return the addresses that are given, or of an application's workers on this machine.
 
     Raises: ConfigError if no worker runs, or none of them has a port.
     """
     found: list[str] = []
-    for given in where:
+    for given in apps_or_addresses:
         # A worker says at its start where it answers, with http:// before it.
         each = given.removeprefix("http://").removesuffix("/metrics").rstrip("/")
         if _is_address(each):
@@ -108,7 +110,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def look_repeatedly(
+def summarize_repeatedly(
     addresses: Sequence[str], interval_s: float, scrape: Callable[[str], Scrape] | None = None
 ) -> Iterator[MetricsOutput]:
     """Yield a summary for each interval, with rates over it.
@@ -188,7 +190,7 @@ def _print_summary(found: MetricsOutput, *, as_json: bool) -> None:
         print_message(f"no answer: {each}")
 
 
-def _show_repeatedly(looks: Iterator[MetricsOutput]) -> None:
+def _show_summaries_live(looks: Iterator[MetricsOutput]) -> None:
     """Show each summary in the place of the one before."""
     from rich.console import Group
     from rich.live import Live

@@ -81,13 +81,15 @@ def find_serde(name: str, option: str, topic: str, field: Field) -> NamedSerde:
             raise ConfigError(f"{option} {name!r}: {error}") from None
     if found := _SESSION_WINDOWED.fullmatch(name):
         inner = find_serde(found[1], option, topic, field)
-        return _read_only(serdes.session_windowed(serdes.of(inner.parse, inner.show)), name)
-    return _from_application(_import_serde(name, option).for_topic(topic, field))
+        return _name_read_only_serde(
+            serdes.session_windowed(serdes.of(inner.parse, inner.show)), name
+        )
+    return _name_application_serde(_import_serde(name, option).for_topic(topic, field))
 
 
 def from_serde(serde: Serde[Any]) -> NamedSerde:
     """Wrap an application's serde so that commands can print what it reads."""
-    return _from_application(serde)
+    return _name_application_serde(serde)
 
 
 def split_windowed(name: str) -> tuple[str, int | None] | None:
@@ -107,17 +109,19 @@ def _wrap_windowed(inner: NamedSerde, size: str | None) -> NamedSerde:
     """Wrap a serde of keys to read windowed keys; `size` is that of the windows in ms, if known."""
     key: Serde[Any] = serdes.of(inner.parse, inner.show)
     if size is not None:
-        return _read_only(serdes.windowed(key, int(size)), f"windowed({inner.name}, {size})")
+        return _name_read_only_serde(
+            serdes.windowed(key, int(size)), f"windowed({inner.name}, {size})"
+        )
     serde = serdes.windowed(key)
 
     def read_window_start(data: bytes) -> WindowWithUnknownEnd:
         found = serde.deserialize(data)
         return WindowWithUnknownEnd(found.key, found.start_ms)
 
-    return replace(_read_only(serde, f"windowed({inner.name})"), show=read_window_start)
+    return replace(_name_read_only_serde(serde, f"windowed({inner.name})"), show=read_window_start)
 
 
-def _read_only(serde: Serde[Any], name: str) -> NamedSerde:
+def _name_read_only_serde(serde: Serde[Any], name: str) -> NamedSerde:
     """Return a serde of keys that can be read only."""
 
     def refuse_to_parse(text: str) -> bytes:
@@ -126,7 +130,7 @@ def _read_only(serde: Serde[Any], name: str) -> NamedSerde:
     return NamedSerde(name, refuse_to_parse, serde.deserialize)
 
 
-def _from_application(serde: Serde[Any]) -> NamedSerde:
+def _name_application_serde(serde: Serde[Any]) -> NamedSerde:
     def parse_typed(text: str) -> bytes:
         try:
             value = json.loads(text, object_pairs_hook=_refuse_repeated_names)

@@ -124,7 +124,7 @@ class LedgerProver:
                 f"{topic!r} was deleted and created again"
             )
         own = list(task.changelogs.values()) or self._list_outputs(task.subtopology)
-        if restarted := self._find_restarted(own, ledger.read_by[partition]):
+        if restarted := self._find_recreated_topic(own, ledger.read_by[partition]):
             return None, (
                 f"the ledger's offset {offset} was committed before {restarted!r} was deleted and "
                 "created again"
@@ -165,7 +165,7 @@ class LedgerProver:
             if end > 0
         )
 
-    def _find_restarted(self, own: Collection[Partition], read_by: int) -> str | None:
+    def _find_recreated_topic(self, own: Collection[Partition], read_by: int) -> str | None:
         """Return a topic that was created again after a transaction; None if none was.
 
         `own` are partitions that the task writes, of internal topics.
@@ -203,10 +203,12 @@ class LedgerProver:
     def _find_unknown_record(self, partitions: tuple[Partition, ...]) -> str | None:
         """Return the place of the first committed record that the ledger does not know, if any."""
         starts = {each: self._ledger.written_ends.get(each, 0) for each in partitions}
-        return find_committed_record(self._clients, starts)
+        return describe_first_committed_record(self._clients, starts)
 
 
-def find_committed_record(clients: ClusterClients, starts: Mapping[Partition, int]) -> str | None:
+def describe_first_committed_record(
+    clients: ClusterClients, starts: Mapping[Partition, int]
+) -> str | None:
     """Return the place of the first committed record at or after the given offsets, if any."""
     partitions = list(starts)
     if not partitions:

@@ -18,7 +18,7 @@ from functools import cached_property
 
 from streams.app import App
 from streams.commands.cluster_clients import ClusterClients
-from streams.commands.offset_evidence import TaskInputs, find_committed_record
+from streams.commands.offset_evidence import TaskInputs, describe_first_committed_record
 from streams.commands.restorable_tasks import list_tasks
 from streams.commands.restored_metadata import RestoredTask
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
@@ -84,9 +84,9 @@ class OffsetImport:
         if all(has_positions(held.metadata) for held in self._committed.values()):
             return []
         self._require_written_by_kafka_streams()
-        self._require_inputs()
+        self._refuse_other_inputs()
         self._refuse_unknown_internal_topics()
-        self._require_layouts()
+        self._refuse_other_changelog_layouts()
         return [each for task in self._tasks for each in self._plan_task(task)]
 
     @cached_property
@@ -119,7 +119,7 @@ class OffsetImport:
                 "offset if nothing reads the topic"
             )
 
-    def _require_inputs(self) -> None:
+    def _refuse_other_inputs(self) -> None:
         """Raise ConfigError for inputs that only one of the two applications has."""
         mine = {topic for sub in self._topology.subtopologies for topic in sub.sources}
         theirs = {partition.topic for partition in self._committed}
@@ -161,12 +161,12 @@ class OffsetImport:
                 "not use any more"
             )
 
-    def _require_layouts(self) -> None:
+    def _refuse_other_changelog_layouts(self) -> None:
         """Raise ConfigError for a store that has records of another layout in its changelog."""
         for task in self._tasks:
             for store, changelog in task.changelogs.items():
                 reason = _explain_other_layout(self._specs[store], task.subtopology)
-                if reason and find_committed_record(self._clients, {changelog: 0}):
+                if reason and describe_first_committed_record(self._clients, {changelog: 0}):
                     raise ConfigError(
                         f"store {store!r} can't be taken over, as {reason}, and {changelog} has "
                         "records. Let it run empty (no records for as long as it keeps them), or "
@@ -188,7 +188,7 @@ class OffsetImport:
         restored = RestoredTask(
             task.subtopology,
             positions={store: ends[each] for store, each in changelogs.items()},
-            known=[note_emitted_windows(task.subtopology, decoded.values())],
+            known=[build_metadata_of_emitted_windows(task.subtopology, decoded.values())],
             inputs=topics,
             decided=topics,
             topic_ids=self._topic_ids,
@@ -211,7 +211,7 @@ def _decode_offset(held: OffsetAndMetadata) -> KafkaStreamsMetadata:
     return decode_kafka_streams_metadata(held.metadata) or KafkaStreamsMetadata(-1)
 
 
-def note_emitted_windows(
+def build_metadata_of_emitted_windows(
     subtopology: Subtopology, offsets: Iterable[KafkaStreamsMetadata]
 ) -> OffsetMetadata:
     """Return metadata with the times of steps that emit windows when they close.

@@ -17,7 +17,7 @@ from streams.commands.offset_evidence import (
     LedgerOffsets,
     LedgerProver,
     TaskInputs,
-    find_committed_record,
+    describe_first_committed_record,
     read_ledger,
 )
 from streams.commands.output import print_message
@@ -95,7 +95,7 @@ class Restoration:
         for task in self._tasks:
             found = [each for p in task.partitions if (each := self._plan_input(task, p))]
             if found:
-                yield from self._complete_task(task, {each.partition: each for each in found})
+                yield from self._complete_offsets(task, {each.partition: each for each in found})
 
     def require_offsets(self, plan: Collection[RestoredOffset]) -> None:
         """Raise ConfigError if neither stores nor ledger tell the offset of an input."""
@@ -159,7 +159,7 @@ class Restoration:
         )
 
     @cached_property
-    def _has_begun(self) -> bool:
+    def _has_application_begun(self) -> bool:
         """Return whether something is there that the application has read or written."""
         inputs = {p for task in self._tasks for p in task.partitions}
         texts = [self._committed[p].metadata for p in inputs if p in self._committed]
@@ -180,7 +180,7 @@ class Restoration:
         stops = self._app.config.offset_out_of_range == STOP_WORDS["offset_out_of_range"]
         return stops or partition.topic in self._topology.repartition_topics
 
-    def _complete_task(
+    def _complete_offsets(
         self, task: TaskInputs, found: Mapping[Partition, RestoredOffset]
     ) -> Iterator[RestoredOffset]:
         """Yield the offsets of a task with their metadata, also those that stay as they are."""
@@ -220,9 +220,9 @@ class Restoration:
     def _plan_input(self, task: TaskInputs, partition: Partition) -> RestoredOffset | None:
         """Return the offset of an input as it is proven or accepted; None where it is in order."""
         if partition.topic in self._made_again:
-            return self._begin_again(partition)
+            return self._restore_from_beginning(partition)
         held = self._committed.get(partition)
-        reason = self._find_reason(task, partition, held)
+        reason = self._explain_why_offset_is_wrong(task, partition, held)
         if reason is None:
             return None
         now = None if held is None else held.offset
@@ -239,13 +239,13 @@ class Restoration:
             partition, now, then, f"{reason}; {proof}", is_proven=then is not None
         )
 
-    def _begin_again(self, partition: Partition) -> RestoredOffset:
+    def _restore_from_beginning(self, partition: Partition) -> RestoredOffset:
         """Return the beginning of an input, if a person says that it was recreated.
 
         Raises ConfigError where its committed offset, or the ledger, names the topic that is there.
         """
         topic, held = partition.topic, self._committed.get(partition)
-        named = self._find_named_id(partition)
+        named = self._find_recorded_topic_id(partition)
         if named is not None and named == self._topic_ids.get(topic):
             source = "its committed offset" if held else "another offset, or the ledger,"
             raise ConfigError(
@@ -264,12 +264,12 @@ class Restoration:
 
         Not if it was made again as its id says, or as the records show that were made of its own.
         """
-        named, now = self._find_named_id(partition), self._topic_ids.get(partition.topic)
+        named, now = self._find_recorded_topic_id(partition), self._topic_ids.get(partition.topic)
         if None not in (named, now) and named != now:
             return False
         return not task.changelogs or partition.topic not in self._topology.repartition_topics
 
-    def _find_named_id(self, partition: Partition) -> int | None:
+    def _find_recorded_topic_id(self, partition: Partition) -> int | None:
         """Return the id of an input's topic by the offsets of its task, or else by the ledger."""
         beside = (p for p in self._committed if p.number == partition.number)
         for each in sorted(beside, key=lambda p: p != partition):  # its own offset first
@@ -283,7 +283,7 @@ class Restoration:
 
         Brokers delete all offsets of a topic with it.
         """
-        named, now = self._find_named_id(partition), self._topic_ids.get(partition.topic)
+        named, now = self._find_recorded_topic_id(partition), self._topic_ids.get(partition.topic)
         if None not in (named, now):
             return named != now
         return not any(
@@ -291,7 +291,7 @@ class Restoration:
             for p, held in self._committed.items()
         )
 
-    def _find_reason(
+    def _explain_why_offset_is_wrong(
         self, task: TaskInputs, partition: Partition, held: OffsetAndMetadata | None
     ) -> str | None:
         """Return why the offset of an input does not account for what was done with it.
@@ -299,7 +299,7 @@ class Restoration:
         None if it does. Raises ConfigError for an offset that a reset has marked.
         """
         if held is None:
-            return self._find_reason_without_offset(task, partition)
+            return self._explain_why_offset_is_needed(task, partition)
         metadata = decode_metadata(held.metadata)
         if metadata.is_reset_begun:
             raise ConfigError(
@@ -314,12 +314,12 @@ class Restoration:
         # At least once a changelog may be ahead, so positions are not compared.
         if is_own and (not self._app.config.exactly_once or metadata.is_at_least_once):
             return None
-        later = self._find_record_behind(task, metadata, is_own=is_own)
+        later = self._find_unaccounted_record(task, metadata, is_own=is_own)
         if later is None:
             return None
         return f"older than {later}" if is_own else "set by a tool"
 
-    def _find_reason_without_offset(self, task: TaskInputs, partition: Partition) -> str | None:
+    def _explain_why_offset_is_needed(self, task: TaskInputs, partition: Partition) -> str | None:
         """Return why an input has to have an offset; None if it begins as it should without one.
 
         That is so if it was added since, or has no record, or the application was never started.
@@ -335,16 +335,16 @@ class Restoration:
             return "of another topic of the same name, which was deleted and created again"
         if self._ledger.offsets.get(partition) is not None:
             return "no offset"
-        if not self._has_begun or self._was_added(partition):
+        if not self._has_application_begun or self._was_partition_added_later(partition):
             return None
         if task.changelogs:
             if known:
                 return "no offset"
-            later = self._find_record_behind(task, OffsetMetadata(), is_own=False)
+            later = self._find_unaccounted_record(task, OffsetMetadata(), is_own=False)
             return None if later is None else "no offset"
-        return None if self._is_explained(partition) else "no offset"
+        return None if self._is_proven_unread(partition) else "no offset"
 
-    def _is_explained(self, partition: Partition) -> bool:
+    def _is_proven_unread(self, partition: Partition) -> bool:
         """Return whether an input of a task without changelogs was never read, by other offsets.
 
         A start judges so too (`streams.runtime.offsets.repeated_writes`): the application has
@@ -359,7 +359,7 @@ class Restoration:
         ]
         return bool(former) and not any(each.names_input(partition.topic) for each in former)
 
-    def _was_added(self, partition: Partition) -> bool:
+    def _was_partition_added_later(self, partition: Partition) -> bool:
         """Return whether offsets of the topic say that it did not have this partition at first."""
         starts = [
             first.partition_count
@@ -378,11 +378,11 @@ class Restoration:
 
         It has stores itself, or writes a repartition topic. Other tasks take any offset.
         """
-        return self._has_begun and (
+        return self._has_application_begun and (
             task.has_stores or any(sink.internal for sink in task.subtopology.sinks)
         )
 
-    def _find_record_behind(
+    def _find_unaccounted_record(
         self, task: TaskInputs, metadata: OffsetMetadata, *, is_own: bool
     ) -> str | None:
         """Return a committed record of a task's changelogs that an offset does not account for."""
@@ -396,4 +396,4 @@ class Restoration:
         for changelog, first in self._clients.admin.fetch_earliest_offsets(list(starts)).items():
             if first > starts[changelog]:
                 return f"the records of {changelog} below {first}, which have expired"
-        return find_committed_record(self._clients, starts)
+        return describe_first_committed_record(self._clients, starts)

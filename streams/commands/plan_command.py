@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -107,7 +107,7 @@ def plan(
         reviews: list[TopicReview] = []
         changelogs, servers = NOT_REVIEWED, None
         if bootstrap_servers is not None:
-            servers, counts, reviews, changelogs = _look_at_cluster(topology, found.config)
+            servers, counts, reviews, changelogs = _review_cluster(topology, found.config)
         # A global table reads however many partitions its topic has: that changes nothing.
         global_topics = [table.topic for table in topology.global_tables]
         counts |= parse_partitions(partitions or [], [*inputs, *global_topics])
@@ -115,7 +115,7 @@ def plan(
         of_inputs = review_inputs(topology, counts, dead_letter_topics, servers)
         result = None if old is None else compare_topologies(old, new, counts)
         refused = list_rebuilt_stores(result) & changelogs.refusals.keys()
-        status = _choose_plan_status(result, reviews, of_inputs, refused, is_rolling=rolling)
+        status = _choose_exit_status(result, reviews, of_inputs, refused, is_rolling=rolling)
         _print_plan(result, of_inputs, reviews, changelogs, status, as_json=json)
         if save is not None:
             save_description(save, new, counts)
@@ -143,9 +143,16 @@ def _print_plan(
         typer.echo(line)
 
 
-def _look_at_cluster(
-    topology: Topology, config: StreamsConfig
-) -> tuple[str, dict[str, int], list[TopicReview], ChangelogReview]:
+class _ClusterReview(NamedTuple):
+    """Represents a cluster as a plan sees it: topics, and the changelogs of stores."""
+
+    bootstrap_servers: str
+    partition_counts: dict[str, int]
+    internal_topics: list[TopicReview]
+    changelogs: ChangelogReview
+
+
+def _review_cluster(topology: Topology, config: StreamsConfig) -> _ClusterReview:
     """Return the addresses, each topic's number of partitions, and reviews of internal topics.
 
     Raises ConfigError if no broker answers.
@@ -165,7 +172,7 @@ def _look_at_cluster(
         )
 
     now_ms = int(time.time() * 1_000)
-    return (
+    return _ClusterReview(
         servers,
         counts,
         review_internal_topics(topology, config, admin, servers, counts),
@@ -173,7 +180,7 @@ def _look_at_cluster(
     )
 
 
-def _choose_plan_status(
+def _choose_exit_status(
     result: UpgradePlan | None,
     reviews: Iterable[TopicReview],
     of_inputs: InputReview,

@@ -234,7 +234,7 @@ def _open_input(
 
     Raises ConfigError for a file or an encoding that can't be read.
     """
-    from streams.commands.input_lines import InputLine, find_encoding, read_lines
+    from streams.commands.input_lines import InputLine, read_lines, require_known_encoding
     from streams.errors import ConfigError
 
     if records:
@@ -245,7 +245,7 @@ def _open_input(
             )
         yield [InputLine(f"record {number}", text) for number, text in enumerate(records, start=1)]
         return
-    codec = find_encoding(encoding or "utf-8", "--encoding")
+    codec = require_known_encoding(encoding or "utf-8", "--encoding")
     if file is None:
         yield read_lines(sys.stdin.buffer, codec, from_line)
         return

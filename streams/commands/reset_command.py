@@ -148,12 +148,12 @@ def reset(
                 undecided = found_topics.undecided
                 if found is None and not dry_run:
                     raise ConfigError(_explain_undecided_topics(undecided))
-                _tell_undecided(undecided, is_known=found is not None, is_decided=leftovers)
+                _print_undecided_topics(undecided, is_known=found is not None, is_decided=leftovers)
             if dry_run:
                 print_message("nothing was changed: --dry-run")
                 return
             require_confirmation(f"Reset {application_id!r} on {clients.servers} so?", yes=yes)
-            _carry_out(clients, plan)
+            _carry_out_reset(clients, plan)
             print_message(
                 f"{application_id} was reset on {clients.servers}; remove {path} on every other "
                 "machine before a worker starts there"
@@ -247,7 +247,7 @@ def _plan_reset(
     )
 
 
-def _carry_out(clients: ClusterClients, plan: ResetPlan) -> None:
+def _carry_out_reset(clients: ClusterClients, plan: ResetPlan) -> None:
     """Make the changes of a plan, in the order of the module's description."""
     admin, group = clients.cluster_admin, plan.application_id
     offsets = {partition: then for partition, (_, then) in plan.offsets.items()}
@@ -306,7 +306,7 @@ def _find_topics(
     return InternalTopics([*found.own, *left], undecided)
 
 
-def _tell_undecided(topics: list[str], *, is_known: bool, is_decided: bool) -> None:
+def _print_undecided_topics(topics: list[str], *, is_known: bool, is_decided: bool) -> None:
     """Print the topics that stay, which may be this application's; `is_known`: its topology is."""
     if not is_known:
         print_message(_explain_undecided_topics(topics))

@@ -123,11 +123,11 @@ def restore_offsets(
         require_confirmation(
             f"Commit these offsets for {application_id!r} on {clients.servers}?", yes=yes
         )
-        _commit_plan(clients, found, committed, plan)
+        _commit_and_verify_plan(clients, found, committed, plan)
         print_message(f"the offsets of {application_id} are committed: its workers may start")
 
 
-def _commit_plan(
+def _commit_and_verify_plan(
     clients: ClusterClients, app: App, committed: CommittedOffsets, plan: list[RestoredOffset]
 ) -> None:
     """Commit the offsets of a plan that was made from what was `committed`, and look at all again.

@@ -59,9 +59,9 @@ def inspect_state(
     from streams.commands.output import print_message, print_rows
 
     with exit_on_cluster_error():
-        _, directory = _find_directory(app, state_dir, config)
+        _, directory = _find_app_and_directory(app, state_dir, config)
         stores = list(find_stores(directory))
-        rows = [_describe_store(each) for each in stores]
+        rows = [_build_store_row(each) for each in stores]
         if not json:
             rows = [
                 row | {"entries": f"about {row['entries']}"} if row["entries_estimated"] else row
@@ -105,7 +105,7 @@ def dump_state(
     from streams.errors import ConfigError
 
     with exit_on_cluster_error():
-        found, directory = _find_directory(app, state_dir, config)
+        found, directory = _find_app_and_directory(app, state_dir, config)
         stores = list(find_stores(directory))
         named = find_store(found, directory.name, store)
         printer = named.create_printer(key_serde, value_serde, as_json=json, with_metadata=metadata)
@@ -143,7 +143,9 @@ def find_stores(directory: Path) -> Iterator[StoreOnDisk]:
             yield StoreOnDisk(slot.name, path.name, path, slot / LOCK_FILE)
 
 
-def _find_directory(app: str, state_dir: Path | None, config: Path | None) -> tuple[Any, Path]:
+def _find_app_and_directory(
+    app: str, state_dir: Path | None, config: Path | None
+) -> tuple[Any, Path]:
     """Return the App, if module:variable was given, and its directory. Raises ConfigError."""
     from streams.app import import_app
     from streams.command_lines import note_invocation
@@ -181,7 +183,7 @@ def _find_directory(app: str, state_dir: Path | None, config: Path | None) -> tu
     return found, path
 
 
-def _describe_store(store: StoreOnDisk) -> dict[str, Any]:
+def _build_store_row(store: StoreOnDisk) -> dict[str, Any]:
     """Return the row of a store."""
     from state.errors import DirectoryLocked
     from state.locks import exclude_owner

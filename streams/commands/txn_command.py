@@ -63,12 +63,14 @@ def list_transactions(
         _ = clients.partition_counts  # it raises where no broker answers
         if topic is None:
             rows = sorted(
-                _describe_all(clients, show_ended=show_ended),
+                _list_transaction_rows(clients, show_ended=show_ended),
                 key=lambda row: str(row["transactional_id"]),
             )
             print_rows(_COLUMNS, rows, as_json=json)
         else:
-            print_rows(_OPEN_COLUMNS, _list_open_in(clients, topic), as_json=json)
+            print_rows(
+                _OPEN_COLUMNS, _list_open_transactions_of_topic(clients, topic), as_json=json
+            )
 
 
 @txn.command("abort")
@@ -120,7 +122,7 @@ def abort_transaction(
             raise ConfigError(
                 "a transaction that hangs is named by all of --topic, --partition, --start-offset"
             )
-        found = _require_hanging(
+        found = _require_hanging_transaction(
             clients, topic, partition, start_offset, accepts_unknown_owner=owner_unknown
         )
         _abort_hanging(clients, found, yes=yes, as_json=json)
@@ -138,7 +140,7 @@ def _abort_by_id(
     _ = clients.partition_counts
     found = [
         row
-        for row in _describe_all(clients, show_ended=True)
+        for row in _list_transaction_rows(clients, show_ended=True)
         if row["transactional_id"] == transactional_id
     ]
     if not found:
@@ -162,7 +164,7 @@ def _abort_by_id(
         print_message(f"aborted the transaction of {transactional_id}")
 
 
-def _require_hanging(
+def _require_hanging_transaction(
     clients: ClusterClients,
     topic: str,
     partition: int,
@@ -192,7 +194,7 @@ def _require_hanging(
         return found
 
     find_open()
-    owners = _find_owners(clients)
+    owners = _map_producers_to_transactional_ids(clients)
     found = find_open()  # it may have ended meanwhile, so that no coordinator has it
     owner = owners.by_producer.get(found[0].producer_id)
     if owner is not None:
@@ -254,7 +256,7 @@ def _list_ids(
     return clients.ask_brokers(lambda _: list(list_transactional_ids(broker, states)))
 
 
-def _describe_all(
+def _list_transaction_rows(
     clients: ClusterClients,
     *,
     show_ended: bool,
@@ -308,12 +310,12 @@ class _Owners(NamedTuple):
         return not self.undescribed and self.listing_gap is None
 
 
-def _find_owners(clients: ClusterClients) -> _Owners:
+def _map_producers_to_transactional_ids(clients: ClusterClients) -> _Owners:
     """Return the transactional id of each producer that a coordinator has a transaction of."""
     from streams.membership.transactions import find_listing_gap
 
     undescribed: list[str] = []
-    rows = _describe_all(
+    rows = _list_transaction_rows(
         clients,
         show_ended=False,
         on_undescribed=lambda each, error: undescribed.append(f"{each!r} ({error})"),
@@ -322,7 +324,7 @@ def _find_owners(clients: ClusterClients) -> _Owners:
     return _Owners(by_producer, undescribed, clients.ask_brokers(find_listing_gap))
 
 
-def _list_open_in(clients: ClusterClients, topic: str) -> list[dict[str, Any]]:
+def _list_open_transactions_of_topic(clients: ClusterClients, topic: str) -> list[dict[str, Any]]:
     """Return the rows of the transactions that are open in the logs of a topic."""
     from streams.commands.records import format_time
     from streams.membership.transactions import list_open_producers
@@ -331,7 +333,7 @@ def _list_open_in(clients: ClusterClients, topic: str) -> list[dict[str, Any]]:
     opened = clients.ask_brokers(
         lambda open_connection: list_open_producers(open_connection, partitions)
     )
-    owners = _find_owners(clients)
+    owners = _map_producers_to_transactional_ids(clients)
     is_hanging = True if owners.is_complete else None
     return [
         {

@@ -42,7 +42,9 @@ def _parse_pair(pair: str) -> Header:
             f"--header {pair!r} is not NAME=VALUE; a header without a value is written by "
             f"--headers '{json.dumps([[pair, None]])}'"
         )
-    return _check_name(name, f"--header {pair!r}"), _encode_text(value, f"--header {pair!r}")
+    return _require_encodable_name(name, f"--header {pair!r}"), _encode_text(
+        value, f"--header {pair!r}"
+    )
 
 
 def _parse_list(text: str) -> list[Header]:
@@ -61,16 +63,16 @@ def _parse_listed(listed: Any) -> Header:
     source = f"--headers {json.dumps(listed)}"
     match listed:
         case [str(name), None]:
-            return _check_name(name, source), None
+            return _require_encodable_name(name, source), None
         case [str(name), str(value)]:
             try:
-                return _check_name(name, source), parse_bytes(value)
+                return _require_encodable_name(name, source), parse_bytes(value)
             except ValueError as error:
                 raise ConfigError(f"{source}: {error}") from None
     raise ConfigError(f"{source} {_LIST_HELP}")
 
 
-def _check_name(name: str, source: str) -> str:
+def _require_encodable_name(name: str, source: str) -> str:
     """Return a header's name. Raises ConfigError if it can't be written unchanged."""
     try:
         check_header_name(name)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.commands.input_lines import find_encoding, read_lines
+from streams.commands.input_lines import read_lines, require_known_encoding
 from streams.errors import ConfigError
 
 TEXT = "Main St.\rBerlin\n\r\r\n\nä\u2028ö\u0085\x0b\x0c\x00\x1cend\r\nlast\r"
@@ -25,7 +25,10 @@ class Dribble(io.BytesIO):
 
 def texts(stream: BinaryIO | bytes, encoding: str = "utf-8", first: int = 1) -> list[str]:
     opened = io.BytesIO(stream) if isinstance(stream, bytes) else stream
-    return [each.text for each in read_lines(opened, find_encoding(encoding, "--encoding"), first)]
+    return [
+        each.text
+        for each in read_lines(opened, require_known_encoding(encoding, "--encoding"), first)
+    ]
 
 
 def refusal(data: bytes, encoding: str = "utf-8", first: int = 1) -> str:
@@ -104,4 +107,4 @@ def test_the_mark_of_another_encoding_is_refused_with_that_encoding() -> None:
 @pytest.mark.parametrize("name", ["utf9", "hex", "rot13", "a\0b", ""])
 def test_what_is_no_encoding_is_refused_by_its_option(name: str) -> None:
     with pytest.raises(ConfigError, match=r"--encoding .* is no encoding: give utf-8"):
-        find_encoding(name, "--encoding")
+        require_known_encoding(name, "--encoding")

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from state.directory import StateDirectory
 from streams.commands.metric_ranges import list_rows
-from streams.commands.metrics_command import find_addresses, look_repeatedly
+from streams.commands.metrics_command import find_metrics_addresses, summarize_repeatedly
 from streams.commands.root import cli
 from streams.errors import ConfigError
 from streams.monitoring.scraped_figures import MetricsOutput, Scrape, parse_scrape
@@ -30,15 +30,15 @@ def test_the_workers_of_an_application_are_found_while_they_run(tmp_path: Path) 
         for slot in slots[:2]:
             ports = {"health_port": 8080 + slot.number}
             note_metrics_address(directory, slot, "0.0.0.0", ports, exits)
-        assert find_addresses(["words", "b:9404"], None, tmp_path) == [
+        assert find_metrics_addresses(["words", "b:9404"], None, tmp_path) == [
             "127.0.0.1:8080",
             "127.0.0.1:8081",
             "b:9404",
         ]
         slots[0].release_lock()  # as of a worker that was killed: its file stays
-        assert find_addresses(["words"], None, tmp_path) == ["127.0.0.1:8081"]
+        assert find_metrics_addresses(["words"], None, tmp_path) == ["127.0.0.1:8081"]
     with pytest.raises(ConfigError, match="2 without a health_port or metrics_port runs there"):
-        find_addresses(["words"], None, tmp_path)
+        find_metrics_addresses(["words"], None, tmp_path)
     for slot in slots[1:]:
         slot.release_lock()
 
@@ -61,7 +61,7 @@ def test_a_worker_that_does_not_answer_is_named_and_the_others_are_shown() -> No
             raise ConnectionRefusedError("refused")
         return parse_scrape("millrace_consumer_lag 7\n")
 
-    found = next(look_repeatedly(["w:1", "w:2"], 0.0, scrape))
+    found = next(summarize_repeatedly(["w:1", "w:2"], 0.0, scrape))
     assert (found.addresses, found.unanswered, found.lag) == (["w:1"], ["w:2: refused"], 7)
 
 
@@ -95,7 +95,7 @@ def test_a_watch_goes_on_while_nothing_answers_and_marks_it() -> None:
             return parse_scrape('millrace_worker_state{state="RUNNING"} 1\n')
         raise OSError("refused")
 
-    looks = look_repeatedly(["w:1"], 0.0, scrape)
+    looks = summarize_repeatedly(["w:1"], 0.0, scrape)
     assert next(looks).states == {"RUNNING": 1}
     silent = next(looks)
     assert silent.unanswered == ["w:1: refused"]
@@ -105,4 +105,4 @@ def test_a_watch_goes_on_while_nothing_answers_and_marks_it() -> None:
 
 @pytest.mark.parametrize("given", ["w:1", "http://w:1", "http://w:1/", "http://w:1/metrics"])
 def test_an_address_may_be_given_as_a_worker_prints_it(given: str) -> None:
-    assert find_addresses([given], None, None) == ["w:1"]
+    assert find_metrics_addresses([given], None, None) == ["w:1"]

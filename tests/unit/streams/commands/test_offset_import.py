@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from streams import App, Store, serdes, windows
-from streams.commands.offset_import import note_emitted_windows
+from streams.commands.offset_import import build_metadata_of_emitted_windows
 from streams.runtime.offsets.kafka_streams_metadata import KafkaStreamsMetadata
 
 WINDOW = windows.tumbling(timedelta(milliseconds=10), grace=timedelta(milliseconds=5))
@@ -22,4 +22,7 @@ def test_of_several_partitions_the_greatest_time_is_noted(closed_ms: tuple[int, 
     (subtopology,) = app.topology().subtopologies
     offsets = [KafkaStreamsMetadata(each, {"c": each}) for each in closed_ms]
     offsets.append(KafkaStreamsMetadata(-1))
-    assert note_emitted_windows(subtopology, offsets).time_of_step("count") == max(closed_ms) + 5
+    assert (
+        build_metadata_of_emitted_windows(subtopology, offsets).time_of_step("count")
+        == max(closed_ms) + 5
+    )
