@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from streams.command_lines import find_program, hold_invocation
+from streams.command_lines import find_millrace_command, hold_invocation
 from streams.errors import OutcomeUnknown, UserError
 
 _APP_VARIABLE = re.compile(r"^(\w+)\s*(?::[^=\n]+)?=\s*(?:streams\.)?App\(", re.MULTILINE)
@@ -128,7 +128,7 @@ def exit_on_user_error() -> Iterator[None]:
     UserError and OutcomeUnknown of the with block are one line on standard error.
     """
     try:
-        with hold_invocation(program=find_program()):
+        with hold_invocation(program=find_millrace_command()):
             yield
     except (UserError, OutcomeUnknown) as error:
         # Not before there is an error: it imports much.

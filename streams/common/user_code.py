@@ -32,7 +32,7 @@ _CODE_WITHOUT_FILE = ("<frozen", "<string>")
 def find_user_frame(tb: TracebackType | None) -> FrameSummary | None:
     """Return the innermost frame of the user's own code; None if no frame is."""
     frames = traceback.extract_tb(tb)
-    own = [frame for frame in frames if _is_users(frame.filename)]
+    own = [frame for frame in frames if _is_user_file(frame.filename)]
     if own:
         return own[-1]
     ours = [n for n, frame in enumerate(frames) if frame.filename.startswith(_OUR_PATHS)]
@@ -63,7 +63,7 @@ def _format_place(frame: FrameSummary) -> str:
     return f"{frame.filename}:{frame.lineno}"
 
 
-def _is_users(path: str) -> bool:
+def _is_user_file(path: str) -> bool:
     """Return whether a file is neither ours, nor Python's, nor an installed library's."""
     return not (
         path.startswith((*_OUR_PATHS, *_PYTHON_PATHS, *_CODE_WITHOUT_FILE))

@@ -62,7 +62,7 @@ class FileDigests:
     def _digest_changed(self, paths: list[Path], known: _KnownDigest | None) -> _KnownDigest:
         """Return the digests of files, which are read again unless they are surely the same."""
         # Before they are read: what changes meanwhile has another signature at the next call.
-        signature = _sign_paths(paths)
+        signature = _stat_existing_paths(paths)
         now_s = self._monotonic_s()
         if known is None or known.signature != signature:
             return _KnownDigest(self._digest_paths(paths), signature, now_s, is_settled=False)
@@ -93,7 +93,7 @@ def _list_files(path: Path) -> list[Path]:
         return [path]
 
 
-def _sign_paths(paths: list[Path]) -> _Signature:
+def _stat_existing_paths(paths: list[Path]) -> _Signature:
     """Return paths, times, sizes and inodes of the files that exist, to notice when one changes."""
     found = []
     for path in paths:

@@ -17,21 +17,21 @@ _running_count = 0
 _was_enabled = True
 
 
-def call_without_collection(function: Callable[[str], Any]) -> Callable[[str], Any]:
+def wrap_without_garbage_collection(function: Callable[[str], Any]) -> Callable[[str], Any]:
     """Return a function that calls `function` while the collection of garbage is paused."""
 
     def call(config: str) -> Any:
-        _pause_collection()
+        _pause_garbage_collection()
         try:
             return function(config)
         finally:
-            _resume_collection()
+            _resume_garbage_collection()
 
     return call
 
 
-def _pause_collection() -> None:
-    """Pause the collection, until as many calls of `_resume_collection` have come."""
+def _pause_garbage_collection() -> None:
+    """Pause the collection, until as many calls of `_resume_garbage_collection` have come."""
     global _running_count, _was_enabled
     with _lock:
         if _running_count == 0:
@@ -40,7 +40,7 @@ def _pause_collection() -> None:
         _running_count += 1
 
 
-def _resume_collection() -> None:
+def _resume_garbage_collection() -> None:
     """Resume the collection if no other function needs the pause."""
     global _running_count
     with _lock:

@@ -17,7 +17,7 @@ Exchange = Generator[bytes, bytes, None]
 _SEPARATOR = b"\x01"
 
 
-def begin_exchange(settings: ConnectionSettings, tokens: TokenSource | None) -> Exchange:
+def begin_sasl_exchange(settings: ConnectionSettings, tokens: TokenSource | None) -> Exchange:
     """Begin the exchange of the settings' mechanism.
 
     Secrets in files are read now. Raises ConfigError, or what a source of tokens raises.

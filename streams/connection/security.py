@@ -13,8 +13,8 @@ from typing import Any
 
 from streams.connection.file_copies import copy_files
 from streams.connection.file_digests import digest_files
-from streams.connection.librdkafka_thread import call_without_collection
-from streams.connection.sasl import Exchange, begin_exchange
+from streams.connection.librdkafka_thread import wrap_without_garbage_collection
+from streams.connection.sasl import Exchange, begin_sasl_exchange
 from streams.connection.settings import (
     FILE_SUFFIX,
     GSSAPI,
@@ -56,9 +56,9 @@ class ConnectionSecurity:
         filed = f"{name}{FILE_SUFFIX}"
         return filed if filed in self.file_digests else name
 
-    def begin_exchange(self) -> Exchange:
-        """Begin a SASL exchange. Raises what `sasl.begin_exchange` raises."""
-        return begin_exchange(self.settings, self.tokens)
+    def begin_sasl_exchange(self) -> Exchange:
+        """Begin a SASL exchange. Raises what `sasl.begin_sasl_exchange` raises."""
+        return begin_sasl_exchange(self.settings, self.tokens)
 
     def librdkafka_settings(self) -> dict[str, Any]:
         """Return the settings for a client of librdkafka.
@@ -67,7 +67,7 @@ class ConnectionSecurity:
         """
         found = dict(self.settings)
         if (callback := load_token_callback(self.settings)) is not None:
-            found[TOKEN_CALLBACK] = call_without_collection(callback)
+            found[TOKEN_CALLBACK] = wrap_without_garbage_collection(callback)
         if found.get("ssl.endpoint.identification.algorithm") == "":
             found["ssl.endpoint.identification.algorithm"] = "none"
         return found

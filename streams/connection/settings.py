@@ -186,12 +186,16 @@ def override_connection(
     A value replaces a file that stands for it, and the other way round. What has no effect with the
     protocol is passed on, as librdkafka takes it. Raises ConfigError.
     """
-    replaced = {_remove_form(name) for name in given}
-    kept = {name: value for name, value in settings.items() if _remove_form(name) not in replaced}
+    replaced = {_remove_source_suffix(name) for name in given}
+    kept = {
+        name: value
+        for name, value in settings.items()
+        if _remove_source_suffix(name) not in replaced
+    }
     return parse_connection({**kept, **given}, refuses_unused=False)
 
 
-def _remove_form(name: str) -> str:
+def _remove_source_suffix(name: str) -> str:
     """Return the name of a setting without the suffix for a file, a location or PEM text."""
     name = _ALIASES.get(name, name)
     for suffix in (FILE_SUFFIX, LOCATION_SUFFIX, ".pem"):
@@ -223,7 +227,7 @@ def parse_connection(
             raise ConfigError(f"connection: give {name.removesuffix(FILE_SUFFIX)} or {name}")
     _check_protocol(settings)
     if refuses_unused:
-        _check_effects(settings)
+        _refuse_settings_without_effect(settings)
     if refuses_unused or settings.uses_tls:
         _check_certificates(settings)
     return settings
@@ -314,7 +318,7 @@ def _check_protocol(settings: ConnectionSettings) -> None:
         _check_token_source(settings)
 
 
-def _check_effects(settings: ConnectionSettings) -> None:
+def _refuse_settings_without_effect(settings: ConnectionSettings) -> None:
     """Raise ConfigError for a setting that has no effect with the protocol or the mechanism."""
     protocol, mechanism = settings.protocol, settings.mechanism
     for name in settings:

@@ -60,7 +60,7 @@ def create_tls_context(settings: ConnectionSettings) -> ssl.SSLContext:
     if has_pem(settings, "ssl.certificate"):
         _load_client_certificate(context, settings)
     if ciphers := settings.get("ssl.cipher.suites"):
-        with _explain_refusal("ssl.cipher.suites"):
+        with _raise_tls_refusals_as_config_errors("ssl.cipher.suites"):
             context.set_ciphers(str(ciphers))
     return context
 
@@ -68,17 +68,17 @@ def create_tls_context(settings: ConnectionSettings) -> ssl.SSLContext:
 def _load_authorities(context: ssl.SSLContext, settings: ConnectionSettings) -> None:
     """Trust the authorities of the settings, or else those of the system."""
     if pem := settings.get("ssl.ca.pem"):
-        with _explain_refusal("ssl.ca.pem"):
+        with _raise_tls_refusals_as_config_errors("ssl.ca.pem"):
             # Not as `cadata`, which may have no comment that isn't ASCII.
             context.load_verify_locations(cafile=_write_pem(pem))
     elif path := settings.get("ssl.ca.location"):
-        with _explain_refusal("ssl.ca.location", path):
+        with _raise_tls_refusals_as_config_errors("ssl.ca.location", path):
             where = "capath" if Path(path).is_dir() else "cafile"
             context.load_verify_locations(**{where: path})
     else:
         context.load_default_certs()
     if path := settings.get("ssl.crl.location"):
-        with _explain_refusal("ssl.crl.location", path):
+        with _raise_tls_refusals_as_config_errors("ssl.crl.location", path):
             context.load_verify_locations(cafile=path)
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
@@ -98,14 +98,14 @@ def _load_client_certificate(context: ssl.SSLContext, settings: ConnectionSettin
         return _explain_key(error, is_encrypted=was_asked)
 
     certificate, key = _open_pem(settings, "ssl.certificate"), _open_pem(settings, "ssl.key")
-    with _explain_refusal("ssl.key.location or ssl.key.pem", hint=explain):
+    with _raise_tls_refusals_as_config_errors("ssl.key.location or ssl.key.pem", hint=explain):
         context.load_cert_chain(certificate, key, password=answer)
 
 
 def _open_pem(settings: ConnectionSettings, subject: str) -> str:
     """Return the path of a certificate or key, with text of the settings in a private file."""
     if path := settings.get(f"{subject}.location"):
-        with _explain_refusal(f"{subject}.location", path):
+        with _raise_tls_refusals_as_config_errors(f"{subject}.location", path):
             Path(path).read_bytes()
         return str(path)
     return _write_pem(settings[f"{subject}.pem"])
@@ -117,7 +117,7 @@ def _write_pem(pem: object) -> PrivateFile:
 
 
 @contextmanager
-def _explain_refusal(
+def _raise_tls_refusals_as_config_errors(
     name: str, path: str = "", hint: Callable[[OSError], str] = str
 ) -> Iterator[None]:
     """Raise ConfigError, with the setting and its path, for what OpenSSL or the system refuse."""

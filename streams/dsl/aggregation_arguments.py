@@ -32,7 +32,7 @@ _OTHER_NAMES = {
 """What is to be said of a keyword that an aggregation lacks; some are those of others."""
 
 
-def explain_arguments(aggregation: F) -> F:
+def refuse_wrong_arguments(aggregation: F) -> F:
     """Return a method of a group that raises TopologyError for arguments it does not take.
 
     The message names the group's step and says what to write. The signature stays as it is.

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from state.windowed import Windowed
 from streams.dsl.aggregate_checks import check_returns_aggregate
-from streams.dsl.aggregation_arguments import explain_arguments
+from streams.dsl.aggregation_arguments import refuse_wrong_arguments
 from streams.dsl.builder import InternalStreamsBuilder, name_default_store, require_serde
 from streams.dsl.function_checks import check_callable
 from streams.dsl.kafka_streams_names import DslBase
 from streams.dsl.table import TABLE_STORE_KINDS, Table
 from streams.dsl.windowed import (
     EmitWhen,
-    check_emit,
     check_merger,
+    create_windowed_key_serde,
     create_windowed_operator,
     declare_window_store,
-    windowed_key_serde,
+    require_emit_on_close_choice,
 )
 from streams.errors import TopologyError
 from streams.graph.materialized import Store
@@ -84,7 +84,7 @@ class Cogrouped(DslBase, Generic[K, A]):
         """
         return Cogrouped(self._builder, (*self._groups, check_cogroup(self, other, aggregator)))
 
-    @explain_arguments
+    @refuse_wrong_arguments
     def aggregate(
         self,
         initializer: Callable[[], A],
@@ -160,7 +160,7 @@ class Cogrouped(DslBase, Generic[K, A]):
                 builder.add_step(
                     _AGGREGATE_KIND,
                     parent,
-                    _share_time(operator, steps) if on_close else operator,
+                    _share_stream_time(operator, steps) if on_close else operator,
                     name=None if name is None else f"{name}-cogroup-agg-{number}",
                     stores=[spec.name],
                     emits_updates=True,
@@ -206,7 +206,7 @@ class WindowedCogroup(DslBase, Generic[K, A]):
     def _node(self) -> Node:
         return self._cogrouped._node
 
-    @explain_arguments
+    @refuse_wrong_arguments
     def aggregate(
         self,
         initializer: Callable[[], A],
@@ -243,7 +243,7 @@ class WindowedCogroup(DslBase, Generic[K, A]):
             raise TopologyError(
                 f"step {step!r}: idle_close= is for the windows of one group, and not for cogroup"
             )
-        on_close = check_emit(step, emit, windows)
+        on_close = require_emit_on_close_choice(step, emit, windows)
         _require_aggregate_serde(step, value, store)
         key = cogrouped.require_key_serde(step)
         spec = declare_window_store(builder, windows, store, step, key, value, on_close=on_close)
@@ -256,7 +256,7 @@ class WindowedCogroup(DslBase, Generic[K, A]):
 
         return cogrouped.add_aggregations(
             spec,
-            windowed_key_serde(spec.key, windows),
+            create_windowed_key_serde(spec.key, windows),
             create_operator,
             name,
             grace_ms=windows.close_delay_past_end_ms,
@@ -264,7 +264,7 @@ class WindowedCogroup(DslBase, Generic[K, A]):
         )
 
 
-def _share_time(operator: Operator, steps: list[Node]) -> Operator:
+def _share_stream_time(operator: Operator, steps: list[Node]) -> Operator:
     """Return the operator bound to the stream time of the first of `steps`."""
 
     def bind_operator(binding: Binding) -> Callable[..., None]:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from streams import serdes
 from streams.dsl.aggregate_checks import check_returns_aggregate
-from streams.dsl.aggregation_arguments import explain_arguments
+from streams.dsl.aggregation_arguments import refuse_wrong_arguments
 from streams.dsl.builder import InternalStreamsBuilder, name_default_store, require_serde
 from streams.dsl.cogrouped import Cogrouped, check_cogroup
 from streams.dsl.function_checks import check_callable
@@ -69,7 +69,7 @@ class Grouped(DslBase, Generic[K, V]):
     _name: str | None = None
     """The name of the one repartition topic for all aggregations; None: each has its own."""
 
-    @explain_arguments
+    @refuse_wrong_arguments
     def count(self, *, store: str | Store | None = None, name: str | None = None) -> Table[K, int]:
         """Count the records of each key into a table.
 
@@ -84,7 +84,7 @@ class Grouped(DslBase, Generic[K, V]):
             "KSTREAM-AGGREGATE", count_records, serdes.int64, store, name, rule
         )
 
-    @explain_arguments
+    @refuse_wrong_arguments
     def reduce(
         self,
         reducer: Callable[[V, V], V],
@@ -111,7 +111,7 @@ class Grouped(DslBase, Generic[K, V]):
             "KSTREAM-REDUCE", create_reduce_fold(reducer), value, store, name, rule
         )
 
-    @explain_arguments
+    @refuse_wrong_arguments
     def aggregate(
         self,
         initializer: Callable[[], A],

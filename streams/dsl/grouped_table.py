@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from streams import serdes
 from streams.dsl.aggregate_checks import check_returns_aggregate
-from streams.dsl.aggregation_arguments import explain_arguments
+from streams.dsl.aggregation_arguments import refuse_wrong_arguments
 from streams.dsl.builder import InternalStreamsBuilder, name_default_store, require_serde
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, check_callable
 from streams.dsl.kafka_streams_names import DslBase
@@ -68,7 +68,7 @@ class GroupedTable(DslBase, Generic[K, V]):
     _name: str | None
     """The name of the one repartition topic for all aggregations; None: each has its own."""
 
-    @explain_arguments
+    @refuse_wrong_arguments
     def count(self, *, store: str | Store | None = None, name: str | None = None) -> Table[K, int]:
         """Count the rows of each group into a table; 0 for a group that has lost all its rows.
 
@@ -79,7 +79,7 @@ class GroupedTable(DslBase, Generic[K, V]):
             "KTABLE-AGGREGATE", create_count_fold(), serdes.int64, store, name
         )
 
-    @explain_arguments
+    @refuse_wrong_arguments
     def reduce(
         self,
         adder: Callable[[V, V], V | None],
@@ -106,7 +106,7 @@ class GroupedTable(DslBase, Generic[K, V]):
             "KTABLE-REDUCE", create_reduce_fold(adder, subtractor), self._value, store, name
         )
 
-    @explain_arguments
+    @refuse_wrong_arguments
     def aggregate(
         self,
         initializer: Callable[[], A],

@@ -75,7 +75,7 @@ def until_window_closes(
     )
     if idle_close is None:
         return suppression
-    idle_close_ms = _suppress_duration_ms("until_window_closes", idle_close, "idle_close")
+    idle_close_ms = _convert_duration_to_ms("until_window_closes", idle_close, "idle_close")
     if idle_close_ms == 0:
         raise TopologyError("until_window_closes: idle_close must be at least 1 ms")
     return replace(suppression, idle_close_ms=idle_close_ms)
@@ -104,13 +104,13 @@ def until_time_limit(
     ...     driver.topic("calm").read_pairs()
     [('pen', 5)]
     """
-    wait_ms = _suppress_duration_ms("until_time_limit", duration, "duration")
+    wait_ms = _convert_duration_to_ms("until_time_limit", duration, "duration")
     return _create_suppressed(
         "until_time_limit", wait_ms, max_records, max_bytes, when_full, logged
     )
 
 
-def _suppress_duration_ms(function: str, duration: Duration, argument: str) -> int:
+def _convert_duration_to_ms(function: str, duration: Duration, argument: str) -> int:
     """Convert a duration to ms. Raises TopologyError, naming the function, if it is invalid."""
     try:
         return duration_to_ms(duration, argument)

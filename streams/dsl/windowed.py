@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 from state.windowed import Windowed
 from streams import serdes
 from streams.dsl.aggregate_checks import check_returns_aggregate
-from streams.dsl.aggregation_arguments import explain_arguments
+from streams.dsl.aggregation_arguments import refuse_wrong_arguments
 from streams.dsl.builder import InternalStreamsBuilder, name_default_store, require_serde
 from streams.dsl.function_checks import check_callable
 from streams.dsl.kafka_streams_names import DslBase
@@ -70,7 +70,7 @@ class WindowedGroup(DslBase, Generic[K, V]):
     _name: str | None = None
     """The name of the one repartition topic for all aggregations; None: each has its own."""
 
-    @explain_arguments
+    @refuse_wrong_arguments
     def count(
         self,
         *,
@@ -92,7 +92,7 @@ class WindowedGroup(DslBase, Generic[K, V]):
             "KSTREAM-AGGREGATE", create_count_fold(), True, serdes.int64, store, emit, on_late, name
         )
 
-    @explain_arguments
+    @refuse_wrong_arguments
     def reduce(
         self,
         reducer: Callable[[V, V], V],
@@ -119,7 +119,7 @@ class WindowedGroup(DslBase, Generic[K, V]):
             "KSTREAM-REDUCE", folding, commutative, value, store, emit, on_late, name
         )
 
-    @explain_arguments
+    @refuse_wrong_arguments
     def aggregate(
         self,
         initializer: Callable[[], A],
@@ -171,7 +171,7 @@ class WindowedGroup(DslBase, Generic[K, V]):
         """Add an aggregation by window, repartitioned if re-keyed, and return its table."""
         builder, windows = self._builder, self._windows
         step = builder.graph.choose_step_name(kind, name)
-        on_close = check_emit(step, emit, windows)
+        on_close = require_emit_on_close_choice(step, emit, windows)
         if on_late is not None:
             check_callable(step, on_late, ("late",), needs_result=False)
         key = require_serde(self._key, "key", step)
@@ -197,7 +197,7 @@ class WindowedGroup(DslBase, Generic[K, V]):
                 folding=folding, commutative=commutative, windows=windows, on_close=on_close
             ),
         )
-        return Table(builder, node, windowed_key_serde(spec.key, windows), spec.value, view)
+        return Table(builder, node, create_windowed_key_serde(spec.key, windows), spec.value, view)
 
 
 def check_merger(step: str, windows: Windows, merger: Callable[..., Any] | None) -> None:
@@ -295,7 +295,7 @@ def declare_window_store(
     return spec
 
 
-def windowed_key_serde(key: Serde[Any], windows: Windows) -> Serde[Any]:
+def create_windowed_key_serde(key: Serde[Any], windows: Windows) -> Serde[Any]:
     """Return the serde of a windowed table's keys."""
     match windows:
         case SessionWindows():
@@ -305,7 +305,7 @@ def windowed_key_serde(key: Serde[Any], windows: Windows) -> Serde[Any]:
     return serdes.windowed(key, windows.size_ms)
 
 
-def check_emit(step: str, emit: str, windows: Windows) -> bool:
+def require_emit_on_close_choice(step: str, emit: str, windows: Windows) -> bool:
     """Return whether the step emits on close. Raises TopologyError for wrong `windows`."""
     if emit not in ("on_update", "on_close"):
         raise TopologyError(f"step {step!r}: emit={emit!r} is neither 'on_update' nor 'on_close'")

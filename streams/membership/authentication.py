@@ -33,7 +33,7 @@ def authenticate_connection(
     for SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM and ILLEGAL_SASL_STATE,
     ConnectionError for any other error code, and what `send_request` raises.
     """
-    exchange = security.begin_exchange()
+    exchange = security.begin_sasl_exchange()
     handshake: Any = load_request_schema(_SASL_HANDSHAKE_API_KEY, 1)
     answer = send_request(handshake(mechanism=security.mechanism))
     _check_handshake(answer, security, broker)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from streams.command_lines import current_invocation, find_program, hold_invocation
+from streams.command_lines import current_invocation, find_millrace_command, hold_invocation
 from streams.settings.config import StreamsConfig
 
 _MAIN = "__main__"
@@ -37,7 +37,7 @@ def hold_application(
         bootstrap_servers=config.bootstrap_servers,
         state_dir=config.state_dir,
         has_connection_in_code=bool(given_settings.get("connection")),
-        program=find_program(),
+        program=find_millrace_command(),
     )
 
 

@@ -13,7 +13,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from streams.dsl.windowed import windowed_key_serde
+from streams.dsl.windowed import create_windowed_key_serde
 from streams.errors import UserError
 from streams.graph.nodes import Node, Operator, ProcessorNode, SourceNode, StoreSpec
 from streams.settings.exception_handlers import ExceptionHandlers
@@ -218,7 +218,7 @@ class ComputableSteps:
         for table in tables:
             known = self._find_forwarded_table(table)
             spec, windows = known.spec, known.rule.windows
-            key = spec.key if windows is None else windowed_key_serde(spec.key, windows)
+            key = spec.key if windows is None else create_windowed_key_serde(spec.key, windows)
             topic = STEP_PREFIX + table.name
             given[table] = [create_known_results_source(topic, key, spec.value)]
             rows.append(

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from streams.connection.librdkafka_thread import call_without_collection
+from streams.connection.librdkafka_thread import wrap_without_garbage_collection
 from streams.connection.security import prepare_security
 from streams.connection.settings import parse_connection
 
@@ -17,18 +17,18 @@ def test_collection_is_paused_while_functions_run_and_goes_on_after_the_last() -
     def fetch(config: str) -> str:
         seen.append(gc.isenabled())
         if config == "outer":
-            call_without_collection(fetch)("inner")
+            wrap_without_garbage_collection(fetch)("inner")
             seen.append(gc.isenabled())
         return config
 
-    assert call_without_collection(fetch)("outer") == "outer"
+    assert wrap_without_garbage_collection(fetch)("outer") == "outer"
     assert seen == [False, False, False]
     assert gc.isenabled()
 
 
 def test_collection_goes_on_after_a_function_that_fails() -> None:
     with pytest.raises(ZeroDivisionError):
-        call_without_collection(lambda _: 1 / 0)("")
+        wrap_without_garbage_collection(lambda _: 1 / 0)("")
     assert gc.isenabled()
 
 
