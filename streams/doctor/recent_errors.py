@@ -1,43 +1,109 @@
-"""Look at the logs of workers for incidents, as `millrace logs analyze` finds them."""
+"""Look at the logs of workers for incidents, as `millrace logs analyze` finds them.
+
+Recent is what ended within the last hour, and what has happened since the last start of a worker
+that runs no more: so its log ends with the reason, however long ago that was.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 from streams.command_lines import format_command
 from streams.common.counted import format_count
 from streams.doctor.findings import DoctorFinding, find_fine, find_unknown, find_warning
 from streams.log_analysis.printing import format_counts
-from streams.log_analysis.report import LogIncidentOutput, analyze_logs
+from streams.log_analysis.report import (
+    LogAnalysisOutput,
+    LogIncidentOutput,
+    LogRunOutput,
+    analyze_logs,
+)
 from streams.log_analysis.sources import LogSource
 
 RECENT_ERRORS = "recent errors"
+RECENT_S = 3600.0
 _INCIDENTS_SHOWN = 3
+_UNITS = (("days", 86_400), ("h", 3600), ("min", 60))
 
 
-def check_logs(paths: Sequence[Path]) -> Iterator[DoctorFinding]:
-    """Analyze the logs at these paths, and name their last incidents."""
+def check_logs(paths: Sequence[Path], now_s: float | None = None) -> Iterator[DoctorFinding]:
+    """Analyze the logs at these paths, and name their last incidents that are recent."""
     if not paths:
         yield find_unknown(RECENT_ERRORS, "where the workers log is not known: give --logs FILE")
         return
     analysis = analyze_logs(LogSource(str(path)) for path in paths)
-    yield from check_incidents(analysis.incidents, [str(path) for path in paths])
+    yield from check_incidents(analysis, time.time() if now_s is None else now_s)
 
 
-def check_incidents(
-    incidents: Sequence[LogIncidentOutput], logs: Sequence[str]
-) -> Iterator[DoctorFinding]:
-    """Name the last incidents of some logs, with the likely cause of each."""
-    if not incidents:
-        yield find_fine(RECENT_ERRORS, f"no incident in {format_count(len(logs), 'log')}")
+def check_incidents(analysis: LogAnalysisOutput, now_s: float) -> Iterator[DoctorFinding]:
+    """Name the last incidents that are recent, each with its age, its likely cause and its code."""
+    command = format_command("logs analyze", *analysis.files)
+    runs = {run.file: run for run in analysis.runs}
+    recent = [each for each in analysis.incidents if _is_recent(each, runs, now_s)]
+    earlier = len(analysis.incidents) - len(recent[-_INCIDENTS_SHOWN:])
+    if not recent:
+        what = f"no incident in {format_count(len(analysis.files), 'log')} in the last hour"
+        if analysis.incidents:
+            age = _describe_age(analysis.incidents[-1], now_s)
+            what += f"; {earlier} before that, the last {age}: {command} shows them"
+        yield find_fine(RECENT_ERRORS, what)
         return
-    first = len(incidents) - _INCIDENTS_SHOWN
-    earlier = f" ({first} earlier ones)" if first > 0 else ""
-    for each in reversed(incidents[-_INCIDENTS_SHOWN:]):
-        yield find_warning(
+    for each in reversed(recent[-_INCIDENTS_SHOWN:]):
+        before = "" if not earlier else f" ({format_count(earlier, 'earlier incident')})"
+        warning = find_warning(
             RECENT_ERRORS,
-            f"{each.begin or 'at an unknown time'}: {format_counts(each.events)}{earlier}",
-            f"likely cause: {each.explanation} ({each.cause})",
-            f"{format_command('logs analyze', *logs)} shows the lines",
+            f"{_describe_age(each, now_s)}{_describe_run(each, runs, now_s)}: "
+            f"{format_counts(each.events)}{before}",
+            f"likely cause: {each.explanation}",
+            f"{command} shows the lines",
         )
+        yield replace(warning, code=each.cause)
+
+
+def _is_recent(incident: LogIncidentOutput, runs: dict[str, LogRunOutput], now_s: float) -> bool:
+    """Return whether an incident ended a while ago only, or is of the last run of an ended worker.
+
+    One without a time is recent, as nobody knows.
+    """
+    end_s = _parse_instant(incident.end)
+    if end_s is None or now_s - end_s <= RECENT_S:
+        return True
+    ended = (runs[file] for file in incident.files if file in runs and runs[file].has_ended)
+    return any(end_s >= (_parse_instant(run.started) or 0.0) for run in ended)
+
+
+def _describe_age(incident: LogIncidentOutput, now_s: float) -> str:
+    """Return when an incident ended, and how long ago that was: "12 min ago (09:41:00)"."""
+    end_s = _parse_instant(incident.end)
+    if end_s is None:
+        return "at an unknown time"
+    return f"{_format_age(now_s - end_s)} ago ({incident.end})"
+
+
+def _describe_run(incident: LogIncidentOutput, runs: dict[str, LogRunOutput], now_s: float) -> str:
+    """Say that a worker has been started after an incident, if so: it may be mended."""
+    end_s = _parse_instant(incident.end)
+    of_files = [runs[file] for file in incident.files if file in runs]
+    if end_s is None or not of_files:
+        return ""
+    started_s = max(_parse_instant(run.started) or 0.0 for run in of_files)
+    if started_s <= end_s:
+        return ""
+    return f", before the worker's last start {_format_age(now_s - started_s)} ago"
+
+
+def _parse_instant(text: str | None) -> float | None:
+    """Return an instant as the analysis shows it, in this machine's zone, in s since 1970."""
+    return None if text is None else datetime.fromisoformat(text).timestamp()
+
+
+def _format_age(age_s: float) -> str:
+    """Return a time in the largest unit of which it has two: `90 s`, `12 min`, `30 h`."""
+    for unit, unit_s in _UNITS:
+        if age_s >= 2 * unit_s:
+            return f"{int(age_s // unit_s)} {unit}"
+    return f"{max(0.0, age_s):.0f} s"

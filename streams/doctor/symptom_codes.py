@@ -47,7 +47,6 @@ CODES = {
     "zombies": "MR-010",
     "fencing": "MR-010",
     "state directory": "MR-023",
-    "recent errors": "MR-003",
     "offsets": "MR-022",
     "health": "MR-063",
     "processing time": "MR-063",
@@ -61,8 +60,11 @@ CODES = {
 
 
 def add_code(finding: DoctorFinding) -> DoctorFinding:
-    """Return a warning or an error with the code of its symptom, and others as they are."""
-    if finding.verdict not in (Verdict.WARNING, Verdict.ERROR):
+    """Return a warning or an error with the code of its symptom, and others as they are.
+
+    A code that the finding has already stays.
+    """
+    if finding.code or finding.verdict not in (Verdict.WARNING, Verdict.ERROR):
         return finding
     by_message = find_by_message(finding.what)
     found = CODES.get(finding.point, "") if by_message is None else by_message.code

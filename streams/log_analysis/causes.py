@@ -8,18 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from streams.log_analysis.chains import rank_code
 from streams.log_analysis.incidents import Incident, IncidentLine
 from streams.symptoms.lookup import find_by_code
 
-ORDER = (
-    *("MR-062", "MR-043", "MR-044"),
-    *("MR-024", "MR-025", "MR-022", "MR-023"),
-    *("MR-071", "MR-070", "MR-072"),
-    *("MR-030", "MR-031", "MR-032"),
-    *("MR-040", "MR-042", "MR-034", "MR-063", "MR-012", "MR-020"),
-    *("MR-010", "MR-011", "MR-016", "MR-015", "MR-041", "MR-014", "MR-021", "MR-060", "MR-013"),
-)
-"""Codes from causes to consequences; others come last."""
 _LINES_MAX = 5
 _PAUSE = (
     "The process stood still, or was not given the processor: no function of the user's was "
@@ -40,15 +32,11 @@ class LikelyCause(NamedTuple):
 
 def find_cause(incident: Incident) -> LikelyCause:
     """Return the likely cause of an incident, with the lines that show it and what followed."""
-    codes = sorted(incident.codes, key=_rank_code)
+    codes = sorted(incident.codes, key=rank_code)
     code = codes[0]
     lines = [line for each in codes for line in incident.lines.get(each, [])]
     ordered = sorted(lines[:_LINES_MAX], key=lambda line: line.at_s or 0.0)
     return LikelyCause(code, _describe_cause(code, incident), tuple(ordered))
-
-
-def _rank_code(code: str) -> int:
-    return ORDER.index(code) if code in ORDER else len(ORDER)
 
 
 def _describe_cause(code: str, incident: Incident) -> str:

@@ -23,6 +23,7 @@ _ABOUT = {
     "store": re.compile(r"\bstore '([\w.-]+)'"),
     "partition": re.compile(r"\b([\w.-]+\[\d+\])"),
     "topic": re.compile(r"\b[Tt]opic(?: '|[=:] ?)([\w.-]+)"),
+    "function": re.compile(r"\bin the user's function ([\w.<>-]+)"),
     "member": re.compile(r"\b([\w.-]+-" + _UUID + r"-\d+) leaves group"),
 }
 _NO_GROUP = {"null"}

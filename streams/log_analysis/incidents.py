@@ -1,8 +1,10 @@
 """Group events that belong together into incidents, in bounded memory.
 
-Events belong together that are less than a minute apart and about one application or group; an
-event that names none joins the last incident of its log. Incidents of several logs that overlap
-are one. An incident keeps counts of all its events, and the first lines of each code.
+Events belong together that are of one application or group, about a minute apart at most, and of
+one fault: one may follow from the other, and they are not about different topics, stores or
+functions (`chains`). An event that names no fault, such as a rebalance, joins the last incident of
+its log. Incidents of several logs that belong together are one. An incident keeps counts of all its
+events, and the first lines of each code.
 """
 
 from __future__ import annotations
@@ -11,14 +13,22 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from streams.log_analysis.chains import Fault, choose_cause, find_fault
 from streams.log_analysis.events import LogEvent
 from streams.log_analysis.patterns import NO_FAULTS, EventKind
 
-GAP_S = 60.0
+GAP_S = 70.0
+"""Outages that last are logged each minute, and some seconds late."""
+CAUSE_LATE_S = 30.0
+"""The time by which a cause may be logged after what followed from it."""
 LINES_MAX = 3
 """The lines that an incident keeps of each code."""
 SUBJECTS_MAX = 5
 """The names that an incident keeps of each kind."""
+OPEN_MAX = 50
+"""The incidents at one time; with more of them the oldest ends."""
+MERGE_LOOK_BACK = 50
+"""The incidents before one of another log that it may belong to."""
 INCIDENTS_MAX = 10_000
 """With more of them, the shortest gap between two is closed by merging."""
 
@@ -40,6 +50,8 @@ class Incident:
     begin_s: float | None
     end_s: float | None
     owner: str | None
+    fault: Fault | None = None
+    """The fault that explains the others."""
     kinds: Counter[EventKind] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
     lines: dict[str, list[IncidentLine]] = field(default_factory=dict)
@@ -57,6 +69,7 @@ class Incident:
             self.begin_s = event.at_s if self.begin_s is None else min(self.begin_s, event.at_s)
             self.end_s = event.at_s if self.end_s is None else max(self.end_s, event.at_s)
         self.owner = self.owner or event.owner
+        self.fault = choose_cause((self.fault, find_fault(event)))
         self.kinds[event.pattern.kind] += 1
         code = event.pattern.code
         if code:
@@ -71,11 +84,19 @@ class Incident:
         if len(self.sources) < SUBJECTS_MAX:
             self.sources[event.source] = None
 
-    def is_near(self, at_s: float | None) -> bool:
-        """Return whether an instant is within the incident, or less than a minute from it."""
+    def may_have(self, at_s: float | None, owner: str | None, fault: Fault | None) -> bool:
+        """Return whether what happened at an instant, to an application, may belong to this."""
+        if None not in (self.owner, owner) and self.owner != owner:
+            return False
+        if self.fault is None or fault is None or fault.may_follow(self.fault):
+            return self.is_near(at_s)
+        return self.fault.may_follow(fault) and self.is_near(at_s, CAUSE_LATE_S)
+
+    def is_near(self, at_s: float | None, gap_s: float = GAP_S) -> bool:
+        """Return whether an instant is within the incident, or less than a time from it."""
         if at_s is None or self.begin_s is None or self.end_s is None:
             return True
-        return self.begin_s - GAP_S <= at_s <= self.end_s + GAP_S
+        return self.begin_s - gap_s <= at_s <= self.end_s + gap_s
 
     def absorb_incident(self, other: Incident) -> None:
         """Take over what another incident has."""
@@ -83,6 +104,7 @@ class Incident:
         self.begin_s = min(instants, default=None)
         self.end_s = max((e for e in (self.end_s, other.end_s) if e is not None), default=None)
         self.owner = self.owner or other.owner
+        self.fault = choose_cause((self.fault, other.fault))
         self.kinds.update(other.kinds)
         self.codes.update(other.codes)
         for code, lines in other.lines.items():
@@ -94,11 +116,21 @@ class Incident:
         self.sources = dict.fromkeys([*self.sources, *other.sources][:SUBJECTS_MAX])
 
 
+@dataclass(slots=True)
+class LoggedRun:
+    """Holds when the process of a log has started last, and whether it has ended since."""
+
+    started_at_s: float
+    has_ended: bool = False
+
+
 class IncidentLog:
     """Groups the events of one log after the other into incidents, and counts them by hour."""
 
     def __init__(self) -> None:
         self.event_count = 0
+        self.runs: dict[str, LoggedRun] = {}
+        """The last run of the process, by its log."""
         self.hours: dict[int, Counter[EventKind]] = {}
         """The number of events of each kind, by hours since 1970."""
         self._open: list[Incident] = []
@@ -111,15 +143,24 @@ class IncidentLog:
         if event.at_s is not None:
             self.hours.setdefault(int(event.at_s // 3600), Counter())[kind] += 1
             self._close_before(event.at_s)
-        if kind is EventKind.START:
+        if kind is EventKind.START or kind is EventKind.END:
+            self._note_run(event)
             return
-        for each in reversed(self._open):
-            if _is_same_owner(each.owner, event.owner) and each.is_near(event.at_s):
-                each.add_event(event)
-                return
-        begun = Incident(event.at_s, event.at_s, event.owner)
-        begun.add_event(event)
-        self._open.append(begun)
+        fault = find_fault(event)
+        found = _choose_incident(self._open, event.at_s, event.owner, fault)
+        if found is None:
+            found = Incident(event.at_s, event.at_s, event.owner)
+            self._close_incidents(self._open[: 1 - OPEN_MAX])
+            self._open.append(found)
+        found.add_event(event)
+
+    def _note_run(self, event: LogEvent) -> None:
+        """Note that the process of a log has started or ended."""
+        if event.pattern.kind is EventKind.END:
+            if event.source in self.runs:
+                self.runs[event.source].has_ended = True
+        elif event.at_s is not None:
+            self.runs[event.source] = LoggedRun(event.at_s)
 
     def end_source(self) -> None:
         """Close all incidents, at the end of a log."""
@@ -130,12 +171,8 @@ class IncidentLog:
         self.end_source()
         merged: list[Incident] = []
         for each in sorted(self._closed, key=lambda incident: incident.begin_s or 0.0):
-            near = (
-                last
-                for last in reversed(merged[-SUBJECTS_MAX:])
-                if _is_same_owner(last.owner, each.owner) and last.is_near(each.begin_s)
-            )
-            found = next(near, None)
+            near = merged[-MERGE_LOOK_BACK:]
+            found = _choose_incident(near, each.begin_s, each.owner, each.fault)
             if found is None:
                 merged.append(each)
             else:
@@ -155,8 +192,17 @@ class IncidentLog:
             self._closed = _merge_neighbours(self._closed)
 
 
-def _is_same_owner(one: str | None, other: str | None) -> bool:
-    return one is None or other is None or one == other
+def _choose_incident(
+    incidents: Iterable[Incident], at_s: float | None, owner: str | None, fault: Fault | None
+) -> Incident | None:
+    """Return the incident that an event belongs to: rather one with its code, then the last one."""
+    code = fault and fault.code
+
+    def rate_incident(each: Incident) -> tuple[bool, float]:
+        return (each.fault is not None and each.fault.code == code, each.end_s or 0.0)
+
+    near = [each for each in incidents if each.may_have(at_s, owner, fault)]
+    return max(near, key=rate_incident, default=None)
 
 
 def _merge_neighbours(incidents: list[Incident]) -> list[Incident]:

@@ -34,10 +34,14 @@ class EventKind(StrEnum):
     REBALANCE = "rebalance"
     START = "start"
     END_OF_OUTAGE = "recovered"
+    END = "end"
 
 
 NO_FAULTS = frozenset(
-    {EventKind.RESTORE, EventKind.REBALANCE, EventKind.START, EventKind.END_OF_OUTAGE}
+    {
+        *(EventKind.RESTORE, EventKind.REBALANCE),
+        *(EventKind.START, EventKind.END_OF_OUTAGE, EventKind.END),
+    }
 )
 
 
@@ -89,6 +93,8 @@ _KINDS = {
 _OURS = (
     Pattern(" runs '", EventKind.START),
     Pattern("RUNNING -> REBALANCING", EventKind.REBALANCE),
+    Pattern("PENDING_SHUTDOWN -> NOT_RUNNING", EventKind.END),
+    Pattern("PENDING_ERROR -> ERROR", EventKind.END),
     Pattern("a broker answers again at ", EventKind.END_OF_OUTAGE),
     Pattern(" is restored: ", EventKind.RESTORE),
     Pattern(" records replayed, at most ", EventKind.RESTORE),
@@ -142,8 +148,13 @@ _KAFKA_STREAMS = (
     Pattern("Detected that the thread is being fenced", EventKind.MIGRATION, "MR-021"),
     Pattern("CommitFailedException", EventKind.MIGRATION, "MR-021"),
     Pattern("RebalanceInProgressException", EventKind.REBALANCE),
-    Pattern("CoordinatorNotAvailableException", EventKind.COORDINATOR, "MR-041"),
-    Pattern("CoordinatorLoadInProgressException", EventKind.COORDINATOR, "MR-041"),
+    *(
+        # A client that looks for its coordinator, or joins, meets both in passing and logs them at
+        # INFO by their bare names.
+        Pattern(f"{package}{name}", EventKind.COORDINATOR, "MR-041", is_warning=not package)
+        for package in ("errors.", "")
+        for name in ("CoordinatorNotAvailableException", "CoordinatorLoadInProgressException")
+    ),
     Pattern("could not be established. Node may not be available", EventKind.BROKER_AWAY, "MR-040"),
     Pattern(
         "could not be established. Broker may not be available", EventKind.BROKER_AWAY, "MR-040"

@@ -14,6 +14,8 @@ from streams.log_analysis.patterns import EventKind
 from streams.log_analysis.scanning import LogScanner
 from streams.log_analysis.sources import LogSource
 
+_INSTANT = "%Y-%m-%d %H:%M:%S"
+
 
 @dataclass(frozen=True)
 class LogLineOutput:
@@ -31,6 +33,15 @@ class LogHourOutput:
 
     hour: str
     events: dict[str, int]
+
+
+@dataclass(frozen=True)
+class LogRunOutput:
+    """Shows when the process of a log has started last, and whether it has ended since."""
+
+    file: str
+    started: str
+    has_ended: bool
 
 
 @dataclass(frozen=True)
@@ -58,6 +69,7 @@ class LogAnalysisOutput:
     events: int
     hours: list[LogHourOutput]
     incidents: list[LogIncidentOutput]
+    runs: list[LogRunOutput]
 
 
 def analyze_logs(
@@ -87,6 +99,10 @@ def analyze_logs(
             for hour, kinds in sorted(found.hours.items())
         ],
         [show_incident(each) for each in found.list_incidents()],
+        [
+            LogRunOutput(name, _format_time(run.started_at_s, _INSTANT), run.has_ended)
+            for name, run in found.runs.items()
+        ],
     )
 
 
@@ -116,7 +132,7 @@ def _by_name(kinds: Mapping[EventKind, int]) -> dict[str, int]:
 
 def format_instant(at_s: float | None) -> str | None:
     """Return an instant to the second in this machine's zone; None if it is not known."""
-    return None if at_s is None else _format_time(at_s, "%Y-%m-%d %H:%M:%S")
+    return None if at_s is None else _format_time(at_s, _INSTANT)
 
 
 def _format_time(at_s: float, form: str) -> str:

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
-from streams.doctor.findings import Verdict
-from streams.doctor.recent_errors import check_logs
+import pytest
 
-LINE = (
-    "2026-11-29 09:{minute:02d}:00,000 7 WARNING streams.runtime.threads.thread_recovery: thread 0 "
-    "starts over from what is committed: no broker answers at kafka-1:9092 (see MR-040)\n"
-)
+from streams.doctor.findings import DoctorFinding, Verdict
+from streams.doctor.recent_errors import check_logs
+from streams.doctor.symptom_codes import add_code
+
+NOW_S = datetime.fromisoformat("2026-11-29 10:00:00").timestamp()
+OUTAGE = "thread 0 starts over from what is committed: no broker answers at kafka-1:9092"
+POISON = "step 'map' can't process lines[0]@7: ValueError"
+START = "millrace 0.1.0 runs 'words' on kafka-1:9092; reads lines"
+END = "state PENDING_ERROR -> ERROR"
+
+
+def write_log(directory: Path, *lines: tuple[str, str], day: int = 29) -> Path:
+    log = directory / "worker.log"
+    log.write_text(
+        "".join(
+            f"2026-11-{day} {at}:00,000 7 "
+            f"{'WARNING' if message in (OUTAGE, POISON) else 'INFO'} streams.x: {message}\n"
+            for at, message in lines
+        )
+    )
+    return log
+
+
+def find(log: Path) -> list[DoctorFinding]:
+    return list(check_logs([log], NOW_S))
 
 
 def test_without_a_log_nothing_is_known() -> None:
@@ -19,18 +40,47 @@ def test_without_a_log_nothing_is_known() -> None:
 
 
 def test_a_log_without_an_incident_is_fine(tmp_path: Path) -> None:
-    log = tmp_path / "worker.log"
-    log.write_text("2026-11-29 09:00:00,000 7 INFO streams: state REBALANCING -> RUNNING\n")
-    (found,) = check_logs([log])
+    (found,) = find(write_log(tmp_path, ("09:00", "state REBALANCING -> RUNNING")))
     assert found.verdict is Verdict.FINE
+    assert found.what == "no incident in 1 log in the last hour"
 
 
-def test_the_last_incidents_are_named_with_their_cause(tmp_path: Path) -> None:
-    log = tmp_path / "worker.log"
-    log.write_text("".join(LINE.format(minute=minute) for minute in (1, 11, 21, 31, 41)))
-    found = list(check_logs([log]))
+def test_the_last_incidents_are_named_with_age_cause_and_code(tmp_path: Path) -> None:
+    log = write_log(tmp_path, *((f"09:{minute}", OUTAGE) for minute in ("05", 15, 25, 35, 45)))
+    found = find(log)
     assert [each.verdict for each in found] == [Verdict.WARNING] * 3
-    assert "09:41" in found[0].what
-    assert "(2 earlier ones)" in found[0].what
-    assert "MR-040" in found[0].consequence
+    assert found[0].what.startswith("15 min ago (2026-11-29 09:45:00): ")
+    assert found[0].what.endswith("(2 earlier incidents)")
+    assert {each.code for each in found} == {"MR-040"}
+    assert add_code(found[0]).code == "MR-040"
+    assert "No broker answers" in found[0].consequence
     assert f"logs analyze {log}" in found[0].remedy
+
+
+def test_incidents_of_one_minute_have_each_its_own_code(tmp_path: Path) -> None:
+    found = find(write_log(tmp_path, ("09:45", OUTAGE), ("09:45", POISON)))
+    assert {each.code for each in found} == {"MR-040", "MR-072"}
+
+
+def test_an_incident_of_more_than_an_hour_ago_is_no_warning(tmp_path: Path) -> None:
+    log = write_log(tmp_path, ("08:00", START), ("08:30", OUTAGE), ("09:00", "state -> RUNNING"))
+    (found,) = find(log)
+    assert found.verdict is Verdict.FINE
+    assert "1 before that, the last 90 min ago (2026-11-29 08:30:00)" in found.what
+
+
+@pytest.mark.parametrize("day", [27, 29])
+def test_why_a_worker_ended_is_told_however_long_ago_it_was(day: int, tmp_path: Path) -> None:
+    log = write_log(tmp_path, ("08:00", START), ("08:30", POISON), ("08:30", END), day=day)
+    (found,) = find(log)
+    assert found.verdict is Verdict.WARNING
+    assert found.what.startswith("2 days ago" if day == 27 else "90 min ago")
+
+
+def test_what_happened_before_the_last_start_is_told_as_such(tmp_path: Path) -> None:
+    before = (("08:00", START), ("09:30", POISON), ("09:30", END))
+    (found,) = find(write_log(tmp_path, *before, ("09:50", START)))
+    assert ", before the worker's last start 10 min ago: " in found.what
+    log = write_log(tmp_path, *before, ("09:50", START), ("09:55", END), day=28)
+    (found,) = find(log)
+    assert found.verdict is Verdict.FINE
