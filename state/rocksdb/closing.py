@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -23,28 +24,44 @@ log = logging.getLogger(__name__)
 _THREAD_NAME = "close-store"
 
 
+class UnflushedReason(StrEnum):
+    """Says why a store is closed without a flush, and where what was committed is."""
+
+    DISK_FULL = "as a disk is full"
+    FILES_REMOVED = "as files of theirs were removed under this process"
+    REFUSED = "as they can't be written"
+
+    @property
+    def refuge(self) -> str:
+        """Return where what was committed is nevertheless."""
+        if self is UnflushedReason.FILES_REMOVED:
+            return "what was committed is in their changelogs, from which a new start restores it"
+        return "what was committed is in their logs and changelogs"
+
+
 class UnflushedStores:
-    """Counts the stores that were closed without a flush, for one warning."""
+    """Counts the stores that were closed without a flush, for one warning about each reason."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._stores: list[str] = []
+        self._stores: dict[UnflushedReason, list[str]] = {}
 
-    def add_store(self, description: str) -> None:
+    def add_store(self, description: str, reason: UnflushedReason) -> None:
         """Add a store, described by its name and directory."""
         with self._lock:
-            self._stores.append(description)
+            self._stores.setdefault(reason, []).append(description)
 
     def log_warning(self) -> None:
         """Log how many stores there were since the last warning, and which was the first."""
         with self._lock:
-            stores, self._stores = self._stores, []
-        if stores:
+            found, self._stores = self._stores, {}
+        for reason, stores in found.items():
             log.warning(
-                "%d stores are closed without a flush, as a disk is full, the first is %s: what "
-                "was committed is in their logs and changelogs",
+                "%d stores are closed without a flush, %s, the first is %s: %s",
                 len(stores),
+                reason,
                 stores[0],
+                reason.refuge,
             )
 
 
@@ -68,7 +85,7 @@ def close_handles(
     if not opened:
         return
     if may_go_later and failures.DISK_FULL.is_set():
-        UNFLUSHED_STORES.add_store(f"{store_name!r} in {path}")
+        UNFLUSHED_STORES.add_store(f"{store_name!r} in {path}", UnflushedReason.DISK_FULL)
         # No daemon: one that the interpreter's end cut off in RocksDB would abort the process.
         thread = threading.Thread(target=_close_all, args=(opened,), name=_THREAD_NAME)
         thread.start()
@@ -76,7 +93,16 @@ def close_handles(
     errors = _close_all(opened)
     if errors:
         failure = failures.to_state_error(store_name, path, "be flushed", errors[0])
-        UNFLUSHED_STORES.add_store(f"{failure}")
+        UNFLUSHED_STORES.add_store(f"{failure}", _find_reason(path, errors[0]))
+
+
+def _find_reason(path: Path, error: Exception) -> UnflushedReason:
+    """Return why a database can't be flushed."""
+    if failures.is_disk_full(error):
+        return UnflushedReason.DISK_FULL
+    if failures.is_file_missing(error) or not path.exists():
+        return UnflushedReason.FILES_REMOVED
+    return UnflushedReason.REFUSED
 
 
 def _close_all(handles: list[Any]) -> list[Exception]:

@@ -26,16 +26,26 @@ def is_write_stall(error: Exception) -> bool:
     return "Write stall" in str(error)
 
 
+def is_disk_full(error: Exception) -> bool:
+    """Return whether a disk has no room for a write, or no more for this user."""
+    return any(each in str(error) for each in _NO_ROOM)
+
+
+def is_file_missing(error: Exception) -> bool:
+    """Return whether a file or a directory of the database is gone."""
+    return "No such file or directory" in str(error)
+
+
 def to_state_error(store_name: str, path: Path, operation: str, error: Exception) -> StateError:
     """Return the error to raise for one that RocksDB raised; `operation` completes "can't ..."."""
     if isinstance(error, StateError):
         return error
     text = str(error)
-    if any(each in text for each in _NO_ROOM):
+    if is_disk_full(error):
         DISK_FULL.set()
     if text.startswith("IO error") and ("While lock file" in text or "lock hold by" in text):
         return DirectoryLocked(f"{path} is open elsewhere: {text}")
-    if text.startswith("Corruption") or "No such file or directory" in text:
+    if text.startswith("Corruption") or is_file_missing(error):
         return StoreCorrupted(store_name, path, text)
     return StateError(
         f"store {store_name!r} in {path} can't {operation}: {text}{_suggest_remedy(error)}"
@@ -47,7 +57,7 @@ def _suggest_remedy(error: Exception) -> str:
         return (
             "; there is a file where a directory should be: remove it, the changelog has the data"
         )
-    if any(each in str(error) for each in _NO_ROOM):
+    if is_disk_full(error):
         return "; make room and start again, what was committed is kept"
     return ""
 

@@ -117,7 +117,7 @@ _RESOURCES = (
         meaning="A disk is full.",
         page="disk-full.md",
         messages=(
-            " stores are closed without a flush, as a disk is full",
+            "as a disk is full",
             "make room and start ",
             "the disk of the embedded broker's data is full",
         ),
@@ -206,6 +206,18 @@ _GROUP = (
 
 _STATE = (
     Symptom(
+        code="MR-023",
+        meaning="A state directory is used by another process or of another application.",
+        page="state-directory.md",
+        messages=(
+            "it is no state directory; choose another",
+            "choose another state_dir",
+            " was removed, or replaced, under this worker",
+            "as files of theirs were removed under this process",
+        ),
+        classes=("DirectoryLocked",),
+    ),
+    Symptom(
         code="MR-020",
         meaning="A store is damaged or may be wrong, and is rebuilt from its changelog.",
         page="task-corrupted.md",
@@ -243,17 +255,6 @@ _STATE = (
         meaning="Committed offsets do not account for the state that is there.",
         page="offsets-refused.md",
         classes=("PositionRefused",),
-    ),
-    Symptom(
-        code="MR-023",
-        meaning="A state directory is used by another process or of another application.",
-        page="state-directory.md",
-        messages=(
-            "it is no state directory; choose another",
-            "choose another state_dir",
-            " was removed, or replaced, under this worker",
-        ),
-        classes=("DirectoryLocked",),
     ),
     Symptom(
         code="MR-060",

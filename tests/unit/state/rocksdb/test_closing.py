@@ -70,6 +70,29 @@ def test_after_a_disk_was_full_nobody_waits_for_the_stores_and_one_warning_count
     wait_until(lambda: all(each.is_closed for each in later), what="the stores to be closed")
 
 
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (
+            "IO error: No such file or directory: While open a file for appending: /s/000012.log",
+            "as files of theirs were removed under this process, the first is store 'counts' in /s",
+        ),
+        ("IO error: Input/output error", "as they can't be written, the first is store 'counts'"),
+    ],
+)
+def test_a_flush_that_fails_for_another_reason_is_no_full_disk(
+    error: str, reason: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    closing.close_handles([Handle(error)], "counts", tmp_path, may_go_later=True)
+    UNFLUSHED_STORES.log_warning()
+    [warning] = caplog.messages
+    assert warning.replace(str(tmp_path), "/s").startswith(
+        f"1 stores are closed without a flush, {reason}"
+    )
+    assert "disk is full" not in warning
+    assert not is_closing_in_background()
+
+
 def test_one_that_is_opened_again_at_once_is_closed_before(may_close: threading.Event) -> None:
     failures.DISK_FULL.set()
     may_close.set()
