@@ -11,7 +11,7 @@ import typer
 from streams.command_lines import format_command
 from streams.command_options import exit_on_user_error
 from streams.errors import ConfigError
-from streams.symptoms.lookup import find_by_code, find_by_message, find_nearest_code
+from streams.symptoms.lookup import find_by_code, find_by_text, find_nearest_code
 from streams.symptoms.pages import read_section
 from streams.symptoms.symptom import Symptom
 from streams.symptoms.table import SYMPTOMS
@@ -39,12 +39,13 @@ def explain_error(
 def _find_symptom(text: str) -> Symptom:
     """Return the symptom with a code, or of a message. Raises ConfigError if there is none."""
     own = _CODE.search(text)
-    found = find_by_code(text) or (own and find_by_code(own[0])) or find_by_message(text)
+    found = find_by_code(text) or (own and find_by_code(own[0])) or find_by_text(text)
     if found is not None:
         return found
     if len(text.split()) > 1:
         raise ConfigError(
-            f"no symptom has this message: {text!r}. {format_command('explain-error')} lists all"
+            f"no symptom has this message: {text!r}. One without a code says itself what is wrong "
+            f"(MR-001 to MR-003); {format_command('explain-error')} lists all"
         )
     nearest = find_by_code(find_nearest_code(text))
     assert nearest is not None

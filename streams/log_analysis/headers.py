@@ -20,17 +20,22 @@ _TIME = re.compile(rb"^\[?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,:](\d{1,6})
 _JSON_TIME = re.compile(rb'^\{"time":"([^"]{19,32})"')
 _LEVEL = re.compile(rb"\b(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b")
 _LEVEL_BYTES = 200
+_OUR_LOGGERS = ("streams.", "state.")
 _WARNINGS = {"WARN", "WARNING", "ERROR", "FATAL", "CRITICAL"}
 HEADER_START = re.compile(rb'\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d|\{"time":"')
 """Begins a line that is no continuation, such as one of a stack trace."""
 
 
 class LineHeader(NamedTuple):
-    """Holds the time in s since 1970, None if it is not known, and whether it is a warning."""
+    """Holds the time in s since 1970, None if it is not known, and whether it is a warning.
+
+    `is_ours`: a logger of ours has written it, and no broker and no Kafka Streams.
+    """
 
     at_s: float | None
     is_warning: bool
     message: str
+    is_ours: bool = False
 
 
 def read_header(line: bytes) -> LineHeader | None:
@@ -44,10 +49,12 @@ def read_header(line: bytes) -> LineHeader | None:
     fraction = float(f"0.{found[3].decode()}") if found[3] else 0.0
     level = _LEVEL.search(line, found.end(), found.end() + _LEVEL_BYTES)
     name = level[1].decode() if level else ""
+    message = line[level.end() if level else found.end() :].decode(errors="replace").strip(" ]")
     return LineHeader(
         _parse_time(text, is_utc=bool(found[4]), fraction=fraction),
         name in _WARNINGS,
-        line[level.end() if level else found.end() :].decode(errors="replace").strip(" ]"),
+        message,
+        message.startswith(_OUR_LOGGERS),
     )
 
 
@@ -71,6 +78,9 @@ def _read_json(line: bytes) -> LineHeader | None:
         if found is None:
             return None
         return LineHeader(None, False, line.decode(errors="replace"))
+    if fields.get("code"):
+        message += f" (see {fields['code']})"
     if fields.get("error"):
         message += " " + " ".join(str(fields["error"]).split())
-    return LineHeader(at.timestamp(), level in _WARNINGS, message)
+    is_ours = str(fields.get("logger", "")).startswith(_OUR_LOGGERS)
+    return LineHeader(at.timestamp(), level in _WARNINGS, message, is_ours)

@@ -6,10 +6,15 @@ are names of classes, and messages as Kafka 4.4 has them.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from streams.symptoms.lookup import list_message_parts
 from streams.symptoms.table import SYMPTOMS
+
+LAST_LINE = "millrace: "
+"""Begins the last line of a process that an error ends."""
 
 
 class EventKind(StrEnum):
@@ -88,7 +93,7 @@ _KINDS = {
     "MR-071": EventKind.RECORD,
     "MR-072": EventKind.RECORD,
 }
-"""Symptoms of whose messages others are no faults of a running application."""
+"""The kinds of symptoms; those of others are failures."""
 
 _OURS = (
     Pattern(" runs '", EventKind.START),
@@ -99,22 +104,16 @@ _OURS = (
     Pattern(" is restored: ", EventKind.RESTORE),
     Pattern(" records replayed, at most ", EventKind.RESTORE),
     *(
-        Pattern(part, _KINDS[each.code], each.code, is_warning=True)
-        for each in SYMPTOMS
-        if each.code in _KINDS
-        for part in each.messages
+        Pattern(part, _KINDS.get(code, EventKind.FAILURE), code, is_warning=True)
+        for code, parts in list_message_parts()
+        for part in parts
     ),
-    Pattern(" starts over from what is committed: ", EventKind.ABORT, "MR-013"),
     Pattern(" is replaced in ", EventKind.FAILURE, "MR-003", is_warning=True),
     Pattern("a stream thread ended", EventKind.FAILURE, "MR-003", is_warning=True),
     Pattern(" was ended by SIG", EventKind.FAILURE, "MR-003", is_warning=True),
-    # What else carries a code: the last line of a process, and warnings that have no part above.
-    *(
-        Pattern(f"(see {each.code})", _KINDS.get(each.code, EventKind.FAILURE), each.code, True)
-        for each in SYMPTOMS
-    ),
+    # The last line of a process that names no fault with a page.
+    Pattern(LAST_LINE, EventKind.FAILURE, "MR-003", is_warning=True),
 )
-
 _KAFKA_STREAMS = (
     Pattern("No space left on device", EventKind.DISK, "MR-062"),
     Pattern("Disk quota exceeded", EventKind.DISK, "MR-062"),
@@ -181,5 +180,22 @@ _BROKERS = (
     Pattern("the broker stops: ", EventKind.DISK, "MR-062"),
 )
 
-PATTERNS = (*_KAFKA_STREAMS, *_BROKERS, *_OURS)
-"""All patterns; the first one whose text a line has decides."""
+_CODES = {
+    each.code: Pattern(
+        f"(see {each.code})", _KINDS.get(each.code, EventKind.FAILURE), each.code, is_warning=True
+    )
+    for each in SYMPTOMS
+}
+"""What a line says itself goes over all else, but for the codes whose pages say no more."""
+_GENERAL = frozenset(each.code for each in SYMPTOMS if each.is_general)
+PATTERNS = (*_KAFKA_STREAMS, *_BROKERS, *_OURS, *_CODES.values())
+"""All patterns, in the order in which they decide about lines of others."""
+OWN_PATTERNS = (*_OURS, *_KAFKA_STREAMS, *_BROKERS, *_CODES.values())
+"""The same for lines of ours."""
+_CODE = re.compile(r"\(see (MR-\d{3})\)")
+
+
+def find_code_pattern(message: str) -> Pattern | None:
+    """Return the pattern of the code that a line of ours ends with, None without one that helps."""
+    found = _CODE.search(message)
+    return None if found is None or found[1] in _GENERAL else _CODES.get(found[1])

@@ -12,12 +12,18 @@ from typing import Any
 
 from streams.log_analysis.events import LogEvent, find_owner, find_subjects
 from streams.log_analysis.headers import HEADER_START, LineHeader, read_header
-from streams.log_analysis.patterns import PATTERNS, EventKind, Pattern
+from streams.log_analysis.patterns import (
+    LAST_LINE,
+    OWN_PATTERNS,
+    PATTERNS,
+    EventKind,
+    Pattern,
+    find_code_pattern,
+)
 
 _LOOK_BACK_BYTES = 64 << 10
 """The bytes before a continued line in which its first line is looked for."""
 _MESSAGE_CHARS_MAX = 400
-_LAST_LINE = b"millrace: "
 
 
 @cache
@@ -59,8 +65,8 @@ class LogScanner:
         if header is None:
             before = self._find_header(block, begin)
             at_s = before.at_s if before is not None else None
-            is_warning = line.startswith(_LAST_LINE)
-            header = LineHeader(at_s, is_warning, line.decode(errors="replace").strip())
+            is_last = line.startswith(LAST_LINE.encode())
+            header = LineHeader(at_s, is_last, line.decode(errors="replace").strip(), is_last)
         pattern = find_pattern(header)
         if pattern is None:
             return None
@@ -91,8 +97,10 @@ class LogScanner:
 
 
 def find_pattern(header: LineHeader) -> Pattern | None:
-    """Return the first pattern of the table that a line has, if its level is high enough."""
-    for pattern in PATTERNS:
+    """Return the pattern that a line has, if its level is high enough: that of its code, if any."""
+    if header.is_warning and (named := find_code_pattern(header.message)) is not None:
+        return named
+    for pattern in OWN_PATTERNS if header.is_ours else PATTERNS:
         if pattern.text in header.message and (header.is_warning or not pattern.is_warning):
             return pattern
     return None

@@ -161,7 +161,8 @@ class HeartbeatThread:
             return False
         log.warning(
             "%s leaves group %s: its thread has been busy for %d ms, and max_poll_interval_ms is "
-            "%d. A record takes too long: make it quicker, or raise the setting",
+            "%d. A record takes too long, or a broker that does not answer: the lines around tell. "
+            "Make it quicker, or raise the setting",
             self._instance_id,
             self._group_id,
             silent_ms,

@@ -19,9 +19,9 @@ import orjson
 from streams.runtime.clients.errors import librdkafka_log
 from streams.settings.choices import LogFormat, LogLevel
 from streams.symptoms.lookup import (
+    choose_symptom,
     find_by_class,
     find_by_code,
-    find_by_message,
     format_page_address,
 )
 from streams.symptoms.symptom import Symptom
@@ -85,24 +85,26 @@ class SymptomFilter(logging.Filter):
 
 def _find_symptom(record: logging.LogRecord) -> Symptom | None:
     """Return the symptom that a line names by its message, or by the error that it is about."""
-    by_message = find_by_message(record.getMessage())
-    if by_message is not None:
-        return by_message
     values = record.args.values() if isinstance(record.args, dict) else record.args or ()
     classes = [type(each) for each in values if isinstance(each, BaseException)]
     given = getattr(record, "error_class", None)
     raised = record.exc_info[0] if record.exc_info else None
     found = (find_by_class(each) for each in (given, *classes, raised) if each is not None)
-    return next((each for each in found if each is not None), None)
+    by_class = next((each for each in found if each is not None), None)
+    return choose_symptom(record.getMessage(), by_class)
 
 
 class TextFormatter(logging.Formatter):
-    """Formats a log line as text, which ends with the address of its page: `(see MR-012)`."""
+    """Formats a log line as text, which ends with the address of its page: `(see MR-012)`.
+
+    Of a message of several lines, as one with a stack, the first has it.
+    """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         code = getattr(record, "code", None)
         address = "" if code is None else format_page_address(find_by_code(code))
-        return super().formatMessage(record) + address
+        first, end, more = super().formatMessage(record).partition("\n")
+        return f"{first}{address}{end}{more}"
 
 
 class JsonFormatter(logging.Formatter):

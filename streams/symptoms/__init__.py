@@ -2,6 +2,7 @@
 
     symptom     the fields of a symptom: code, meaning, page, and how its messages are recognised
     table       all symptoms; the one place where codes are given
+    class_messages   parts of messages whose code is that of the error's class
     lookup      which symptom an error or a message is, and which code was probably meant
     pages       the section of docs/troubleshooting about a code, also from an installed package
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
+from itertools import chain
 
+from streams.symptoms.class_messages import CLASS_MESSAGES
 from streams.symptoms.symptom import Symptom
 from streams.symptoms.table import SYMPTOMS
 
@@ -13,11 +16,22 @@ _BY_CLASS = {name: each for each in SYMPTOMS for name in each.classes}
 
 def find_by_message(message: str) -> Symptom | None:
     """Return the first symptom of the table with a part of a message in it, None for no symptom."""
-    for symptom in SYMPTOMS:
-        for part in symptom.messages:
-            if part in message:
-                return symptom
-    return None
+    parts = ((each, part) for each in SYMPTOMS for part in each.messages)
+    later = ((each, part) for each in SYMPTOMS for part in each.later_messages)
+    return next((each for each, part in chain(parts, later) if part in message), None)
+
+
+def find_by_text(text: str) -> Symptom | None:
+    """Return the symptom of a message whose error is not at hand; None for no symptom."""
+    codes = (code for code, parts in list_message_parts() if any(part in text for part in parts))
+    return next((_BY_CODE[code] for code in codes), None)
+
+
+def list_message_parts() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield all codes with parts of their messages, in the order in which they decide of a text."""
+    yield from ((each.code, each.messages) for each in SYMPTOMS)
+    yield from ((each.code, each.later_messages) for each in SYMPTOMS)
+    yield from CLASS_MESSAGES.items()
 
 
 def find_by_class(error_class: type[BaseException]) -> Symptom | None:
@@ -32,7 +46,14 @@ def find_symptom(error: BaseException) -> Symptom | None:
     None for an error that is none of ours.
     """
     by_class = find_by_class(type(error))
-    return by_class and (find_by_message(str(error)) or by_class)
+    return by_class and choose_symptom(str(error), by_class)
+
+
+def choose_symptom(message: str, by_class: Symptom | None) -> Symptom | None:
+    """Return the symptom of a message whose error's class has one: what says more goes over it."""
+    if by_class is not None and not by_class.is_general:
+        return find_by_message(message) or by_class
+    return find_by_text(message) or by_class
 
 
 def format_page_address(symptom: Symptom | None) -> str:

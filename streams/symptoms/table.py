@@ -24,7 +24,9 @@ _BROKERS = (
             "a broker is still waited for, ",
             "the embedded broker is gone and can't be started again",
             "the embedded broker did not start in ",
+            "what is not committed is given up",
         ),
+        later_messages=("no answer in time", "_ALL_BROKERS_DOWN", "_TRANSPORT"),
         classes=("BrokerUnavailable",),
     ),
     Symptom(
@@ -44,6 +46,7 @@ _BROKERS = (
         meaning="The leader of a partition is away while other brokers answer.",
         page="broker-away.md",
         messages=("no leader answers for ",),
+        later_messages=("LEADER_NOT_AVAILABLE", "NOT_LEADER_OR_FOLLOWER", "NOT_ENOUGH_REPLICAS"),
     ),
     Symptom(
         code="MR-043",
@@ -106,7 +109,7 @@ _TRANSACTIONS = (
         code="MR-013",
         meaning="It is not known whether a commit or a write took effect; it is found out.",
         page="outcome-unknown.md",
-        messages=("_TIMED_OUT", "REQUEST_TIMED_OUT"),
+        later_messages=("_TIMED_OUT",),
         classes=("OutcomeUnknown", "ConnectionLost"),
     ),
 )
@@ -248,6 +251,8 @@ _STATE = (
             " do not exist any more: create them again",
             "another topic of the same name",
             "was deleted and created again",
+            " and the topology needs ",
+            " can't be read: it was deleted",
         ),
     ),
     Symptom(

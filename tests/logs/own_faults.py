@@ -30,8 +30,8 @@ OPTIONS = {
     "transaction_timeout_ms": 3_000,
     "commit_interval_ms": 200,
     "request_timeout_ms": 5_000,
-    "stuck_after_ms": 1_000,
-    "max_poll_interval_ms": 2_000,
+    "stuck_after_ms": 2_500,
+    "max_poll_interval_ms": 3_000,
 }
 
 

@@ -378,7 +378,8 @@ class HeartbeatLoop:
             return False
         log.warning(
             "%s leaves group %s: its thread has been busy for %d ms, and max_poll_interval_ms is "
-            "%d. A record takes too long: make it quicker, or raise the setting",
+            "%d. A record takes too long, or a broker that does not answer: the lines around tell. "
+            "Make it quicker, or raise the setting",
             self._facts.member_id,
             self._facts.group_id,
             silent_ms,

@@ -44,7 +44,8 @@ def test_a_message_of_no_symptom_is_refused_in_one_line() -> None:
     result = explain("nothing", "of", "ours")
     assert result.exit_code == 2
     message, _, command = result.stderr.partition(" `")
-    assert message == "millrace: no symptom has this message: 'nothing of ours'."
+    assert message.startswith("millrace: no symptom has this message: 'nothing of ours'. ")
+    assert message.endswith(" (MR-001 to MR-003);")
     assert command.endswith("millrace explain-error` lists all\n")  # by its path if need be
     assert result.stderr.count("\n") == 1
 

@@ -125,7 +125,7 @@ def test_records_without_an_answer_may_be_written_and_are_not_counted(
     clients.alter_producer = alter
     assert refusal("produce", "lines", typed=b"0\n1\n2\n3\n4\n").endswith(
         "3 not delivered: no answer; 2 records were written, the next is line 3: go on with "
-        "--from-line 3; 3 of those that were not acknowledged may be written as well"
+        "--from-line 3; 3 of those that were not acknowledged may be written as well (see MR-013)"
     )
     # A bad line does not hide that the records before it were not acknowledged.
     said = refusal("produce", "lines", "--key-separator", ":", typed=b":0\n:1\n:2\noops\n")
