@@ -11,6 +11,7 @@ import random
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -118,13 +119,13 @@ def assign_by_ours(state: AssignmentInput, configs: AssignmentConfigs) -> Assign
     )
 
 
-@pytest.fixture(scope="module")
-def kafkas(peer: object) -> Iterator[KafkasAssignor]:
-    """Start a JVM with Kafka Streams' assignor; `peer` sees to it that there is one."""
+@contextmanager
+def start_java(source: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a file of Java with Kafka Streams' classes, which answers line by line."""
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
     flags = [flag for flag in JVM_FLAGS if "defaultLogLevel" not in flag]
     with subprocess.Popen(
-        ["java", *flags, quiet, "-cp", JARS.class_path(), str(SOURCE)],
+        ["java", *flags, quiet, "-cp", JARS.class_path(), str(source)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -132,10 +133,17 @@ def kafkas(peer: object) -> Iterator[KafkasAssignor]:
         watchdog = threading.Timer(HANG_LIMIT_S, process.kill)
         watchdog.start()
         try:
-            yield KafkasAssignor(process)
+            yield process
         finally:
             watchdog.cancel()
             process.kill()
+
+
+@pytest.fixture(scope="module")
+def kafkas(peer: object) -> Iterator[KafkasAssignor]:
+    """Start a JVM with Kafka Streams' assignor; `peer` sees to it that there is one."""
+    with start_java(SOURCE) as process:
+        yield KafkasAssignor(process)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ and KIP-708 (rack aware standbys). Start reading at `state`, what goes in and co
 """
 
 from coordinator.assignors.tasks.high_availability import assign_tasks_and_replicas
+from coordinator.assignors.tasks.racks import NO_STRATEGY, find_rack_obstacle
 from coordinator.assignors.tasks.state import (
     AssignmentConfigs,
     AssignmentInput,
@@ -13,16 +14,20 @@ from coordinator.assignors.tasks.state import (
     ClientTasks,
     MemberTasks,
     TaskAssignment,
+    TaskRacks,
 )
 from coordinator.assignors.tasks.threads import share_client_tasks
 
 __all__ = [
+    "NO_STRATEGY",
     "AssignmentConfigs",
     "AssignmentInput",
     "ClientState",
     "ClientTasks",
     "MemberTasks",
     "TaskAssignment",
+    "TaskRacks",
     "assign_tasks_and_replicas",
+    "find_rack_obstacle",
     "share_client_tasks",
 ]

@@ -10,7 +10,9 @@ Kafka Streams' counterpart is HighAvailabilityTaskAssignor. The steps:
    caught up stays too, with a warm-up at its target. There are at most `max_warmup_replicas`
    warm-ups at a time; what gets none waits.
 4. Stateless tasks even out the number of active tasks.
-5. The tasks of a client are shared among its members, its threads.
+5. With a rack-aware strategy (KIP-925) each of these placements is then changed so that tasks read
+   from their own racks, with as many tasks for each client as before (`racks`).
+6. The tasks of a client are shared among its members, its threads.
 """
 
 from __future__ import annotations
@@ -23,6 +25,12 @@ from coordinator.assignors.tasks.active import (
     place_stateless,
 )
 from coordinator.assignors.tasks.pools import Pools
+from coordinator.assignors.tasks.racks import (
+    NO_STRATEGY,
+    STATELESS_COSTS,
+    RackAwareOptimizer,
+    find_rack_obstacle,
+)
 from coordinator.assignors.tasks.replicas import partition_sort_key
 from coordinator.assignors.tasks.standby import StandbyTargets, find_standby_stand_in
 from coordinator.assignors.tasks.state import (
@@ -47,8 +55,14 @@ def assign_tasks_and_replicas(state: AssignmentInput, configs: AssignmentConfigs
         raise ValueError(f"max_warmup_replicas is {configs.max_warmup_replicas}, and at least 1")
     pools = Pools(state, configs)
     targets = place_stateful_targets(state.stateful_tasks, pools)
+    optimizer = None
+    if configs.rack_aware_assignment_strategy != NO_STRATEGY and not find_rack_obstacle(
+        state, configs
+    ):
+        optimizer = RackAwareOptimizer(pools)
+        targets = optimizer.optimize_active(targets, optimizer.stateful_costs)
     stateful = place_stateful(targets, pools)
-    standby_targets = StandbyTargets(stateful, targets, pools).choose_pools()
+    standby_targets = StandbyTargets(stateful, targets, pools).choose_pools(optimizer)
     standbys, standby_moves = _place_standbys(stateful, targets, standby_targets, pools)
     active_moves = [
         (task, target)
@@ -57,6 +71,8 @@ def assign_tasks_and_replicas(state: AssignmentInput, configs: AssignmentConfigs
     ]
     warmups = _choose_warmups(active_moves, standby_moves, standbys, pools)
     stateless = place_stateless(state.stateless_tasks, stateful, pools)
+    if optimizer is not None:
+        stateless = optimizer.optimize_active(stateless, STATELESS_COSTS)
     members: dict[str, MemberTasks] = {}
     for index in range(len(pools.pools)):
         members |= share_pool_tasks(index, stateful, stateless, standbys, warmups, pools)

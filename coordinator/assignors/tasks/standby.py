@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 
 from coordinator.assignors.tasks.balancing import Units
 from coordinator.assignors.tasks.pools import Pools, list_tasks
+from coordinator.assignors.tasks.racks import RackAwareOptimizer
 from coordinator.assignors.tasks.replicas import Replica
 
 
@@ -27,13 +28,18 @@ class StandbyTargets:
         self._units = Units(pools.thread_counts, Counter(targets.values()))
         self._standbys: dict[str, list[Replica]] = {task: [] for task in active}
 
-    def choose_pools(self) -> dict[str, list[int]]:
-        """Choose the pools of each task's standbys, and return them by task."""
+    def choose_pools(self, optimizer: RackAwareOptimizer | None = None) -> dict[str, list[int]]:
+        """Choose the pools of each task's standbys, and return them by task.
+
+        In the end `optimizer` exchanges them so that they are near their changelogs.
+        """
         tasks = list_tasks(self._active, self._pools)
         for only_holders in (True, False):
             for task in tasks:
                 self._place_standbys(task, only_holders=only_holders)
         self._units.balance_loads(self._can_move, self._rank_move)
+        if optimizer is not None:
+            optimizer.exchange_standbys(self._list_movable, self._move_standby)
         return {
             task: [self._units.unit_of[standby] for standby in standbys]
             for task, standbys in self._standbys.items()
@@ -100,6 +106,19 @@ class StandbyTargets:
         return pool in self._find_candidates(task, replica) and (
             self._count_new_tags(task, pool, replica) >= self._count_new_tags(task, here, replica)
         )
+
+    def _list_movable(self, source: int, target: int) -> list[str]:
+        """Return the tasks whose standby may move from one pool to another."""
+        return [
+            replica.task
+            for replica, pool in self._units.unit_of.items()
+            if pool == source and self._can_move(replica, target)
+        ]
+
+    def _move_standby(self, task: str, source: int, target: int) -> None:
+        unit_of = self._units.unit_of
+        moving = next(each for each in self._standbys[task] if unit_of[each] == source)
+        self._units.place_replica(moving, target)
 
     def _rank_move(self, replica: Replica, pool: int) -> tuple[bool, bool, bool, int]:
         task = replica.task

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -11,13 +11,24 @@ class ClientState(NamedTuple):
     """Describes a client: a state directory and the members (threads) that share it.
 
     `lags` are in records: how far the state that the directory has of a task is behind the task's
-    changelogs; 0 for a task that runs there. `tags` are its client tags (KIP-708). Kafka Streams'
-    counterpart is ClientState.
+    changelogs; 0 for a task that runs there. `tags` are its client tags (KIP-708), `racks` those
+    that its members name: one, if all name the same. Kafka Streams' counterpart is ClientState.
     """
 
     members: Collection[str]
     lags: Mapping[str, int] = MappingProxyType({})
     tags: Mapping[str, str] = MappingProxyType({})
+    racks: Collection[str] = ()
+
+
+class TaskRacks(NamedTuple):
+    """Holds the racks of the replicas of each partition that a task reads, and of its changelogs.
+
+    A partition has no racks where the brokers don't tell those of all replicas.
+    """
+
+    sources: Sequence[frozenset[str]]
+    changelogs: Sequence[frozenset[str]] = ()
 
 
 class AssignmentInput(NamedTuple):
@@ -27,7 +38,8 @@ class AssignmentInput(NamedTuple):
     a standby or warm-up task of it; members that are gone do no harm. `eligible_members` has the
     members that may run each task, if not all may run all (versions of a topology side by side).
     `changelog_sizes`, in records, are the lags of clients without any state of a task; one without
-    a size is taken for too large. Kafka Streams' counterpart is ApplicationState.
+    a size is taken for too large. `task_racks` are known only if assignment follows racks. Kafka
+    Streams' counterpart is ApplicationState.
     """
 
     stateful_tasks: Collection[str]
@@ -37,6 +49,7 @@ class AssignmentInput(NamedTuple):
     standby_holders: Mapping[str, Collection[str]] = MappingProxyType({})
     eligible_members: Mapping[str, Collection[str]] | None = None
     changelog_sizes: Mapping[str, int] = MappingProxyType({})
+    task_racks: Mapping[str, TaskRacks] = MappingProxyType({})
 
 
 class AssignmentConfigs(NamedTuple):
@@ -48,6 +61,13 @@ class AssignmentConfigs(NamedTuple):
     """A client whose lag, in records, is not above this is caught up."""
     rack_aware_assignment_tags: Collection[str] = ()
     probing_rebalance_interval_ms: int = 600_000
+    rack_aware_assignment_strategy: str = "none"
+    """`min_traffic` or `balance_subtopology`: tasks run near the replicas of what they read
+    (KIP-925)."""
+    rack_aware_assignment_traffic_cost: int | None = None
+    """What a partition costs without a replica in the client's rack; None: Kafka's default."""
+    rack_aware_assignment_non_overlap_cost: int | None = None
+    """What it costs that a task leaves the client that it would have without regard to racks."""
 
 
 class ClientTasks(NamedTuple):
