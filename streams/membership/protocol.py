@@ -21,6 +21,7 @@
     deflated    the same, where there are many:
                 deflated JSON in base64
     tags        its client tags (KIP-708)
+    rack        its rack (KIP-925)
     revoked                                          active tasks that it is to give up
     endpoint    host:port where its worker answers
                 queries
@@ -105,6 +106,8 @@ class SubscriptionInfo(NamedTuple):
     """The standby and warm-up tasks that it runs, so that they stay with it."""
     endpoint: str = ""
     """The host:port at which its worker answers queries; empty if it answers none."""
+    rack: str = ""
+    """The rack of its consumers; empty if it names none."""
 
     def require_topology(self) -> DeclaredTopology:
         """Return the topology that the member declared. Raises ValueError for one not encoded."""
@@ -174,6 +177,7 @@ def encode_subscription(
         tags=dict(subscription.tags),
         standby=subscription.standby,
         endpoint=subscription.endpoint,
+        rack=subscription.rack,
     )
     return consumer_protocol.encode_subscription(ConsumerSubscription(tuple(topics), user_data))
 
@@ -195,6 +199,7 @@ def decode_subscription(data: bytes) -> SubscriptionInfo:
         user_data.read_mapping("tags", str),
         user_data.read_strings("standby"),
         user_data.read("endpoint", str) or "",
+        user_data.read("rack", str) or "",
     )
 
 

@@ -48,6 +48,7 @@ _WITHOUT_COUNTERPART = (
     "acceptable_recovery_lag",
     "probing_rebalance_interval_ms",
     "rack_aware_assignment_tags",
+    "rack_aware_assignment_strategy",
 )
 
 

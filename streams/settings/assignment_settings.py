@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypedDict
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypedDict
 
-from pydantic import PlainValidator
+from pydantic import Field, PlainValidator
 from pydantic_settings import BaseSettings
 
 from streams.settings.choices import GroupProtocol
@@ -21,6 +22,11 @@ def _check_assignor(value: Any) -> TaskAssignor | None:
     )
 
 
+RackAwareStrategy = Literal["none", "min_traffic", "balance_subtopology"]
+RackCost = Annotated[int | None, Field(ge=0)]
+_RACK_SETTING = "client.rack"
+
+
 class AssignmentSettings(BaseSettings):
     """Holds the settings by which tasks are assigned."""
 
@@ -28,6 +34,16 @@ class AssignmentSettings(BaseSettings):
     """A function of an ApplicationState that returns a KafkaStreamsAssignment of each client, and
     that the leader of the group calls in each rebalance (KIP-924); None: tasks are assigned by how
     far their state is (KIP-441)."""
+    client_rack: str = ""
+    """The rack or zone of this worker, as brokers name theirs (`broker.rack`): consumers fetch from
+    replicas there (KIP-392). `client.rack` of `consumer` or `main_consumer` goes over it."""
+    rack_aware_assignment_strategy: RackAwareStrategy = "none"
+    """How tasks are placed near the replicas of what they read: `none`, `min_traffic`, or
+    `balance_subtopology`, which also spreads each sub-topology over the workers (KIP-925)."""
+    rack_aware_assignment_traffic_cost: RackCost = None
+    """What each partition costs of which a task with state has no replica in its rack; None: 10."""
+    rack_aware_assignment_non_overlap_cost: RackCost = None
+    """What it costs that a task with state runs elsewhere than without regard to racks; None: 1."""
 
 
 def check_assignor_protocol(assignor: TaskAssignor | None, group_protocol: GroupProtocol) -> None:
@@ -39,7 +55,18 @@ def check_assignor_protocol(assignor: TaskAssignor | None, group_protocol: Group
         )
 
 
+def find_client_rack(
+    client_rack: str, consumer: Mapping[str, Any], main_consumer: Mapping[str, Any]
+) -> str:
+    """Return the rack of the consumers that read inputs, from all settings that may name it."""
+    return str({_RACK_SETTING: client_rack, **consumer, **main_consumer}[_RACK_SETTING])
+
+
 class AssignmentKeywords(TypedDict, total=False):
     """Holds the same settings as keyword arguments of `App`."""
 
     task_assignor: TaskAssignor | None
+    client_rack: str
+    rack_aware_assignment_strategy: RackAwareStrategy
+    rack_aware_assignment_traffic_cost: int | None
+    rack_aware_assignment_non_overlap_cost: int | None

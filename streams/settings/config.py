@@ -31,7 +31,11 @@ from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import ConnectionSettings, is_security_setting
 from streams.errors import ConfigError
 from streams.settings import choices
-from streams.settings.assignment_settings import AssignmentSettings, check_assignor_protocol
+from streams.settings.assignment_settings import (
+    AssignmentSettings,
+    check_assignor_protocol,
+    find_client_rack,
+)
 from streams.settings.client_options import ClientOptions, check_compaction_lag
 from streams.settings.client_settings import (
     LIBRDKAFKA_SETTINGS,
@@ -219,6 +223,11 @@ class StreamsConfig(
     def exactly_once(self) -> bool:
         """Return whether `processing_guarantee` is `exactly_once` or `exactly_once_v2`."""
         return self.processing_guarantee != "at_least_once"
+
+    @property
+    def rack(self) -> str:
+        """Return the rack of the consumers that read inputs; empty if none is set."""
+        return find_client_rack(self.client_rack, self.consumer, self.main_consumer)
 
     @property
     def accepts_changelog_loss(self) -> bool:

@@ -91,12 +91,6 @@ REFUSED = {
     "processing_exception_handler_global_enabled": "processors of global stores always have the "
     "processing_handler",
     "processor_wrapper_class": "give the function: App(..., processor_wrapper=...)",
-    "rack_aware_assignment_non_overlap_cost": "assignment does not look at racks: client_tags and "
-    "rack_aware_assignment_tags place standby tasks",
-    "rack_aware_assignment_strategy": "assignment does not look at racks of partitions: "
-    "client_tags and rack_aware_assignment_tags place standby tasks",
-    "rack_aware_assignment_traffic_cost": "assignment does not look at racks: client_tags and "
-    "rack_aware_assignment_tags place standby tasks",
     "receive_buffer_bytes": "set socket.receive.buffer.bytes in connection={...}",
     "reconnect_backoff_max_ms": "set reconnect.backoff.max.ms in connection={...}",
     "reconnect_backoff_ms": "set reconnect.backoff.ms in connection={...}",

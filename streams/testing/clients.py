@@ -25,8 +25,7 @@ class InMemoryConsumer:
         self._cluster = cluster
         self._positions: dict[Partition, int] = {}
         self._unread: set[Partition] = set()
-        """Partitions of which nothing was taken yet, not even a marker: librdkafka reports no
-        position of them."""
+        """Partitions of which nothing was taken yet: librdkafka reports no position of them."""
         self._out_of_range: dict[Partition, int] = {}
         self.paused: set[Partition] = set()
 
@@ -330,11 +329,10 @@ class InMemoryAdmin:
         return dict(self._cluster.partition_counts)
 
     def fetch_broker_limit(self, setting: str, default: int) -> int:
-        """Return the default: a cluster in memory has no settings."""
-        return default
+        return default  # a cluster in memory has no settings
 
     def check_topic_rights(self, operations: object, timeout_s: float = 0.0) -> None:
-        """Check nothing: everybody may do everything in a cluster in memory."""
+        pass  # everybody may do everything in a cluster in memory
 
     def fetch_topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
         return {topic: self._cluster.topic_ids[topic] for topic in topics}
@@ -344,6 +342,9 @@ class InMemoryAdmin:
 
     def fetch_replication(self, topics: Sequence[str]) -> Replication:
         return Replication(1, dict.fromkeys(topics, 1))
+
+    def fetch_replica_racks(self, topics: Sequence[str]) -> dict[Partition, frozenset[str]]:
+        return {}
 
     def alter_topic_settings(self, topic: str, settings: Mapping[str, str]) -> None:
         self._cluster.topic_settings[topic] = {**self._cluster.topic_settings[topic], **settings}

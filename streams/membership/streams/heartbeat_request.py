@@ -41,6 +41,7 @@ class MemberFacts:
     rebalance_timeout_ms: int
     endpoint: str = ""
     client_tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    rack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ def _build_request(
             "rebalance_timeout": timedelta(milliseconds=facts.rebalance_timeout_ms),
             "topology": build_topology(classes, facts.topology),
             "process_id": facts.process_id,
+            "rack_id": facts.rack or None,
             "user_endpoint": _build_endpoint(classes, facts.endpoint),
             "client_tags": tuple(
                 classes["KeyValue"](key=key, value=tag) for key, tag in facts.client_tags.items()

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 
-from coordinator.assignors.tasks import TaskAssignment
+from coordinator.assignors.tasks import NO_STRATEGY, TaskAssignment
 from streams.common.topic_partitions import CommittedOffsets
 from streams.errors import (
     OutcomeUnknown,
@@ -42,6 +42,11 @@ from streams.runtime.assigning.leftover_stores import (
     format_leftover_warning,
 )
 from streams.runtime.assigning.lost_topics import check_internal_counts, derive_internal_counts
+from streams.runtime.assigning.partition_racks import (
+    PartitionRacks,
+    fetch_partition_racks,
+    find_task_racks,
+)
 from streams.runtime.assigning.task_lags import (
     FetchCommittedOffsets,
     TaskChangelogs,
@@ -177,6 +182,11 @@ class StreamsPartitionAssignor:
         if len(group.clients) > 1 or custom is not None:
             ends = self._fetch_end_offset_sums(changelogs)
         state = describe_application(group, changelogs.stateful_tasks, ends)
+        sources = group.numbers.partitions_by_task
+        racks: PartitionRacks = {}
+        if custom is not None or config.rack_aware_assignment_strategy != NO_STRATEGY:
+            racks = fetch_partition_racks(self._admin, sources, changelogs)
+            state = state._replace(task_racks=find_task_racks(sources, changelogs, racks))
         if custom is None:
             return assign_by_state(group, state, ends, config)
         if state.eligible_members is not None:
@@ -184,11 +194,10 @@ class StreamsPartitionAssignor:
                 "the tasks of several versions of the topology are not assigned by task_assignor"
             )
             return assign_by_state(group, state, ends, config)
-        numbers = group.numbers
         return assign_by_application(
             custom,
             state,
-            describe_tasks(numbers.subtopologies, numbers.partitions_by_task, changelogs, {}),
+            describe_tasks(group.numbers.subtopologies, sources, changelogs, racks),
             describe_clients(state, group.members, are_lags_known=ends is not None),
             get_assignment_configs(config),
         )

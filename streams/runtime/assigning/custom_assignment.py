@@ -102,6 +102,7 @@ def describe_clients(
             {task: lag for task, lag in lags.items() if lag is not None},
             client.tags,
             next((members[member].endpoint for member in own if members[member].endpoint), ""),
+            next((members[member].rack for member in own if members[member].rack), ""),
         )
     return described
 

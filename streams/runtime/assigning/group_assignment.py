@@ -12,18 +12,21 @@ Pure functions. Source: StreamsPartitionAssignor (computeNewAssignment, addClien
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 from zlib import crc32
 
 from coordinator.assignors.task_ownership import TaskClaim, find_task_owners, withhold_owned_tasks
 from coordinator.assignors.tasks import (
+    NO_STRATEGY,
     AssignmentConfigs,
     AssignmentInput,
     ClientState,
     MemberTasks,
     TaskAssignment,
     assign_tasks_and_replicas,
+    find_rack_obstacle,
 )
 from streams.membership.protocol import AssignmentInfo, EndpointTasks, SubscriptionInfo
 from streams.runtime.assigning.task_lags import (
@@ -33,6 +36,8 @@ from streams.runtime.assigning.task_lags import (
 )
 from streams.runtime.assigning.topology_versions import TaskNumbers
 from streams.settings.config import StreamsConfig
+
+log = logging.getLogger(__name__)
 
 
 class GroupInfo(NamedTuple):
@@ -92,6 +97,7 @@ def describe_application(
                 members,
                 _find_client_lags(group, members, stateful_tasks, end_offset_sums),
                 {key: tag for m in members for key, tag in group.members[m].tags.items()},
+                frozenset(group.members[m].rack for m in members),
             )
             for client, members in group.clients.items()
         },
@@ -160,6 +166,9 @@ def get_assignment_configs(config: StreamsConfig) -> AssignmentConfigs:
         config.acceptable_recovery_lag,
         config.rack_aware_assignment_tags,
         config.probing_rebalance_interval_ms,
+        config.rack_aware_assignment_strategy,
+        config.rack_aware_assignment_traffic_cost,
+        config.rack_aware_assignment_non_overlap_cost,
     )
 
 
@@ -173,7 +182,11 @@ def assign_by_state(
 
     One member is to join again later if tasks are on their way, or lags are not known.
     """
-    targets = assign_tasks_and_replicas(state, get_assignment_configs(config))
+    configs = get_assignment_configs(config)
+    is_rack_aware = configs.rack_aware_assignment_strategy != NO_STRATEGY
+    if is_rack_aware and (obstacle := find_rack_obstacle(state, configs)):
+        log.warning("tasks are assigned without regard to racks: %s", obstacle)
+    targets = assign_tasks_and_replicas(state, configs)
     are_lags_unknown = end_offset_sums is None or (
         len(group.clients) > 1 and not end_offset_sums.keys() >= set(state.stateful_tasks)
     )

@@ -165,6 +165,26 @@ class Admin(OffsetLookup):
         """Return how many brokers there are, and how often they keep each topic that is listed."""
         return count_replicas(self._call_with_retries(self._list_topics), topics)
 
+    def fetch_replica_racks(self, topics: Sequence[str]) -> dict[Partition, frozenset[str]]:
+        """Return the racks of the brokers that keep each partition of topics.
+
+        They are empty where one of these brokers has none (`broker.rack`). Topics that do not exist
+        are left out.
+        """
+        collection = TopicCollection(list(topics))
+        found: dict[Partition, frozenset[str]] = {}
+        for topic, future in self._admin.describe_topics(collection).items() if topics else ():
+            description = self._wait_for_result(
+                future,
+                f"describe {topic}",
+                Right("Describe", topic),
+                accepted_codes=UNKNOWN_TOPIC_ERRORS,
+            )
+            for each in () if description is None else description.partitions:
+                racks = frozenset(replica.rack or "" for replica in each.replicas)
+                found[Partition(topic, each.id)] = frozenset() if "" in racks else racks
+        return found
+
     def alter_topic_settings(self, topic: str, settings: Mapping[str, str]) -> None:
         """Set settings of a topic, and leave its others as they are (KIP-339)."""
 

@@ -72,6 +72,7 @@ class KafkaClientSupplier:
         self._application_id = application_id
         self._internal_topics = internal_topics or {}
         self._config = config
+        self._rack_settings = {"client.rack": config.client_rack} if config.client_rack else {}
         self.statistics = ClientStatisticsRecorder()
         self.bootstrap_servers = bootstrap_servers
         self._timeout_s = config.request_timeout_ms / 1000
@@ -128,6 +129,7 @@ class KafkaClientSupplier:
                 "socket.timeout.ms": self._socket_timeout_ms,
                 **self._statistics_settings(name),
                 **self._common_settings(name),
+                **self._rack_settings,
                 **self._config.consumer,
                 **self._config.main_consumer,
                 **self._read_committed_settings(),
@@ -158,6 +160,7 @@ class KafkaClientSupplier:
                 "socket.timeout.ms": self._socket_timeout_ms,
                 **(self._statistics_settings(name) if watch_topic_ids else {}),
                 **self._common_settings(name),
+                **self._rack_settings,
                 **self._config.consumer,
                 **_RESTORE_FETCH_SETTINGS,
                 **own_settings,
@@ -174,6 +177,7 @@ class KafkaClientSupplier:
             {
                 "socket.timeout.ms": self._socket_timeout_ms,
                 **self._common_settings(name),
+                **self._rack_settings,
                 **self._config.consumer,
                 **_STANDBY_FETCH_SETTINGS,
                 **self._config.restore_consumer,

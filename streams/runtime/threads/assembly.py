@@ -309,6 +309,7 @@ def create_stream_loop(
             process_id=worker.process_id,
             is_identity_replaced=_create_identity_check(worker),
             client_tags=config.client_tags,
+            rack=config.rack,
             endpoint=worker.endpoint,
             counters=counters,
             are_inputs_changed=planner.are_inputs_changed,

@@ -98,6 +98,7 @@ def create_rebalance(
         directory_id=dependencies.directory_id,
         process_id=dependencies.process_id,
         client_tags=dependencies.client_tags,
+        rack=dependencies.rack,
         endpoint=dependencies.endpoint,
     )
 

@@ -83,6 +83,7 @@ def _create_streams_member(
             config.max_poll_interval_ms,
             worker.endpoint,
             config.client_tags,
+            config.rack,
         ),
         instance_id,
         start_id=worker.start_id,

@@ -53,8 +53,8 @@ class ThreadRebalance:
     `are_inputs_changed` is asked by the group's leader, every `input_check_interval_ms`, whether
     inputs have other partitions, and by any member for which `vanished_topics` says so.
     `list_source_topics` names the topics that are read, to the group; `adopt_assignment` takes over
-    what the leader has assigned. `directory_id`, `process_id`, `client_tags` and `endpoint` tell
-    the leader where the member runs, and where its worker answers queries.
+    what the leader has assigned. `directory_id`, `process_id`, `client_tags`, `rack` and
+    `endpoint` tell the leader where the member runs, and where its worker answers queries.
     `assignment_wait_s` is how long to wait for an assignment while no task runs. Kafka Streams'
     counterpart is StreamsRebalanceListener.
     """
@@ -78,6 +78,7 @@ class ThreadRebalance:
         directory_id: str,
         process_id: str,
         client_tags: Mapping[str, str],
+        rack: str,
         endpoint: str,
     ) -> None:
         self._thread_name = thread_name
@@ -96,6 +97,7 @@ class ThreadRebalance:
         self._directory_id = directory_id
         self._process_id = process_id
         self._client_tags = client_tags
+        self._rack = rack
         self._endpoint = endpoint
         self._is_endpoint_repeated = False
         """Whether the member has joined once more since the group knew another endpoint of it."""
@@ -233,6 +235,7 @@ class ThreadRebalance:
                 standby=tuple(tasks.standby.by_name),
                 process=self._process_id,
                 tags=self._client_tags,
+                rack=self._rack,
                 endpoint=self._endpoint,
             )
         )

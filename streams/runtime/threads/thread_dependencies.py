@@ -71,6 +71,8 @@ class ThreadDependencies:
     StreamsError if it has to, and can't."""
     client_tags: Mapping[str, str] = field(default_factory=dict)
     """Where the worker runs, for the leader (KIP-708)."""
+    rack: str = ""
+    """The rack of its consumers, for the leader (KIP-925)."""
     endpoint: str = ""
     """The host:port at which the worker answers queries; empty if it answers none."""
     counters: ThreadCounters = field(default_factory=ThreadCounters)

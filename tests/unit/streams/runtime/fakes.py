@@ -322,12 +322,14 @@ class FakeAdmin(InMemoryAdmin):
         self.created: dict[str, tuple[int, dict[str, str], int]] = {}
         self.group_ids: list[str] = []
         """Ids of the groups that `list_groups` returns."""
+        self.racks: dict[Partition, frozenset[str]] = {}
+        """What `fetch_replica_racks` returns."""
         self.replication: Replication | None = None
         """What `fetch_replication` returns in place of one broker."""
         asked = (
             "fetch_partition_counts fetch_topic_ids fetch_topic_settings "
-            "fetch_replication list_groups alter_topic_settings check_topic_rights "
-            "fetch_earliest_offsets fetch_offsets_for_time fetch_latest_offsets "
+            "fetch_replication fetch_replica_racks list_groups alter_topic_settings "
+            "check_topic_rights fetch_earliest_offsets fetch_offsets_for_time fetch_latest_offsets "
             "fetch_known_latest_offsets"
         )
         script.record_calls(self, "admin", f"{asked} create_topics delete_records renew_client")
@@ -344,6 +346,9 @@ class FakeAdmin(InMemoryAdmin):
 
     def fetch_replication(self, topics: Sequence[str]) -> Replication:
         return self.replication or super().fetch_replication(topics)
+
+    def fetch_replica_racks(self, topics: Sequence[str]) -> dict[Partition, frozenset[str]]:
+        return {partition: r for partition, r in self.racks.items() if partition.topic in topics}
 
     def list_groups(self) -> list[str]:
         return list(self.group_ids)

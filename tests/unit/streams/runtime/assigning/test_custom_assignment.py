@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError, TaskAssignmentError
 from streams.membership.protocol import RUNNING_OFFSET
 from streams.task_assignment import (
@@ -122,6 +123,24 @@ def test_lags_are_unknown_while_nobody_tells_the_ends_of_changelogs() -> None:
     group.script.fail("admin.fetch_known_latest_offsets", StreamsError("no broker"))
     group.rebalance()
     assert lags == [[None] * 4]
+
+
+def test_the_assignor_is_told_racks() -> None:
+    seen: list[ApplicationState] = []
+
+    def look(state: ApplicationState) -> list[KafkaStreamsAssignment]:
+        seen.append(state)
+        return list(give_all_to("a")(state))
+
+    group = Group(task_assignor=look)
+    group.admin.racks = {Partition("x", 1): frozenset(["r1", "r2"])}
+    group.join("a", rack="r1")
+    group.join("b")
+    group.rebalance()
+    states = seen[0].kafka_streams_states
+    assert (states["a"].rack_id, states["b"].rack_id) == ("r1", "")
+    racks = {each.topic: each.rack_ids for each in seen[0].all_tasks["0_1"].topic_partitions}
+    assert racks == {"x": {"r1", "r2"}, "a-of-x-changelog": frozenset()}
 
 
 def test_an_assignment_may_stay_as_it_was() -> None:
