@@ -166,6 +166,33 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         )
         return self._to_record(*found, next(following)[0])
 
+    def fetch_versions(self, key: Any, from_ms: int, to_ms: int) -> Iterator[VersionedRecord[V]]:
+        """Yield the versions of `key` that were valid at some time between two, oldest first.
+
+        Both times are included. Deletions, and what was valid before the history only, are left
+        out. Kafka Streams' MultiVersionedKeyQuery.
+        """
+        versions = list(
+            self._iterate_versions_between(self._serialize_key(key), 0, TIME_MAX, reverse=False)
+        )
+        ends_ms = [timestamp_ms for timestamp_ms, _ in versions[1:]]
+        begin_ms = self._stream_time_ms - self._history_ms
+        found = [
+            self._to_record(timestamp_ms, stored, valid_to_ms)
+            for (timestamp_ms, stored), valid_to_ms in zip(versions, [*ends_ms, None], strict=False)
+            if timestamp_ms <= to_ms
+            and (
+                valid_to_ms is None or (valid_to_ms > max(from_ms, begin_ms) and to_ms >= begin_ms)
+            )
+        ]
+        return (record for record in found if record is not None)
+
+    def backward_fetch_versions(
+        self, key: Any, from_ms: int, to_ms: int
+    ) -> Iterator[VersionedRecord[V]]:
+        """Yield the versions of `key` that were valid between two times, the latest first."""
+        return reversed(list(self.fetch_versions(key, from_ms, to_ms)))
+
     def _to_record(
         self, timestamp_ms: int, stored_version: bytes, valid_to_ms: int | None
     ) -> VersionedRecord[V] | None:

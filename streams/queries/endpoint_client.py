@@ -153,7 +153,7 @@ def _format_request(spec: StoreSpec, read: StoreRead) -> tuple[str, dict[str, st
     for name in ("key_from", "key_to", "after"):
         if (key := getattr(read, name)) is not None:
             parameters[name.removeprefix("key_")] = format_key(spec.key, key)
-    for name in ("from_ms", "to_ms", "as_of_ms"):
+    for name in ("from_ms", "to_ms", "as_of_ms", "after_start_ms", "after_end_ms"):
         if (time_ms := getattr(read, name)) is not None:
             parameters[name.replace("_", "-")] = str(time_ms)
     if read.is_reverse:

@@ -231,6 +231,8 @@ def _parse_request(spec: StoreSpec, key_text: str | None, query: bytes) -> _Stor
         from_ms=given.get("from-ms"),
         to_ms=given.get("to-ms"),
         as_of_ms=given.get("as-of-ms"),
+        after_start_ms=given.get("after-start-ms"),
+        after_end_ms=given.get("after-end-ms"),
         is_reverse=given.get("reverse") == "1",
         limit=_PAGE_ROWS if is_streamed else given.get("limit", ROWS_MAX),
         **{

@@ -122,8 +122,23 @@ _COMMON = (
         "key-value store has no limit without it, and is streamed.",
         _describe_number(1, ROWS_MAX),
     ),
-    QueryParameter("from-ms", "The first time at which windows start, in ms.", _TIME_MS),
-    QueryParameter("to-ms", "The last time at which windows start, in ms.", _TIME_MS),
+    QueryParameter(
+        "from-ms",
+        "The first time at which windows start, in ms; of a versioned store the time from which "
+        "the versions of a key are read.",
+        _TIME_MS,
+    ),
+    QueryParameter(
+        "to-ms",
+        "The last time at which windows start, in ms; of a versioned store the last time at which "
+        "a version was valid.",
+        _TIME_MS,
+    ),
+    QueryParameter(
+        "reverse",
+        "1: from the last key to the first, and from the newest window or version to the oldest.",
+        _describe_choice("0", "1"),
+    ),
 )
 # What says which partitions are read, and as of when.
 _TERMS = tuple(
@@ -146,7 +161,8 @@ RANGE_PARAMETERS = (
     QueryParameter("from", "The first key.", _TEXT),
     QueryParameter("to", "The last key, which is included.", _TEXT),
     QueryParameter("after", "The last key of an earlier answer, to go on behind it.", _TEXT),
-    QueryParameter("reverse", "1: from the last key to the first.", _describe_choice("0", "1")),
+    QueryParameter("after-start-ms", "The start of the window or session with that key.", _TIME_MS),
+    QueryParameter("after-end-ms", "The end of the session with that key.", _TIME_MS),
 )
 
 

@@ -252,6 +252,23 @@ class ReadOnlyVersionedStore(ReadOnlyStore[VersionedStore[V]], Generic[K, V]):
         """
         return self._provider.find_value(lambda store: store.get(key, as_of_ms), key)
 
+    def fetch_versions(self, key: K, from_ms: int, to_ms: int) -> StoreIterator[VersionedRecord[V]]:
+        """Yield the versions of `key` that were valid at some time between two, oldest first.
+
+        Both times are included. Kafka Streams' MultiVersionedKeyQuery.
+        """
+        return self._provider.iterate_key(
+            lambda store: store.fetch_versions(key, from_ms, to_ms), key
+        )
+
+    def backward_fetch_versions(
+        self, key: K, from_ms: int, to_ms: int
+    ) -> StoreIterator[VersionedRecord[V]]:
+        """Yield the versions of `key` that were valid between two times, the latest first."""
+        return self._provider.iterate_key(
+            lambda store: store.backward_fetch_versions(key, from_ms, to_ms), key
+        )
+
 
 class _UnreadableStore(ReadOnlyStore[Any]):
     """Stands for the buffer of `suppress`, which nobody can read from outside."""

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from state.versioned import VersionedRecord
 from state.windowed import Windowed
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, StoreUnavailable
+from streams.graph.nodes import StoreKind
 from streams.queries.committed_reads import Position
 from streams.queries.local_stores import StoreAnswer
 from streams.queries.routed_reads import RoutedReads
@@ -104,13 +106,44 @@ class RoutedStore(Generic[K, V]):
         return self.range()
 
     def fetch(
-        self, key: K, from_ms: int | None = None, to_ms: int | None = None
+        self,
+        key: K,
+        from_ms: int | None = None,
+        to_ms: int | None = None,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
     ) -> list[tuple[Windowed[K], V]]:
         """Return the windows of `key` that start between two times, both included, or its sessions.
 
-        All are of one commit. Raises StoreUnavailable for more than `store_reads.ROWS_MAX`.
+        All are of one commit: the first `limit`, from the newest one on if `reverse`. Without
+        `limit` raises StoreUnavailable for more than `store_reads.ROWS_MAX`.
         """
-        return self._read_windows(StoreRead(is_lookup=True, key=key, from_ms=from_ms, to_ms=to_ms))
+        return self._read_windows(
+            StoreRead(is_lookup=True, key=key, from_ms=from_ms, to_ms=to_ms, is_reverse=reverse),
+            limit,
+        )
+
+    def fetch_versions(
+        self,
+        key: K,
+        from_ms: int | None = None,
+        to_ms: int | None = None,
+        *,
+        reverse: bool = False,
+    ) -> list[VersionedRecord[V]]:
+        """Return the versions of `key` that were valid between two times, both included.
+
+        They are those of the history of a versioned store, all of one commit: the oldest first, or
+        the latest if `reverse`. Raises StoreUnavailable for more than `store_reads.ROWS_MAX`. Kafka
+        Streams' MultiVersionedKeyQuery.
+        """
+        answer = self._read_whole(
+            StoreRead(
+                is_lookup=True, key=key, from_ms=from_ms or 0, to_ms=to_ms, is_reverse=reverse
+            )
+        )
+        return [VersionedRecord(row.value, row.start_ms or 0, row.end_ms) for row in answer.rows]
 
     def fetch_range(
         self,
@@ -118,15 +151,46 @@ class RoutedStore(Generic[K, V]):
         key_to: K | None = None,
         from_ms: int | None = None,
         to_ms: int | None = None,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
     ) -> list[tuple[Windowed[K], V]]:
         """Return the windows or sessions of a range of keys, by key, start and end.
 
-        What one task has is of one commit. Raises StoreUnavailable for more than
-        `store_reads.ROWS_MAX`: ask for fewer keys, or a shorter time.
+        What one task has is of one commit. They are the first `limit`, from the last one on if
+        `reverse`. Without `limit` raises StoreUnavailable for more than `store_reads.ROWS_MAX`: ask
+        for fewer keys, a shorter time, or for `iterate_windows`.
         """
-        return self._read_windows(
-            StoreRead(key_from=key_from, key_to=key_to, from_ms=from_ms, to_ms=to_ms)
+        read = StoreRead(
+            key_from=key_from, key_to=key_to, from_ms=from_ms, to_ms=to_ms, is_reverse=reverse
         )
+        return self._read_windows(read, limit)
+
+    def iterate_windows(
+        self,
+        key_from: K | None = None,
+        key_to: K | None = None,
+        from_ms: int | None = None,
+        to_ms: int | None = None,
+        *,
+        reverse: bool = False,
+    ) -> Iterator[tuple[Windowed[K], V]]:
+        """Yield what `fetch_range` returns, however much it is, a page of rows at a time.
+
+        Each page may be of a later commit. For each one the store reads the whole range again.
+        """
+        page = StoreRead(
+            key_from=key_from, key_to=key_to, from_ms=from_ms, to_ms=to_ms, is_reverse=reverse
+        )
+        is_session = self._reads.local.find_store(self.name)[0].kind is StoreKind.SESSION
+        while True:
+            answer = self._read_answer(page)
+            yield from _to_windows(answer)
+            if not answer.has_more:
+                return
+            last = answer.rows[-1]
+            end_ms = last.end_ms if is_session else None
+            page = replace(page, after=last.key, after_start_ms=last.start_ms, after_end_ms=end_ms)
 
     def run_query(self, query: str, **arguments: Any) -> Any:
         """Return the merged result of a registered query of this store (`App.register_query`).
@@ -160,20 +224,21 @@ class RoutedStore(Generic[K, V]):
                 return
             page = replace(page, after=answer.rows[-1].key)
 
-    def _read_windows(self, read: StoreRead) -> list[tuple[Windowed[K], V]]:
-        """Return rows as windows and values. Raises StoreUnavailable for too many."""
+    def _read_windows(self, read: StoreRead, limit: int | None) -> list[tuple[Windowed[K], V]]:
+        """Return rows as windows and values; without a limit all of them, or StoreUnavailable."""
+        if limit is not None:
+            return _to_windows(self._read_answer(replace(read, limit=limit)))
+        return _to_windows(self._read_whole(read))
+
+    def _read_whole(self, read: StoreRead) -> StoreAnswer:
+        """Return an answer with all rows. Raises StoreUnavailable for too many."""
         answer = self._read_answer(read)
         if answer.has_more:
             raise StoreUnavailable(
                 f"store {self.name!r} has more than {read.limit} of these: ask for fewer keys, or "
                 "a shorter time"
             )
-        windows = []
-        for row in answer.rows:
-            assert row.start_ms is not None
-            assert row.end_ms is not None
-            windows.append((Windowed(row.key, row.start_ms, row.end_ms), row.value))
-        return windows
+        return answer
 
     def _read_answer(self, read: StoreRead) -> StoreAnswer:
         """Return the answer of all workers."""
@@ -184,3 +249,13 @@ class RoutedStore(Generic[K, V]):
             timeout_s=self._timeout_s,
             stale_ok=self._stale_ok,
         )
+
+
+def _to_windows(answer: StoreAnswer) -> list[tuple[Windowed[Any], Any]]:
+    """Return the rows of an answer as windows and values."""
+    windows = []
+    for row in answer.rows:
+        assert row.start_ms is not None
+        assert row.end_ms is not None
+        windows.append((Windowed(row.key, row.start_ms, row.end_ms), row.value))
+    return windows

@@ -152,7 +152,7 @@ class StateStoreProvider(Generic[S]):
         """
         assignments = self._list_assignments()
         by_task: dict[str, tuple[R, Position]] = {}
-        for task, _ in self._open_stores(partitions):
+        for task, _ in self._find_stores(partitions):
             position = task.committed_positions
             alone = StateStoreProvider[S](self.spec, lambda task=task: (task,))  # type: ignore[misc]
             by_task[task.name] = call(task.name, alone), position
@@ -179,8 +179,8 @@ class StateStoreProvider(Generic[S]):
         """
         try:
             by_task = {
-                task.name: read_at_one_commit(task, partial(read, store))
-                for task, store in self._open_stores(partitions)
+                task.name: read_at_one_commit(task, partial(_open_and_read, open_view, read))
+                for task, open_view in self._find_stores(partitions)
             }
         except StoreSerdeError as error:
             raise SerdeError(f"{error}; the serde of its keys is {self.spec.key.name!r}") from error
@@ -244,9 +244,11 @@ class StateStoreProvider(Generic[S]):
             lambda: self._find_missing_partitions(tasks_read),
         )
 
-    def _open_stores(self, partitions: Collection[int] | None) -> list[tuple[Task, S]]:
-        """Return each task of the partitions, with a view of its store as of its last commit."""
-        stores = []
+    def _find_stores(
+        self, partitions: Collection[int] | None
+    ) -> list[tuple[Task, Callable[[], S]]]:
+        """Return each task of the partitions, with what opens a view of its store."""
+        found = []
         for task in self._list_tasks():
             if partitions is not None and parse_partition(task.name) not in partitions:
                 continue
@@ -255,8 +257,9 @@ class StateStoreProvider(Generic[S]):
                 continue
             if task.state is not TaskState.RUNNING or logged.disk is None:
                 raise self._create_unavailable_error(f"task {task.name} is {task.state.name}")
-            stores.append((task, cast("S", open_store(self.spec, logged.disk))))
-        return stores
+            open_view = cast("Callable[[], S]", partial(open_store, self.spec, logged.disk))
+            found.append((task, open_view))
+        return found
 
     def _translate_errors(self, items: Iterator[R]) -> Iterator[R]:
         """Yield the items; an error of a store that was closed since is StoreUnavailable."""
@@ -268,3 +271,12 @@ class StateStoreProvider(Generic[S]):
     def _create_unavailable_error(self, reason: str) -> StoreUnavailable:
         """Return the error that says why the store can't be read now."""
         return StoreUnavailable(f"store {self.spec.name!r} can't be read now: {reason}")
+
+
+def _open_and_read(open_view: Callable[[], S], read: Callable[[S], R]) -> R:
+    """Call `read` with a view of a store that is opened now, as of the commit that is read.
+
+    A view has the stream time of when it was opened: one of an earlier commit would leave out the
+    windows that have been added since.
+    """
+    return read(open_view())

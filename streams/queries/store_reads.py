@@ -5,17 +5,18 @@ KEY_VALUE    its value and timestamp      keys from `key_from` to `key_to`, both
 WINDOW       its windows that start       the same, of a range of keys or of all
              from `from_ms` to `to_ms`
 SESSION      its sessions                 the same, of a range of keys or of all
-VERSIONED    the version of `as_of_ms`    -
+VERSIONED    the version of `as_of_ms`,   -
+             or those of a time
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from heapq import nsmallest
+from heapq import nlargest, nsmallest
 from itertools import islice
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from streams.errors import ConfigError
@@ -24,12 +25,17 @@ from streams.queries.store_calls import StoreCall
 
 ROWS_MAX = 10_000
 """The rows that one read returns at most: more would take longer than commits are apart."""
+_AFTER_NAMES = ("key", "start", "end")
 _LAST_MS = 2**62
 """A time after every window."""
 
 
 class StoreRow(NamedTuple):
-    """Represents an entry of a store. Times are in ms; windows and sessions have start and end."""
+    """Represents an entry of a store. Times are in ms; windows and sessions have start and end.
+
+    So have versions of a history: they are valid from start to end, without an end if they still
+    are.
+    """
 
     key: Any
     value: Any
@@ -42,7 +48,8 @@ class StoreRow(NamedTuple):
 class StoreRead:
     """Holds what is read of a store: one key (`is_lookup`), or a range of them.
 
-    `after` goes on behind the last key of an earlier read. None is no bound. With a `call` each
+    `after` goes on behind the last key of an earlier read, and of a window or session with its
+    `after_start_ms` and `after_end_ms`. None is no bound. With a `call` each
     task's row is its partition and the result of a registered query.
     """
 
@@ -51,6 +58,8 @@ class StoreRead:
     key_from: Any = None
     key_to: Any = None
     after: Any = None
+    after_start_ms: int | None = None
+    after_end_ms: int | None = None
     from_ms: int | None = None
     to_ms: int | None = None
     as_of_ms: int | None = None
@@ -70,10 +79,27 @@ def check_read(spec: StoreSpec, read: StoreRead) -> None:
         raise ConfigError(f"{spec.name!r} is a versioned store: it is read key by key")
     if not 0 < read.limit <= ROWS_MAX:
         raise ConfigError(f"a read returns from 1 to {ROWS_MAX} rows, not {read.limit}")
-    if kind is not StoreKind.KEY_VALUE and (read.after is not None or read.is_reverse):
-        raise ConfigError(f"{spec.name!r} is a {kind.name.lower()} store: only a key-value store")
-    if kind is not StoreKind.WINDOW and not (read.from_ms is None and read.to_ms is None):
+    _check_after(spec, read)
+    has_times = not (read.from_ms is None and read.to_ms is None)
+    if has_times and kind not in (StoreKind.WINDOW, StoreKind.VERSIONED):
         raise ConfigError(f"{spec.name!r} is no window store: it has no range of times")
+    if has_times and read.as_of_ms is not None:
+        raise ConfigError("a version is asked for as of a time, or versions of a range of times")
+
+
+def _check_after(spec: StoreSpec, read: StoreRead) -> None:
+    """Raise ConfigError for a place to go on from that is none of the kind of store."""
+    given = [read.after is not None, read.after_start_ms is not None, read.after_end_ms is not None]
+    needed = {
+        StoreKind.WINDOW: [True, True, False],
+        StoreKind.SESSION: [True, True, True],
+    }.get(spec.kind, [True, False, False])
+    if any(given) and (read.is_lookup or given != needed):
+        names = [n for n, is_needed in zip(_AFTER_NAMES, needed, strict=True) if is_needed]
+        raise ConfigError(
+            f"{spec.name!r} is a {spec.kind.name.lower()} store: a range goes on behind a row by "
+            f"its {', '.join(names)}, and a look-up does not"
+        )
 
 
 def read_rows(spec: StoreSpec, store: Any, read: StoreRead) -> list[StoreRow]:
@@ -91,16 +117,24 @@ def _iterate_lookup(spec: StoreSpec, store: Any, read: StoreRead) -> Iterator[St
         case StoreKind.KEY_VALUE:
             if (entry := store.entry(key)) is not None:
                 yield StoreRow(key, entry.value, entry.timestamp_ms)
+        case StoreKind.VERSIONED if not (read.from_ms is None and read.to_ms is None):
+            get = store.backward_fetch_versions if read.is_reverse else store.fetch_versions
+            for each in get(key, *_get_times(read)):
+                since_ms = each.timestamp_ms
+                yield StoreRow(key, each.value, since_ms, since_ms, each.valid_to_ms)
         case StoreKind.VERSIONED:
             if (version := store.get(key, read.as_of_ms)) is not None:
                 yield StoreRow(key, version.value, version.timestamp_ms)
         case StoreKind.WINDOW:
             size_ms = spec.window_size_ms or 0
-            for start_ms, value in store.fetch(key, *_get_times(read)):
+            fetch = store.backward_fetch if read.is_reverse else store.fetch
+            for start_ms, value in fetch(key, *_get_times(read)):
                 yield StoreRow(key, value, None, start_ms, start_ms + size_ms)
         case StoreKind.SESSION:
-            for session, value in store.fetch(key):
-                yield StoreRow(key, value, None, session.start_ms, session.end_ms)
+            sessions = (
+                StoreRow(key, value, None, s.start_ms, s.end_ms) for s, value in store.fetch(key)
+            )
+            yield from _take_first(spec, sessions, read)
 
 
 def _iterate_range(spec: StoreSpec, store: Any, read: StoreRead) -> Iterator[StoreRow]:
@@ -121,8 +155,23 @@ def _iterate_range(spec: StoreSpec, store: Any, read: StoreRead) -> Iterator[Sto
         else store.fetch_range(first, last)
     )
     rows = (StoreRow(w.key, value, None, w.start_ms, w.end_ms) for w, value in windows)
-    # A store keeps them segment by segment: the first ones by key may be in the last segment.
-    yield from nsmallest(read.limit + 1, rows, key=partial(_get_order, spec.key.serialize))
+    yield from _take_first(spec, rows, read)
+
+
+def _take_first(spec: StoreSpec, rows: Iterator[StoreRow], read: StoreRead) -> list[StoreRow]:
+    """Return the first rows in order, behind the one after which the read goes on.
+
+    A store keeps windows segment by segment: the first ones by key may be in the last segment.
+    """
+    get_order = partial(_get_order, spec.key.serialize)
+    if read.after is not None:
+        count = 3 if spec.kind is StoreKind.SESSION else 2  # windows end by their start
+        after = StoreRow(read.after, None, None, read.after_start_ms, read.after_end_ms)
+        is_behind = operator.lt if read.is_reverse else operator.gt
+        last = get_order(after)[:count]
+        rows = (row for row in rows if is_behind(get_order(row)[:count], last))
+    take = nlargest if read.is_reverse else nsmallest
+    return take(read.limit + 1, rows, key=get_order)
 
 
 def _get_times(read: StoreRead) -> tuple[int, int]:
@@ -146,7 +195,9 @@ def merge_rows(
     The order is that of the keys' bytes, then of start and end; of partitions for a `call`.
     """
     if read.call is not None:
-        return sorted((row for rows in parts for row in rows), key=attrgetter("key")), False
+        return sorted(
+            (row for rows in parts for row in rows), key=operator.attrgetter("key")
+        ), False
     rows = sorted(
         (row for rows in parts for row in rows),
         key=partial(_get_order, spec.key.serialize),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from streams.queries.store_provider import S, StateStoreProvider
 from streams.runtime.tasks.task import Task
 
@@ -12,10 +15,10 @@ class DriverStoreProvider(StateStoreProvider[S]):
     That is safe here, since no thread writes meanwhile.
     """
 
-    def _open_stores(self, partitions: object = None) -> list[tuple[Task, S]]:
-        """Return each task of the store, with its store."""
+    def _find_stores(self, partitions: object = None) -> list[tuple[Task, Callable[[], S]]]:
+        """Return each task of the store, with what returns its store."""
         if self.spec.logged:
-            return super()._open_stores(None)
+            return super()._find_stores(None)
         name = self.spec.name
         tasks = [task for task in self._list_tasks() if name in task.stores.unlogged]
-        return [(task, task.stores.unlogged[name]) for task in tasks]  # type: ignore[misc]
+        return [(task, partial(task.stores.unlogged.__getitem__, name)) for task in tasks]  # type: ignore[misc]

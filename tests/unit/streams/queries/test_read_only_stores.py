@@ -25,6 +25,8 @@ from streams import (
     windows,
 )
 from streams.errors import ConfigError, SerdeError, StoreUnavailable
+from streams.queries import store_provider
+from streams.queries.committed_reads import read_at_one_commit
 from streams.queries.read_only_stores import ReadOnlyKeyValueStore
 from streams.queries.store_provider import StateStoreProvider
 from tests.unit.streams.runtime.world import World, build_counting_topology
@@ -170,6 +172,8 @@ READS = {
     "fetch_session": ("k", 0, 0),
     "find_sessions": ("k", 0, 10),
     "backward_find_sessions": ("k", 0, 10),
+    "fetch_versions": ("k", 0, 10),
+    "backward_fetch_versions": ("k", 0, 10),
     "fetch_all": (0, 10),
     "backward_fetch_all": (0, 10),
 }
@@ -326,3 +330,19 @@ def test_results_have_the_types_that_are_named(driver: TopologyTestDriver) -> No
     assert assert_type(per_window.fetch("k", 0), int | None) == 1
     with pytest.raises(ConfigError, match="is read as ReadOnlyKeyValueStore, not as ReadOnlyWin"):
         driver.store("counts", ReadOnlyWindowStore[str, int])
+
+
+def test_windows_that_a_commit_adds_when_a_read_begins_are_in_it(
+    driver: TopologyTestDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the position of the answer would name records that are not in its windows."""
+    view = driver.store("windows")
+    later_ms = [50]
+
+    def commit_and_read(task: Any, read: Callable[[], Any]) -> Any:
+        while later_ms:
+            driver.topic("in").pipe("k", "v", timestamp_ms=later_ms.pop())
+        return read_at_one_commit(task, read)
+
+    monkeypatch.setattr(store_provider, "read_at_one_commit", commit_and_read)
+    assert [window.start_ms for window, _ in view.fetch_all(0, 100)] == [50]  # the first is over
