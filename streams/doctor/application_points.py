@@ -128,6 +128,7 @@ def _list_running_points() -> list[tuple[str, Look]]:
         (recent_errors.RECENT_ERRORS, lambda facts: recent_errors.check_logs(facts.places.logs)),
         (local_workers.DIRECTORY, running_points.check_state_directory),
         (local_workers.FENCING, running_points.check_fencing),
+        (local_workers.FENCING, running_points.check_epochs),
     ]
 
 

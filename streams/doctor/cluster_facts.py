@@ -113,6 +113,24 @@ class ClusterFacts:
                     )
         return TransactionFacts(found, undescribed, self._find_listing_gap())
 
+    def fetch_producer_epochs(self, prefix: str) -> dict[str, tuple[int, int]]:
+        """Fetch the id and epoch of the producer of each transactional id with a prefix, anew."""
+        clients = self.clients()
+        found: dict[str, tuple[int, int]] = {}
+        for address in clients.ask_brokers(transactions.list_brokers):
+            with closing(clients.open_connection(address)) as broker:
+                ids = [
+                    each
+                    for each in transactions.list_transactional_ids(broker)
+                    if each.startswith(prefix)
+                ]
+                if ids:
+                    found |= {
+                        each.transactional_id: (each.producer_id, each.producer_epoch)
+                        for each in transactions.describe_transactions(broker, ids)
+                    }
+        return found
+
     def _find_listing_gap(self) -> str | None:
         """Return why transactional ids may be missing from the lists, None where all are listed.
 

@@ -16,6 +16,7 @@ from streams.doctor import (
     coordinators,
     group,
     local_workers,
+    producer_epochs,
     readers,
     security,
     worker_clocks,
@@ -210,3 +211,16 @@ def check_fencing(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
         lambda connect: fetch_group_description(connect, facts.application_id)
     )
     return local_workers.check_fencing(before, after)
+
+
+def check_epochs(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Look twice at the epochs of the application's producers, while it has members."""
+    group_now = facts.group()
+    if group_now is None or not group_now.members:
+        return
+    prefix = f"{facts.application_id}-"
+    before = facts.cluster.fetch_producer_epochs(prefix)
+    time.sleep(_BETWEEN_LOOKS_S)
+    after = facts.cluster.fetch_producer_epochs(prefix)
+    fought_over = producer_epochs.find_fought_over(before, after)
+    yield from producer_epochs.check_epochs(fought_over, after, facts.report())
