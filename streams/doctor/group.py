@@ -49,9 +49,10 @@ def check_unknown_application(
     named = near or others
     known = f"; it has {name_partitions(list(named))}" if named else ", and no group at all"
     meant = " or ".join(map(repr, near[:2]))
-    yield find_error(
+    yield find_warning(
         MEMBERS,
-        f"the cluster has no group {application_id!r}, and no topic of that application{known}",
+        f"this user sees no group {application_id!r} in the cluster, and no topic of that "
+        f"application{known}",
         "nothing was found to look at: what is fine below says nothing of an application",
         (f"is {meant} meant? " if near else "")
         + f"Give the application's id as {format_command('group list')} shows it, or MODULE:APP",

@@ -335,7 +335,7 @@ def test_the_oldest_transaction_is_named_before_it_is_a_fault() -> None:
 
 def test_an_id_that_the_cluster_does_not_have() -> None:
     (found,) = group.check_unknown_application("wrods", ["words"], ["others", "words"])
-    assert (found.verdict, "'words' meant?" in found.remedy) == (ERROR, True)
+    assert (found.verdict, "'words' meant?" in found.remedy) == (WARNING, True)
     (found,) = group.check_unknown_application("wrods", [], [])
     assert "no group at all" in found.what
 
