@@ -28,7 +28,7 @@ from streams.membership.group_description import (
 
 _CONSUMER_GROUP_DESCRIBE_API_KEY = 69
 _STABLE = "Stable"
-_CONSUMER = "consumer"
+_CONSUMER, _STREAMS = "consumer", "streams"
 _MILLRACE_PROTOCOL = "stream"
 
 
@@ -49,6 +49,12 @@ def fetch_consumers(
     subscribes by a pattern; ConnectionLost where the coordinator does not answer,
     AuthorizationError, StreamsError for another refusal.
     """
+    if protocol == _STREAMS:
+        raise ConfigError(
+            f"group {group_id!r} is a streams group (KIP-1071), to which the broker assigns tasks: "
+            "no assignor of consumers can be chosen for it. "
+            f"`millrace group describe {group_id}` shows who has which task"
+        )
     if protocol not in ("classic", _CONSUMER):
         raise ConfigError(
             f"group {group_id!r} is of the protocol {protocol!r}: only groups of the protocols "

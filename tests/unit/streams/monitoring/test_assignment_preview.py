@@ -81,7 +81,13 @@ def test_groups_that_no_assignor_is_chosen_for_are_refused(
         decode_consumers("g", description)
 
 
-@pytest.mark.parametrize("protocol", ["share", "streams", "unknown"])
+@pytest.mark.parametrize("protocol", ["share", "unknown"])
 def test_groups_of_other_protocols_are_refused(protocol: str) -> None:
     with pytest.raises(ConfigError, match=f"of the protocol '{protocol}'"):
         fetch_consumers(lambda _: pytest.fail("no broker is asked"), "g", protocol)
+
+
+def test_a_streams_group_is_refused_with_the_command_that_shows_its_tasks() -> None:
+    with pytest.raises(ConfigError, match="broker assigns tasks") as refused:
+        fetch_consumers(lambda _: pytest.fail("no broker is asked"), "orders", "streams")
+    assert "group describe orders" in str(refused.value)
