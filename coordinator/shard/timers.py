@@ -3,6 +3,9 @@
 Setting a timer again moves it. Heartbeats move theirs further out all the time, so a later deadline
 costs one dictionary write: the heap keeps the old entry, which is pushed again when it comes up.
 Kafka's counterpart is CoordinatorTimer.
+
+An event loop that has stood still runs its timers before it reads from its sockets, where the
+heartbeats of the meantime wait. A call that comes much too late therefore gives way once.
 """
 
 from __future__ import annotations
@@ -14,6 +17,11 @@ from typing import Generic, TypeVar
 from coordinator.clock import Clock, Scheduler, Timer
 
 K = TypeVar("K")
+
+STALL_MS = 100.0
+"""A call that comes so much too late comes after a stall of the event loop."""
+_READING_TURN_MS = 1.0
+"""The shortest delay of a timer of the loop: its sockets are read before it is over."""
 
 
 class KeyedTimers(Generic[K]):
@@ -29,6 +37,7 @@ class KeyedTimers(Generic[K]):
         self._sequence = 0
         self._scheduled: Timer | None = None
         self._scheduled_ms = 0.0
+        self._has_given_way = False
 
     def set_timer(self, key: K, delay_ms: float) -> None:
         """Let `key` expire after `delay_ms`, instead of whenever it was to expire before."""
@@ -79,6 +88,11 @@ class KeyedTimers(Generic[K]):
         """Call `on_expiry` with each key that is due, and schedule the next deadline."""
         self._scheduled = None
         now_ms = self._clock.monotonic_ms()
+        if now_ms - self._scheduled_ms > STALL_MS and not self._has_given_way:
+            self._has_given_way = True
+            self._scheduled = self._scheduler.call_later(_READING_TURN_MS, self._expire_due)
+            return
+        self._has_given_way = False
         due: list[K] = []
         while self._heap and self._heap[0][0] <= now_ms:
             heap_deadline_ms, _, key = heapq.heappop(self._heap)

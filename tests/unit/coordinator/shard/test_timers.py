@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
 
-from coordinator.shard.timers import KeyedTimers
+import pytest
+import uvloop
+
+from coordinator.clock import SystemClock
+from coordinator.event_loop import LoopScheduler
+from coordinator.shard.timers import STALL_MS, KeyedTimers
 from tests.unit.coordinator.fakes import FakeClock
 
 
@@ -93,3 +102,46 @@ def test_one_call_is_scheduled_whatever_the_number_of_heartbeats() -> None:
     timers.close()
     clock.advance(100_000)
     assert fired == []
+
+
+async def stall_with_a_heartbeat_unread(*, is_sent: bool) -> list[str]:
+    """Let a request take longer than a session, and return whose session is over afterwards.
+
+    The heartbeat of the other client comes meanwhile.
+    """
+    expired: list[str] = []
+    timers: KeyedTimers[str] = KeyedTimers(SystemClock(), LoopScheduler(), expired.append)
+    session_ms = 50.0
+    pairs = [socket.socketpair() for _ in range(2)]
+    (slow, slow_end), (member, member_end) = pairs
+    loop = asyncio.get_running_loop()
+
+    def process_slow_request() -> None:
+        slow_end.recv(1)
+        if is_sent:
+            member.send(b"h")
+        time.sleep((session_ms + 2 * STALL_MS) / 1_000)
+
+    def take_heartbeat() -> None:
+        member_end.recv(1)
+        timers.set_timer("member", 3_600_000)
+
+    loop.add_reader(slow_end, process_slow_request)
+    loop.add_reader(member_end, take_heartbeat)
+    timers.set_timer("member", session_ms)
+    slow.send(b"r")
+    await asyncio.sleep(0.5)
+    for end in (slow_end, member_end):
+        loop.remove_reader(end)
+    timers.close()
+    for each in sum(pairs, ()):
+        each.close()
+    return expired
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_after_a_stall_heartbeats_that_wait_are_read_before_sessions_end(
+    run: Callable[[Coroutine[Any, Any, list[str]]], list[str]],
+) -> None:
+    assert run(stall_with_a_heartbeat_unread(is_sent=True)) == []
+    assert run(stall_with_a_heartbeat_unread(is_sent=False)) == ["member"]
