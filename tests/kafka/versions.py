@@ -6,5 +6,5 @@
 from __future__ import annotations
 
 YARDSTICK = "4.4.0"
-VERSIONS = ("2.8.2", "3.6.2", "3.9.0", "4.0.0", "4.3.0", YARDSTICK)
+VERSIONS = ("2.8.2", "3.6.2", "3.9.0", "4.0.0", "4.1.1", "4.2.0", "4.3.0", YARDSTICK)
 """Those that `make versions` runs applications on."""

@@ -40,6 +40,10 @@ class SoakWorker(ServerProcess):
         run = ["-m", "streams", "run", self._app, "--verbose"]
         self.spawn([sys.executable, *run], self._environment)
 
+    def change_settings(self, settings: Mapping[str, str]) -> None:
+        """Let the worker have these settings from its next start on."""
+        self._environment |= settings
+
     def leave(self) -> int:
         """End the worker with SIGTERM and return its status."""
         self.end(signal.SIGTERM)

@@ -28,3 +28,8 @@ def start_node(version: str) -> RealKafka:
 def is_ledger_served(version: str) -> bool:
     """Return whether a version tells the producer of a transaction, which a ledger needs."""
     return parse_release(version) >= (3, 0)
+
+
+def has_streams_groups(version: str) -> bool:
+    """Return whether a version serves streams groups (KIP-1071): 4.1 had them for trials only."""
+    return parse_release(version) >= (4, 2)

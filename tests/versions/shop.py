@@ -29,13 +29,18 @@ _APP = "tests.versions.application:app"
 
 
 class Shop:
-    """Represents the application on a node of one version, with two workers at most."""
+    """Represents the application on a node of one version, with two workers at most.
 
-    def __init__(self, version: str, directory: Path) -> None:
+    Without a `node` it starts one. `stem` tells applications on one node apart.
+    """
+
+    def __init__(
+        self, version: str, directory: Path, *, node: RealKafka | None = None, stem: str = "shop"
+    ) -> None:
         self.version = version
-        self.names = Names(f"shop-{version.replace('.', '-')}")
+        self.names = Names(f"{stem}-{version.replace('.', '-')}")
         self._directory = directory
-        self.node: RealKafka = start_node(version)
+        self.node = node or start_node(version)
         self.servers = self.node.bootstrap_servers
         self.settings = {
             "VERSIONS_APPLICATION": self.names.application,
@@ -134,11 +139,12 @@ class Shop:
     def workers_tail(self) -> str:
         return "\n".join(each.log_tail() for each in self.workers.values())
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of Millrace's to its end."""
+    def run(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of Millrace's to its end; `settings` are the application's."""
+        chosen = {f"MILLRACE_{name.upper()}": value for name, value in settings.items()}
         return subprocess.run(
             [sys.executable, "-m", "streams", *arguments],
-            env={**self._environment(), **self.settings},
+            env={**self._environment(), **self.settings, **chosen},
             capture_output=True,
             text=True,
             timeout=HANG_LIMIT_S,
@@ -155,10 +161,15 @@ class Shop:
         described: dict[str, Any] = json.loads(done.stdout)
         return described
 
-    def close(self) -> None:
+    def end_workers(self) -> None:
+        """Kill the workers."""
         for worker in self.workers.values():
             worker.kill()
             worker.close()
+
+    def close(self) -> None:
+        """Kill the workers, and end the node."""
+        self.end_workers()
         self.node.close()
 
     def _environment(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ A test is a row of docs/versions.md. Where a version lacks something, it says wh
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from streams.spark import read_cut
 from tests.conformance.wire import Client
 from tests.processes import wait_until
 from tests.versions.application import build
-from tests.versions.nodes import is_ledger_served, parse_release
+from tests.versions.nodes import has_streams_groups, is_ledger_served, parse_release
 from tests.versions.shop import Shop
 
 pytestmark = pytest.mark.sampled(1, by="version")
@@ -117,6 +118,61 @@ def test_a_ledger_is_kept_or_refused_at_the_start(shop: Shop, record_property: A
     assert done.returncode == 2
     assert "ledger=True needs Kafka 3.0 or newer" in done.stderr
     record_property("cell", "refused")
+
+
+@pytest.mark.feature('`group_protocol="streams"`, with workers killed by `kill -9`')
+def test_a_streams_group_prices_each_order_once_or_is_refused_at_the_start(
+    shop: Shop, tmp_path: Path, record_property: Any
+) -> None:
+    """Run another application on the node, whose tasks the broker assigns."""
+    if not has_streams_groups(shop.version):
+        done = shop.run("run", "tests.versions.application:app", group_protocol="streams")
+        assert done.returncode == 2, done.stderr
+        release = ".".join(map(str, parse_release(shop.version)))
+        assert "group_protocol='streams' is not possible here" in done.stderr
+        assert "StreamsGroupHeartbeat, which Kafka has from 4.2 on" in done.stderr
+        assert f"it is of Kafka {release}. Set group_protocol='classic'" in done.stderr
+        record_property("cell", "refused")
+        return
+    other = Shop(shop.version, tmp_path, node=shop.node, stem="streams")
+    other.settings["MILLRACE_GROUP_PROTOCOL"] = "streams"
+    try:
+        other.open()
+        other.order(300)
+        for name in ("one", "two"):
+            other.start(name)
+        other.wait_for_all()
+        assert other.describe_group()["protocol"] == "streams"
+        for name in ("one", "two"):
+            other.order(300)
+            other.workers[name].kill()
+            other.start(name)
+            other.wait_for_all()
+    finally:
+        other.end_workers()
+
+
+@pytest.mark.feature('`group_protocol="auto"` turns an empty group into a streams group')
+def test_auto_turns_an_empty_group_into_a_streams_group_where_its_offsets_survive(
+    shop: Shop, record_property: Any
+) -> None:
+    """Go on with the group of the tests before: 4.2.0 would lose its offsets (KAFKA-20254)."""
+    for worker in shop.workers.values():
+        assert worker.leave() == 0, worker.log_tail()
+    for worker in shop.workers.values():
+        worker.change_settings({"MILLRACE_GROUP_PROTOCOL": "auto"})
+        worker.start()
+    shop.order(200)
+    shop.wait_for_all()
+    if parse_release(shop.version) >= (4, 3):
+        assert shop.describe_group()["protocol"] == "streams"
+        return
+    assert shop.describe_group()["protocol"] == "classic"
+    why = "KAFKA-20254" if has_streams_groups(shop.version) else "doesn't serve StreamsGroup"
+    logs = [each.log_path.read_text() for each in shop.workers.values()]
+    assert all("group_protocol='auto': classic, since" in log for log in logs)
+    assert any(why in log for log in logs), "the second to start may see the first as a member"
+    record_property("cell", "stays classic")
 
 
 @pytest.mark.feature("cut, Spark's reads and `reconcile`")
