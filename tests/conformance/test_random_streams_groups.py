@@ -52,7 +52,8 @@ class StreamsHistory(GroupHistory):
 
     Topics: two sources, a repartition topic and a changelog, the last two of which the broker is to
     create. `is_for_4_3`: without what Kafka 4.3 refuses (static members, offsets of tasks) or
-    answers otherwise (the interval of these offsets).
+    answers otherwise (the interval of these offsets); and in two of three seeds with one member, as
+    its assignor breaks ties between members otherwise, and without endpoints.
     """
 
     def __init__(
@@ -67,9 +68,11 @@ class StreamsHistory(GroupHistory):
         super().__init__(client, seed, group, names)
         self._is_for_4_3 = is_for_4_3
         self._instances = (None,) * len(INSTANCES) if is_for_4_3 else INSTANCES
-        self._members = [self._member(i, f"m{i}", PROCESSES[i]) for i in range(len(INSTANCES))]
+        is_alone = is_for_4_3 and seed % 3 > 0
+        indexes = range(1 if is_alone else len(INSTANCES))
+        self._members = [self._member(i, f"m{i}", PROCESSES[i]) for i in indexes]
         self._lives = count(1)
-        self._has_endpoints = seed % 2 == 1
+        self._has_endpoints = seed % 2 == 1 and not is_alone
         self._topology = self._make_topology()
 
     def _make_topology(self, epoch: int = 1) -> dict[str, Any]:
@@ -288,9 +291,12 @@ class StreamsHistory(GroupHistory):
             for each in topics
             for topic in (*each.repartition_source_topics, *each.state_changelog_topics)
         ]
+        # Kafka 4.3 does not raise the epoch of the target when the last member leaves. When an idle
+        # group's topology is compared with changed topics depends on what else is written there.
+        is_told = not self._is_for_4_3 or found.group_state != "Empty"
         self.lines.append(
             f"{what}: {Code(code).name} {answer}; {found.group_state} {found.group_epoch} "
-            f"{found.assignment_epoch} {counts}{members}"
+            f"{found.assignment_epoch if is_told else ''} {counts if is_told else ''}{members}"
         )
 
 
