@@ -77,3 +77,28 @@ def test_joined_topics_of_unequal_partitions_end_the_application(
         running.close()
     assert "wrong numbers of partitions" in str(ended.value)
     assert ended.value.code == "MR-036"
+
+
+def test_partitions_that_an_input_gets_are_read_though_no_member_leads(
+    topics: Topics, tmp_path: Path
+) -> None:
+    """Let the broker find them: in the classic protocol the leader looks for them."""
+    app = App(
+        topics.application,
+        bootstrap_servers=topics.servers,
+        state_dir=tmp_path,
+        group_protocol="streams",
+        commit_interval_ms=20,
+    )
+    app.stream(topics.source, **TEXT).to(topics.target)
+    with app.start() as running:
+        running.wait_for("RUNNING", HANG_LIMIT_S)
+        admin = AdminClient({"bootstrap.servers": topics.servers})
+        more = NewPartitions(topics.source, PARTITIONS + 1)
+        admin.create_partitions([more])[topics.source].result(HANG_LIMIT_S)
+        wait_until(lambda: len(running.health().threads[0].tasks) == PARTITIONS + 1, what="tasks")
+        producer = Producer({"bootstrap.servers": topics.servers})
+        producer.produce(topics.source, b"of the new one", b"key", PARTITIONS)
+        assert producer.flush(HANG_LIMIT_S) == 0
+        [found] = topics.wait_for_records(1)
+        assert found.value == b"of the new one"
