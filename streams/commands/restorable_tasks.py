@@ -10,6 +10,7 @@ from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.runtime.offsets.offset_refusals import explain_lost_between_steps, offer_reset
 from streams.topology.build import Topology
+from streams.topology.resolve import resolve_topology
 
 
 def list_tasks(topology: Topology, counts: Mapping[str, int]) -> Iterator[TaskInputs]:
@@ -18,7 +19,10 @@ def list_tasks(topology: Topology, counts: Mapping[str, int]) -> Iterator[TaskIn
     A task whose number is beyond the partitions of its changelogs is left out: its inputs got more
     partitions, and no worker runs it. Raises ConfigError for topics that are not there.
     """
+    topology = resolve_topology(topology, counts)
     for sub in topology.subtopologies:
+        if not sub.sources:
+            continue  # no topic matches a pattern
         stores = [spec.name for spec in sub.stores if spec.logged and spec.source_topic is None]
         changelogs = {name: topology.restore_topic_of(name) for name in stores}
         if missing := sorted(topic for topic in sub.sources if topic not in counts):

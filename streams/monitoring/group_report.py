@@ -22,6 +22,7 @@ from streams.membership.protocol import (
     decode_subscription,
 )
 from streams.runtime.assigning.task_lags import TaskChangelogs, list_task_changelogs
+from streams.topology.declared import DeclaredTopology
 
 STABLE = "Stable"
 
@@ -254,7 +255,8 @@ def _list_source_partitions(
     subscribed: SubscriptionInfo, counts: Mapping[str, int]
 ) -> set[Partition]:
     """Return the partitions of all topics that a member's topology reads."""
-    topics = () if subscribed.topology is None else subscribed.topology.sources
+    topology = _resolve_topology(subscribed)
+    topics = () if topology is None else topology.sources
     return {Partition(topic, n) for topic in topics for n in range(counts.get(topic, 0))}
 
 
@@ -262,13 +264,21 @@ def _list_task_partitions(
     subscribed: SubscriptionInfo, tasks: Collection[str], counts: Mapping[str, int]
 ) -> list[Partition]:
     """Return the partitions that a member's tasks read, none if its topology isn't declared."""
-    if subscribed.topology is None:
+    topology = _resolve_topology(subscribed)
+    if topology is None:
         return []
     found = []
     for number, _, partition in (task.partition("_") for task in tasks):
-        sources = subscribed.topology.subtopologies[int(number)].sources
-        found += [Partition(topic, int(partition)) for topic in sorted(sources)]
+        topics = topology.subtopologies[int(number)].topics
+        found += [Partition(topic, int(partition)) for topic in sorted(topics)]
     return [each for each in found if each.number < counts.get(each.topic, 0)]
+
+
+def _resolve_topology(subscribed: SubscriptionInfo) -> DeclaredTopology | None:
+    """Return a member's topology with the topics of its patterns to which it subscribes."""
+    if subscribed.topology is None:
+        return None
+    return subscribed.topology.resolve_patterns(dict.fromkeys(subscribed.topics, 1), "")
 
 
 def _find_changelogs(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from streams import App, ConfigError, serdes
+from streams import App, ConfigError, serdes, topics
 from streams.commands.group_command import print_report
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.membership.group_description import GroupDescription, MemberDescription
@@ -191,3 +191,20 @@ def test_json_has_the_same() -> None:
     assert found["members"][0]["active"][0]["partitions"] == [
         {"topic": "x", "partition": 0, "committed_offset": 90, "end_offset": 100, "lag": 10}
     ]
+
+
+def test_the_topics_of_a_pattern_are_those_to_which_a_member_subscribes() -> None:
+    app = App("a")
+    app.stream(topics.matching("x.*"), key=serdes.string, value=serdes.string).to("copy")
+    declared = declare_topology(describe_topology(app.topology()))
+    subscription = SubscriptionInfo((), generation=3, directory="dir")
+    assigned = AssignmentInfo(("0_0",), (("x", 0),))
+    one = MemberDescription(
+        "one-id",
+        "one",
+        "/10.0.0.1",
+        encode_subscription(["x"], subscription, declared),
+        encode_assignment(assigned),
+    )
+    (found,) = report(one).members
+    assert [(each.topic, each.lag) for each in found.active[0].partitions] == [("x", 10)]
