@@ -34,7 +34,7 @@ from streams.runtime.offsets.offset_metadata import (
 )
 from streams.runtime.offsets.offset_refusals import (
     explain_accepted_loss,
-    explain_unproven,
+    explain_unproven_offsets,
     offer_reset,
 )
 from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
@@ -102,7 +102,7 @@ class Restoration:
         if unproven := [each.partition for each in plan if each.then is None]:
             kept = {p.topic for p in unproven if not self._may_be_made_again(p)}
             between, is_empty = self._topology.repartition_topics, not self._committed
-            raise ConfigError(explain_unproven(unproven, between, kept, is_empty=is_empty))
+            raise ConfigError(explain_unproven_offsets(unproven, between, kept, is_empty=is_empty))
 
     def require_accepted_loss(
         self, plan: Collection[RestoredOffset], *, is_accepted: bool, is_shown: bool

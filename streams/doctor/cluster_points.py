@@ -28,7 +28,7 @@ from streams.doctor.stopped_processes import (
 from streams.doctor.transactions import OpenTransactions
 from streams.errors import UserError
 from streams.membership.connection import ConnectionLost
-from streams.processes.broker_stop import look_at_broker
+from streams.processes.broker_stop import read_broker_status
 from streams.settings.config import EMBEDDED
 
 Look = Callable[[ClusterFacts], Iterable[DoctorFinding]]
@@ -146,7 +146,7 @@ def _list_addresses(facts: ClusterFacts) -> list[tuple[str, int]]:
     """Return the addresses of the settings, or that of the embedded broker where it runs."""
     if facts.config.bootstrap_servers != EMBEDDED:
         return parse_addresses(facts.config.bootstrap_servers)
-    announced = look_at_broker(facts.config.state_dir).address
+    announced = read_broker_status(facts.config.state_dir).address
     return [] if announced is None else [parse_address(announced)]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from streams.dsl.processor_stores import add_processor_step
 from streams.graph.materialized import Store
 from streams.graph.nodes import Node, Operator
-from streams.operators.process import ProcessorFactory, process_records, process_values
+from streams.operators.process import ProcessorFactory, process_records, process_with_fixed_keys
 from streams.processor.processor import Processor
 from streams.serdes import Serde
 
@@ -77,7 +77,9 @@ class StreamProcessing(Generic[K, V]):
         >>> run(orders.process_values(Stamp))
         [('ann', [5, 0]), ('bob', [50, 0]), ('ann', [7, 0])]
         """
-        node = _add_processor(self, processor, process_values, stores, name, co_partitioned)
+        node = _add_processor(
+            self, processor, process_with_fixed_keys, stores, name, co_partitioned
+        )
         return _create_stream(self, node, key, value, rekeyed=False)
 
 

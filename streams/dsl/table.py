@@ -24,10 +24,10 @@ from streams.graph.views import DerivedView, SourceView, TableView
 from streams.operators.table_source import read_table_updates
 from streams.operators.table_values import (
     ComputeValue,
-    compute_filtered,
-    compute_filtered_not,
-    compute_mapped,
     compute_table_values,
+    create_filter_computation,
+    create_filter_not_computation,
+    create_map_computation,
 )
 from streams.operators.to_stream import forward_as_records
 from streams.processor.transformer import ValueTransformer
@@ -86,7 +86,7 @@ class Table(DslBase, TableJoins[K, V]):
         >>> run(prices.filter(lambda item, price: price < 35))
         [('pen', 2), ('ink', 30), ('pen', None)]
         """
-        return self._filter_rows(predicate, compute_filtered(predicate), store, name)
+        return self._filter_rows(predicate, create_filter_computation(predicate), store, name)
 
     def filter_not(
         self,
@@ -100,7 +100,7 @@ class Table(DslBase, TableJoins[K, V]):
         >>> run(prices.filter_not(lambda item, price: price < 35))
         [('pen', None), ('ink', None), ('pen', 40)]
         """
-        return self._filter_rows(predicate, compute_filtered_not(predicate), store, name)
+        return self._filter_rows(predicate, create_filter_not_computation(predicate), store, name)
 
     def map_values(
         self,
@@ -118,7 +118,12 @@ class Table(DslBase, TableJoins[K, V]):
         [('pen', 0.02), ('ink', 0.3), ('pen', 0.4)]
         """
         return self._derive_table(
-            "KTABLE-MAPVALUES", mapper, compute_mapped(mapper), value or self._value, store, name
+            "KTABLE-MAPVALUES",
+            mapper,
+            create_map_computation(mapper),
+            value or self._value,
+            store,
+            name,
         )
 
     def suppress(self, until: Suppressed, *, name: str | None = None) -> Table[K, V]:

@@ -21,7 +21,7 @@ _REFUSALS = {
 _SASL_HANDSHAKE_API_KEY, _SASL_AUTHENTICATE_API_KEY = 17, 36
 
 
-def authenticate_connection(
+def authenticate_and_get_session_s(
     send_request: Callable[[Any], Any],
     negotiate_version: Callable[[int, int], int],
     security: ConnectionSecurity,

@@ -27,7 +27,7 @@ from streams.connection.security import PLAINTEXT, ConnectionSecurity
 from streams.connection.tls import explain_handshake_failure, explain_missing_tls
 from streams.connection.tokens import TokenUnavailable
 from streams.errors import AuthenticationError
-from streams.membership.authentication import authenticate_connection
+from streams.membership.authentication import authenticate_and_get_session_s
 from streams.membership.authorization import check_authorized
 from streams.membership.broker_socket import (
     WaitLimit,
@@ -181,7 +181,7 @@ class BrokerConnection:
     def _authenticate_by_sasl(self, limit: WaitLimit) -> None:
         """Authenticate by SASL, and note when the session is to be renewed."""
         began_s = time.monotonic()
-        session_s = authenticate_connection(
+        session_s = authenticate_and_get_session_s(
             lambda request: self._exchange_messages(request, limit),
             self.negotiate_version,
             self._security,

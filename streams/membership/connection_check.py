@@ -87,7 +87,7 @@ def check_connection(
         time.sleep(_PAUSE_S)
     if asks_each_broker and security.is_secured:
         limit_s = min(OTHER_BROKERS_TIMEOUT_S, _seconds_until(deadline_s))
-        if warning := find_refusing_brokers(answer.address, answer.brokers, security, limit_s):
+        if warning := explain_refusing_brokers(answer.address, answer.brokers, security, limit_s):
             log.warning("%s", warning)
     return answer.api_versions
 
@@ -102,7 +102,7 @@ def try_connection(
     """
     refusal: AuthenticationError | None = None
     failure: ConnectionLost | None = None
-    for address, answer in _ask_brokers(parse_addresses(servers), security, timeout_s):
+    for address, answer in _fetch_from_each_broker(parse_addresses(servers), security, timeout_s):
         match answer:
             case AuthenticationError():
                 refusal = refusal or answer
@@ -115,7 +115,7 @@ def try_connection(
     raise refusal or failure or ConnectionLost(f"no answer in time from {servers}")
 
 
-def find_refusing_brokers(
+def explain_refusing_brokers(
     answering: Address,
     brokers: Sequence[Address],
     security: ConnectionSecurity,
@@ -129,7 +129,7 @@ def find_refusing_brokers(
     others = [each for each in brokers if each != answering]
     refusals = [
         answer
-        for _, answer in _ask_brokers(others, security, timeout_s)
+        for _, answer in _fetch_from_each_broker(others, security, timeout_s)
         if isinstance(answer, AuthenticationError)
     ]
     if not refusals:
@@ -143,7 +143,7 @@ def find_refusing_brokers(
     )
 
 
-def _ask_brokers(
+def _fetch_from_each_broker(
     addresses: Sequence[Address], security: ConnectionSecurity, timeout_s: float
 ) -> Iterator[tuple[Address, _Told | Exception]]:
     """Ask brokers at the same time for those of the cluster; yield what each of them tells.
@@ -161,7 +161,12 @@ def _ask_brokers(
             except IndexError:
                 return
             try:
-                answers.put((address, _ask_broker(address, security, _seconds_until(deadline_s))))
+                answers.put(
+                    (
+                        address,
+                        _fetch_broker_addresses(address, security, _seconds_until(deadline_s)),
+                    )
+                )
             except Exception as error:
                 answers.put((address, error))
 
@@ -182,7 +187,9 @@ def _seconds_until(deadline_s: float) -> float:
     return max(deadline_s - time.monotonic(), 0.0)
 
 
-def _ask_broker(address: Address, security: ConnectionSecurity, timeout_s: float) -> _Told:
+def _fetch_broker_addresses(
+    address: Address, security: ConnectionSecurity, timeout_s: float
+) -> _Told:
     """Ask a broker for the addresses of all: before SASL a broker answers ApiVersions only.
 
     Raises ConnectionLost, AuthenticationError.

@@ -22,8 +22,8 @@ from streams.membership.connection import (
 )
 from streams.membership.group_description import (
     GroupDescription,
-    check_described,
     describe_group,
+    raise_for_describe_error,
 )
 
 _CONSUMER_GROUP_DESCRIBE_API_KEY = 69
@@ -117,7 +117,7 @@ def _describe_consumer_group(
         include_authorized_operations=False,
     )
     (group,) = connection.send_request(request).groups
-    check_described(group.error_code, group_id)
+    raise_for_describe_error(group.error_code, group_id)
     return {each.member_id: _to_consumer(group_id, each) for each in group.members}
 
 

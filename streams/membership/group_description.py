@@ -64,7 +64,7 @@ def describe_group(connection: BrokerConnection, group_id: str) -> GroupDescript
     (group,) = connection.send_request(request).groups
     if group.error_code is ErrorCode.group_id_not_found or group.group_state == _DEAD:
         return None
-    check_described(group.error_code, group_id)
+    raise_for_describe_error(group.error_code, group_id)
     return GroupDescription(
         group.group_state,
         group.protocol_type,
@@ -82,7 +82,7 @@ def describe_group(connection: BrokerConnection, group_id: str) -> GroupDescript
     )
 
 
-def check_described(error_code: ErrorCode, group_id: str) -> None:
+def raise_for_describe_error(error_code: ErrorCode, group_id: str) -> None:
     """Raise the error for the code with which a coordinator refuses to describe a group.
 
     Raises: ConnectionLost where it is not available, AuthorizationError, StreamsError for another

@@ -332,7 +332,7 @@ class GroupJoin:
         """Count FENCED_INSTANCE_ID; raise TaskMigrated if this instance id is to be given up."""
         if code is not ErrorCode.fenced_instance_id or self._fencing is None:
             return
-        if self._fencing.note_fenced(self._instance_id, member_id):
+        if self._fencing.count_fencing_and_renew_identity(self._instance_id, member_id):
             self._set_member_id("")
             raise TaskMigrated("another worker joins again and again with this one's instance id")
 

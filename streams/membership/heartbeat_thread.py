@@ -116,7 +116,7 @@ class HeartbeatThread:
             current = self._read_membership()
             if current.generation < 0 or self.read_signal() is MembershipSignal.LOST:
                 continue
-            if self._is_stuck():
+            if self._log_if_stuck():
                 self._received_signal = (current, MembershipSignal.LOST)
                 self._send_leave_group(current.member_id, "max_poll_interval_ms was exceeded")
                 continue
@@ -138,7 +138,9 @@ class HeartbeatThread:
             elif code in MEMBERSHIP_LOST_ERRORS or code is ErrorCode.group_authorization_failed:
                 log.info("%s has lost its membership: %s", self._instance_id, code.name)
                 if code is ErrorCode.fenced_instance_id and self._fencing is not None:
-                    self._fencing.note_fenced(self._instance_id, current.member_id)
+                    self._fencing.count_fencing_and_renew_identity(
+                        self._instance_id, current.member_id
+                    )
                 self._received_signal = (current, MembershipSignal.LOST)
             elif code is not ErrorCode.none:
                 log.error("heartbeat of %s refused: %s", self._instance_id, code.name)
@@ -154,7 +156,7 @@ class HeartbeatThread:
                 raise ConnectionLost(f"no coordinator: {code.name}")
             return code
 
-    def _is_stuck(self) -> bool:
+    def _log_if_stuck(self) -> bool:
         """Return whether the loop has stood still for the rebalance time-out, and log it if so."""
         silent_ms = (self._host.monotonic_s() - self._progressed_at_s) * 1000
         if silent_ms <= self._timeouts.rebalance_ms:

@@ -64,7 +64,7 @@ class InstanceFencing:
         """Note that a JoinGroup was sent whose answer was lost."""
         self._lost_joins.add(instance_id)
 
-    def note_fenced(self, instance_id: str, member_id: str) -> bool:
+    def count_fencing_and_renew_identity(self, instance_id: str, member_id: str) -> bool:
         """Count an answer FENCED_INSTANCE_ID to a member, and renew the identity if it is due.
 
         Heartbeats and a join may both hear it: it counts once for each member id. Returns whether

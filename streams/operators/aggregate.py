@@ -30,7 +30,7 @@ from streams.operators.copies import (
     create_downstream_copier,
     create_stored_copier,
 )
-from streams.operators.uncommitted_results import emit_at_commit
+from streams.operators.uncommitted_results import register_emit_at_commit
 
 AggregateFold = Callable[[Any, Any, Any], Any]
 """Takes key, value, and the aggregate so far or None; returns the next aggregate."""
@@ -64,7 +64,7 @@ def aggregate_records(view: TableView, fold: AggregateFold) -> Operator:
         spec = view.spec
         assert spec is not None
         if spec.kind is StoreKind.VERSIONED:
-            return _aggregate_into_versions(binding, view, fold)
+            return _create_version_aggregator(binding, view, fold)
         store: KeyValueStore[Any, Any] = context.get_store(spec.name)
         copied, emitted = create_copier(spec.value), create_downstream_copier(binding, spec.value)
         sends_old, caching = view.sends_old_values, spec.caching
@@ -72,7 +72,7 @@ def aggregate_records(view: TableView, fold: AggregateFold) -> Operator:
             advance = _create_copying_fold(store, fold, copied, create_stored_copier(spec.value))
         else:
             advance = _create_in_place_fold(store, fold, copied)
-        pending_results = emit_at_commit(binding, store, view, emitted) if caching else {}
+        pending_results = register_emit_at_commit(binding, store, view, emitted) if caching else {}
         copy = store.copy_entry
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -99,13 +99,13 @@ def aggregate_records(view: TableView, fold: AggregateFold) -> Operator:
         return (
             process_record
             if spec.ttl_ms is None
-            else advance_stream_time_first(store, process_record)
+            else wrap_with_stream_time_advance(store, process_record)
         )
 
     return bind_operator
 
 
-def advance_stream_time_first(store: Any, process_record: ForwardRecord) -> ForwardRecord:
+def wrap_with_stream_time_advance(store: Any, process_record: ForwardRecord) -> ForwardRecord:
     """Return a function that advances the store's stream time, then calls `process_record`.
 
     The store's aggregates expire: one that expires by a record is gone when the record is folded.
@@ -120,7 +120,7 @@ def advance_stream_time_first(store: Any, process_record: ForwardRecord) -> Forw
     return process_in_time
 
 
-def _aggregate_into_versions(
+def _create_version_aggregator(
     binding: Binding, view: TableView, fold: AggregateFold
 ) -> ForwardRecord:
     """Return a function that folds each record and writes the result to a versioned store.

@@ -12,9 +12,9 @@ from typing import Any
 from state.key_value import KeyValueStore
 from streams.graph.nodes import Binding, ForwardRecord, Operator, StoreKind
 from streams.graph.views import TableView
-from streams.operators.aggregate import advance_stream_time_first, aggregate_records
+from streams.operators.aggregate import aggregate_records, wrap_with_stream_time_advance
 from streams.operators.copies import return_unchanged
-from streams.operators.uncommitted_results import emit_at_commit
+from streams.operators.uncommitted_results import register_emit_at_commit
 
 
 def _add_one(key: Any, value: Any, count: Any) -> int:
@@ -33,7 +33,9 @@ def count_records(view: TableView) -> Operator:
         store: KeyValueStore[Any, int] = context.get_store(spec.name)
         update = store.get_entry_for_update
         caching, sends_old = spec.caching, view.sends_old_values
-        pending_results = emit_at_commit(binding, store, view, return_unchanged) if caching else {}
+        pending_results = (
+            register_emit_at_commit(binding, store, view, return_unchanged) if caching else {}
+        )
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None or value is None:
@@ -57,7 +59,7 @@ def count_records(view: TableView) -> Operator:
         return (
             process_record
             if spec.ttl_ms is None
-            else advance_stream_time_first(store, process_record)
+            else wrap_with_stream_time_advance(store, process_record)
         )
 
     return bind_operator

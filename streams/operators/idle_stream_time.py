@@ -20,7 +20,7 @@ from streams.graph.nodes import Binding, ForwardRecord
 _LOOKS = 4
 
 
-def advance_time_when_idle(
+def wrap_with_idle_time_advance(
     binding: Binding,
     idle_ms: int,
     step_time: StepStreamTime,

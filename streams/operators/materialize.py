@@ -14,7 +14,7 @@ from state.versioned import NOT_PUT, VALID_TO_UNDEFINED
 from streams.graph.nodes import Binding, ForwardUpdate, StoreKind
 from streams.graph.views import TableView
 from streams.operators.copies import create_copier_into, create_downstream_copier
-from streams.operators.uncommitted_results import emit_at_commit
+from streams.operators.uncommitted_results import register_emit_at_commit
 
 WriteToStore = Callable[[Any, Any, int], None]
 """Writes the new value of a key, or None to delete it, with a timestamp in ms."""
@@ -38,7 +38,7 @@ def create_value_materializer(
     copy_value = create_downstream_copier(binding, spec.value)
     update, check_value = store.get_entry_for_update, store.check_value
     caching = spec.caching
-    pending_results = emit_at_commit(binding, store, view, copy_value) if caching else {}
+    pending_results = register_emit_at_commit(binding, store, view, copy_value) if caching else {}
     find_entry = store.entry if sends_old and skips_empty else None
     admit_write = None if spec.ttl_ms is None else store.admit_write
 
@@ -127,7 +127,7 @@ def _create_cached_update_materializer(
     assert view.spec is not None
     context, update, failed = binding.context, store.get_entry_for_update, binding.handle_failure
     check_value = store.check_value
-    pending_results = emit_at_commit(
+    pending_results = register_emit_at_commit(
         binding, store, view, create_downstream_copier(binding, view.spec.value)
     )
     copy_value = create_copier_into(view.spec)

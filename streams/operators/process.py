@@ -44,7 +44,9 @@ def process_records(create_processor: ProcessorFactory, store_names: Collection[
     return bind_operator
 
 
-def process_values(create_processor: ProcessorFactory, store_names: Collection[str]) -> Operator:
+def process_with_fixed_keys(
+    create_processor: ProcessorFactory, store_names: Collection[str]
+) -> Operator:
     """Return the operator that hands each record to a processor that must not change its key."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:

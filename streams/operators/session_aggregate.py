@@ -30,7 +30,7 @@ from streams.operators.copies import (
 )
 from streams.operators.folding import WindowFold, create_unstored_entry
 from streams.operators.lateness import OnLate, create_late_handler
-from streams.operators.window_close import emit_on_close
+from streams.operators.window_close import wrap_with_emit_on_close
 from streams.operators.window_results import create_result_forwarder
 from streams.processor.record import MessageWithHeaders
 from streams.windows import SessionWindows
@@ -89,7 +89,7 @@ def aggregate_sessions(
             replace(key_bytes, found, Windowed(key, start_ms, end_ms), new, timestamp_ms)
 
         return (
-            emit_on_close(binding, view, windows, process_record)
+            wrap_with_emit_on_close(binding, view, windows, process_record)
             if emits_on_close
             else process_record
         )
@@ -104,7 +104,7 @@ def _create_session_merger(
     assert view.spec is not None
     assert window_fold.merger is not None
     if window_fold.is_count:
-        return _count_records
+        return _count_merged_records
     initializer, fold, merger = window_fold.initializer, window_fold.fold, window_fold.merger
     copy_value = create_copier(view.spec.value)
     # A merger may change what it is handed, which is the store's until it is replaced.
@@ -121,7 +121,7 @@ def _create_session_merger(
     return merge_sessions
 
 
-def _count_records(key: Any, value: Any, joined_sessions: Iterable[SessionEntry]) -> int:
+def _count_merged_records(key: Any, value: Any, joined_sessions: Iterable[SessionEntry]) -> int:
     """Return how many records a merged session has: those of the sessions in it, and one more."""
     count: Any = 1
     for entry in joined_sessions:

@@ -261,13 +261,15 @@ def _create_partition_chooser(
         if partition is None:
             return _BY_KEY
         if isinstance(partition, Iterable) and not isinstance(partition, str | bytes):
-            return tuple(sorted({_check_partition(each, count, topic) for each in partition}))
-        return _check_partition(partition, count, topic)
+            return tuple(
+                sorted({_require_valid_partition(each, count, topic) for each in partition})
+            )
+        return _require_valid_partition(partition, count, topic)
 
     return partition_of
 
 
-def _check_partition(chosen: Any, count: int, topic: str) -> int:
+def _require_valid_partition(chosen: Any, count: int, topic: str) -> int:
     """Return the partition that a partitioner chose. Raises TypeError and ValueError."""
     try:
         partition = index(chosen)

@@ -21,7 +21,7 @@ from streams.graph.views import TableView
 from streams.operators.copies import create_copier, create_downstream_copier, create_stored_copier
 from streams.operators.folding import WindowFold, create_unstored_entry
 from streams.operators.lateness import OnLate, create_late_handler
-from streams.operators.window_close import emit_on_close
+from streams.operators.window_close import wrap_with_emit_on_close
 from streams.operators.window_results import create_result_forwarder
 from streams.windows import SlidingWindows
 
@@ -60,7 +60,9 @@ def aggregate_sliding_windows(
         process = _SlidingAggregator(
             binding, view, windows, window_fold, on_late, emits=not emits_on_close
         ).aggregate_record
-        return emit_on_close(binding, view, windows, process) if emits_on_close else process
+        return (
+            wrap_with_emit_on_close(binding, view, windows, process) if emits_on_close else process
+        )
 
     return bind_operator
 

@@ -37,7 +37,7 @@ def create_message_reader(
         key = message.key()
         value = message.value()
         if message.__class__ is RepairedMessage and message.lost_names:
-            _refuse_lost_names(message, node, context)
+            _skip_lost_header_names_or_raise(message, node, context)
             return
         try:
             if key is not None:
@@ -45,7 +45,7 @@ def create_message_reader(
             if value is not None:
                 value = deserialize_value(value)
         except Exception as error:
-            _refuse_unreadable(message, error, node, context)
+            _skip_unreadable_or_raise(message, error, node, context)
             return
         timestamp_ms = message.timestamp()[1]
         if timestamp_ms > context.stream_time_ms:
@@ -85,9 +85,9 @@ def _create_timestamped_source(
 
     def handle_unreadable(message: Any, error: Exception) -> None:
         if _has_lost_names(message):
-            _refuse_lost_names(message, node, context)
+            _skip_lost_header_names_or_raise(message, node, context)
         else:
-            _refuse_unreadable(message, error, node, context)
+            _skip_unreadable_or_raise(message, error, node, context)
 
     return TimestampedSource(node, extractor, context, downstream, read_message, handle_unreadable)
 
@@ -96,7 +96,7 @@ def _has_lost_names(message: Any) -> bool:
     return message.__class__ is RepairedMessage and bool(message.lost_names)
 
 
-def _refuse_unreadable(
+def _skip_unreadable_or_raise(
     message: Any, error: Exception, node: SourceNode, context: InternalProcessorContext
 ) -> None:
     """Return if the handler lets a record be skipped that the source's serdes can't read."""
@@ -109,7 +109,7 @@ def _refuse_unreadable(
     context.handle_failure(Stage.DESERIALIZATION, node.name, error, refusal)
 
 
-def _refuse_lost_names(
+def _skip_lost_header_names_or_raise(
     message: RepairedMessage, node: SourceNode, context: InternalProcessorContext
 ) -> None:
     """Return if the handler lets a record be skipped of whose headers' names too many are lost."""

@@ -44,7 +44,7 @@ class JoinWindow:
         return JoinWindow(before_ms=self.after_ms, after_ms=self.before_ms, grace_ms=self.grace_ms)
 
 
-def store_join_record(store_name: str, on_late: OnLate | None = None) -> Operator:
+def forward_and_store_join_record(store_name: str, on_late: OnLate | None = None) -> Operator:
     """Return the operator that forwards a record to the join and then stores it.
 
     A record that is too late is not stored. The store is its stream's window store

@@ -21,7 +21,7 @@ from state.errors import StoreSerdeError
 from streams.errors import StreamsError
 from streams.graph.nodes import Binding, ForwardUpdate, Operator, StoreSpec
 from streams.graph.views import OptionalRow, RowGetter, RowGetterAsOf, TableView
-from streams.operators.idle_stream_time import advance_time_when_idle
+from streams.operators.idle_stream_time import wrap_with_idle_time_advance
 from streams.operators.record_origin import OriginMessage, capture_origin
 
 _NO_TIMESTAMP_MS = -1
@@ -137,14 +137,14 @@ def suppress_updates(buffer_spec: StoreSpec, options: SuppressOptions) -> Operat
 
         if options.idle_close_ms is None:
             return process_update
-        return _process_while_open(
+        return _create_open_window_processor(
             binding, options.idle_close_ms, wait_ms, emit_due, process_update
         )
 
     return bind_operator
 
 
-def _process_while_open(
+def _create_open_window_processor(
     binding: Binding,
     idle_ms: int,
     wait_ms: int,
@@ -163,7 +163,7 @@ def _process_while_open(
         emit_due()
         context.message = message
 
-    note_arrival = advance_time_when_idle(binding, idle_ms, time, advance_time, _do_nothing)
+    note_arrival = wrap_with_idle_time_advance(binding, idle_ms, time, advance_time, _do_nothing)
 
     def process_if_open(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
         note_arrival(key, new, timestamp_ms)

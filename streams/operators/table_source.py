@@ -20,7 +20,7 @@ def read_table_updates(view: TableView) -> Operator:
     def bind_operator(binding: Binding) -> ForwardRecord:
         context, failed = binding.context, binding.handle_failure
         if view.spec is None:
-            return _forward_without_store(binding)
+            return _create_forwarder_without_store(binding)
         write_value = create_value_materializer(binding, view)
         copy_value = create_copier_into(view.spec)
 
@@ -40,7 +40,7 @@ def read_table_updates(view: TableView) -> Operator:
     return bind_operator
 
 
-def _forward_without_store(binding: Binding) -> ForwardRecord:
+def _create_forwarder_without_store(binding: Binding) -> ForwardRecord:
     """Return a function that forwards records as updates of a table without a store."""
     context, downstream = binding.context, binding.downstream
 

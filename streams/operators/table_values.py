@@ -20,7 +20,7 @@ ComputeValue = Callable[[Any, Any], Any]
 """Takes key and value of a row; returns this table's value or None. The value is never None."""
 
 
-def compute_filtered(predicate: Callable[[Any, Any], object]) -> ComputeValue:
+def create_filter_computation(predicate: Callable[[Any, Any], object]) -> ComputeValue:
     """Return a function that returns a row's value if the predicate is true, else None."""
 
     def filter_value(key: Any, value: Any) -> Any:
@@ -32,7 +32,7 @@ def compute_filtered(predicate: Callable[[Any, Any], object]) -> ComputeValue:
     return filter_value
 
 
-def compute_filtered_not(predicate: Callable[[Any, Any], object]) -> ComputeValue:
+def create_filter_not_computation(predicate: Callable[[Any, Any], object]) -> ComputeValue:
     """Return a function that returns a row's value if the predicate is false, else None."""
 
     def filter_not_value(key: Any, value: Any) -> Any:
@@ -44,7 +44,7 @@ def compute_filtered_not(predicate: Callable[[Any, Any], object]) -> ComputeValu
     return filter_not_value
 
 
-def compute_mapped(mapper: Callable[[Any], Any]) -> ComputeValue:
+def create_map_computation(mapper: Callable[[Any], Any]) -> ComputeValue:
     """Return a function that returns the mapper's result for a row's value."""
     call: Callable[..., Any] = mapper
 
@@ -66,7 +66,7 @@ def compute_table_values(view: DerivedView, parent: TableView, *, is_filter: boo
     def bind_operator(binding: Binding) -> ForwardUpdate:
         skips_empty = is_filter and not parent.is_versioned
         if view.spec is None:
-            return _compute_unstored(binding, view, skips_empty=skips_empty)
+            return _create_computation_without_store(binding, view, skips_empty=skips_empty)
         compute_value, failed = view.compute_value, binding.handle_failure
         write_value = create_value_materializer(binding, view, skips_empty=skips_empty)
         copy_value = create_copier_into(view.spec)
@@ -84,7 +84,9 @@ def compute_table_values(view: DerivedView, parent: TableView, *, is_filter: boo
     return bind_operator
 
 
-def _compute_unstored(binding: Binding, view: DerivedView, *, skips_empty: bool) -> ForwardUpdate:
+def _create_computation_without_store(
+    binding: Binding, view: DerivedView, *, skips_empty: bool
+) -> ForwardUpdate:
     """Return a function that computes and forwards values of a table without a store."""
     compute_value, failed, downstream = (
         view.compute_value,

@@ -125,7 +125,7 @@ class TimestampedSource:
             stamped.key_read, stamped.value_read, message.timestamp()[1], message
         )
         try:
-            stamped.time_ms = _check_time(self._extract(record, partition_time_ms))
+            stamped.time_ms = _require_writable_time(self._extract(record, partition_time_ms))
         except Exception as error:
             stamped.outcome, stamped.error = _WITHOUT_TIME, error
         return stamped
@@ -136,7 +136,7 @@ class TimestampedSource:
         stamped = self.stamp_message(message, context.stream_time_ms)
         time_ms = stamped.time_ms
         if stamped.error is not None:
-            self._handle_error(stamped, stamped.error)
+            self._skip_record_or_raise(stamped, stamped.error)
         elif time_ms < 0:
             context.dropped_count += 1
             self._log_dropped(time_ms)
@@ -145,7 +145,7 @@ class TimestampedSource:
                 context.stream_time_ms = time_ms
             self._downstream(stamped.key_read, stamped.value_read, time_ms)
 
-    def _handle_error(self, stamped: StampedMessage, error: Exception) -> None:
+    def _skip_record_or_raise(self, stamped: StampedMessage, error: Exception) -> None:
         """Return if the record of an error is to be skipped."""
         if stamped.outcome == _UNREADABLE:
             self._handle_unreadable(stamped.message, error)
@@ -174,7 +174,7 @@ class TimestampedSource:
         self._dropped_count = 0
 
 
-def _check_time(given: Any) -> int:
+def _require_writable_time(given: Any) -> int:
     """Return an extracted time. Raises ValueError for one that no record can be written with."""
     time_ms = index(given)
     if time_ms > _TIME_MS_MAX:

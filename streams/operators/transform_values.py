@@ -96,15 +96,15 @@ def transform_row_values(view: TransformedView) -> Operator:
     def bind_operator(binding: Binding) -> ForwardUpdate:
         transform = create_transform(binding, view.create_transformer, view.store_names)
         return (
-            _transform_unstored(binding, view, transform)
+            _create_transformation_without_store(binding, view, transform)
             if view.spec is None
-            else _transform_into_store(binding, view, transform)
+            else _create_transformation_into_store(binding, view, transform)
         )
 
     return bind_operator
 
 
-def _transform_into_store(
+def _create_transformation_into_store(
     binding: Binding, view: TransformedView, transform: Transform
 ) -> ForwardUpdate:
     assert view.spec is not None
@@ -123,7 +123,7 @@ def _transform_into_store(
     return process_update
 
 
-def _transform_unstored(
+def _create_transformation_without_store(
     binding: Binding, view: TransformedView, transform: Transform
 ) -> ForwardUpdate:
     downstream, failed, sends_old = (

@@ -39,7 +39,7 @@ def estimate_messages_bytes(pending_results: PendingResults) -> int:
     return size * len(pending_results) // len(messages)
 
 
-def emit_at_commit(
+def register_emit_at_commit(
     binding: Binding,
     store: Any,
     view: TableView,

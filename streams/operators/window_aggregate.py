@@ -19,7 +19,7 @@ from streams.graph.views import TableView
 from streams.operators.copies import create_downstream_copier, return_unchanged
 from streams.operators.folding import WindowFold, create_unstored_entry, create_window_folder
 from streams.operators.lateness import OnLate, create_late_handler
-from streams.operators.window_close import emit_on_close
+from streams.operators.window_close import wrap_with_emit_on_close
 from streams.operators.window_results import create_result_forwarder
 from streams.windows import TimeWindows, UnlimitedWindows
 
@@ -44,14 +44,14 @@ def aggregate_windows(
             _create_window_counter if window_fold.is_count else _create_window_folder
         )(binding, view, window_fold, emits=not emits_on_close)
         if isinstance(windows, UnlimitedWindows):
-            return _process_unlimited(binding, time, windows, fold_into_window)
+            return _create_unlimited_processor(binding, time, windows, fold_into_window)
         handle_late = create_late_handler(binding, on_late)
         tumbling = windows.size_ms == windows.advance_ms
-        process_record = (_process_tumbling if tumbling else _process_hopping)(
+        process_record = (_create_tumbling_processor if tumbling else _create_hopping_processor)(
             binding, time, windows, fold_into_window, handle_late
         )
         return (
-            emit_on_close(binding, view, windows, process_record)
+            wrap_with_emit_on_close(binding, view, windows, process_record)
             if emits_on_close
             else process_record
         )
@@ -131,7 +131,7 @@ def _create_window_folder(
     return fold_into_window
 
 
-def _process_tumbling(
+def _create_tumbling_processor(
     binding: Binding,
     step_time: StepStreamTime,
     windows: TimeWindows,
@@ -157,7 +157,7 @@ def _process_tumbling(
     return process_record
 
 
-def _process_hopping(
+def _create_hopping_processor(
     binding: Binding,
     step_time: StepStreamTime,
     windows: TimeWindows,
@@ -186,7 +186,7 @@ def _process_hopping(
     return process_record
 
 
-def _process_unlimited(
+def _create_unlimited_processor(
     binding: Binding,
     step_time: StepStreamTime,
     windows: UnlimitedWindows,

@@ -19,7 +19,7 @@ from state.keys import TIME_MAX
 from streams.graph.nodes import Binding, ForwardRecord
 from streams.graph.views import TableView
 from streams.operators.copies import create_downstream_copier
-from streams.operators.idle_stream_time import advance_time_when_idle
+from streams.operators.idle_stream_time import wrap_with_idle_time_advance
 from streams.windows import SessionWindows, SlidingWindows, TimeWindows
 
 StoredWindows = Iterable[tuple[Any, Any, int]]
@@ -51,7 +51,7 @@ class _CloseProgress:
     """No open window has a time before this."""
 
 
-def emit_on_close(
+def wrap_with_emit_on_close(
     binding: Binding,
     view: TableView,
     windows: TimeWindows | SlidingWindows | SessionWindows,
@@ -100,7 +100,7 @@ def emit_on_close(
 
     if windows.idle_close_ms is None:
         return close_and_process
-    return advance_time_when_idle(
+    return wrap_with_idle_time_advance(
         binding, windows.idle_close_ms, time, advance_time, close_and_process
     )
 

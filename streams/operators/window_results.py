@@ -13,7 +13,7 @@ from state.windowed import Windowed
 from streams.graph.nodes import Binding
 from streams.graph.views import TableView
 from streams.operators.copies import CopyFunction, create_downstream_key_copier
-from streams.operators.uncommitted_results import emit_at_commit
+from streams.operators.uncommitted_results import register_emit_at_commit
 
 ForwardResult = Callable[[StoreEntry[Windowed[Any], Any], Any, int], None]
 """Takes a window's entry, its old value where one is sent, and the result's timestamp in ms."""
@@ -31,7 +31,7 @@ def create_result_forwarder(
     assert view.spec is not None
     context, downstream, sends_old = binding.context, binding.downstream, view.sends_old_values
     if view.spec.caching:
-        pending_results = emit_at_commit(
+        pending_results = register_emit_at_commit(
             binding, store, view, copy_value, timestamps_at_window_end=are_sessions
         )
 

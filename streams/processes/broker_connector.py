@@ -87,9 +87,9 @@ class BrokerConnector:
         is_given_up = (lambda: False) if self._stop.is_set() else self._stop.is_set
         if address is not None:
             return self._open_connection(address, is_given_up)
-        return self._open_or_restart(is_given_up)
+        return self._connect_or_restart_broker(is_given_up)
 
-    def _open_or_restart(self, is_given_up: Callable[[], bool]) -> BrokerConnection:
+    def _connect_or_restart_broker(self, is_given_up: Callable[[], bool]) -> BrokerConnection:
         """Connect to any bootstrap server, after restarting an embedded broker that is gone."""
         try:
             return self._open_bootstrap_connection(is_given_up)
@@ -139,7 +139,7 @@ class BrokerConnector:
         except AuthenticationError as refusal:
             self._security.note_client_error()
             self._security.require_accepted()
-            held_s = self._refusals.measure_refusal(address, self._security.version)
+            held_s = self._refusals.note_refusal_and_measure_s(address, self._security.version)
             if held_s >= security_watch.REFUSAL_HOLD_S and change is FileChange.NONE:
                 raise
             raise ConnectionLost(str(refusal)) from refusal

@@ -46,7 +46,7 @@ def probe_broker(state_dir: Path, timeout_s: float) -> EmbeddedBrokerStatus:
 
     The kernel accepts connections for a process that is stopped (SIGSTOP), so it is sent a request.
     """
-    found = look_at_broker(state_dir)
+    found = read_broker_status(state_dir)
     if found.address is None:
         return found
     try:
@@ -58,7 +58,7 @@ def probe_broker(state_dir: Path, timeout_s: float) -> EmbeddedBrokerStatus:
     return found._replace(is_answering=True)
 
 
-def look_at_broker(state_dir: Path) -> EmbeddedBrokerStatus:
+def read_broker_status(state_dir: Path) -> EmbeddedBrokerStatus:
     """Return the status of the embedded broker of a state directory; nothing is started."""
     directory = broker_directory(state_dir)
     is_running = is_broker_alive(directory)
@@ -83,7 +83,7 @@ def stop_broker(state_dir: Path, timeout_s: float) -> EmbeddedBrokerStatus:
         raise ConfigError(f"no embedded broker runs in {str(state_dir)!r}")
     deadline_s = time.monotonic() + timeout_s
     with hold_start_lock(directory, lambda: time.monotonic() > deadline_s, must_exist=True):
-        found = look_at_broker(state_dir)
+        found = read_broker_status(state_dir)
         if found.workers:
             raise ConfigError(
                 f"workers run that would start the embedded broker again: "

@@ -8,7 +8,7 @@ from streams.command_lines import note_invocation
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import prepare_security
 from streams.membership.connection_check import CHECK_TIMEOUT_S, check_connection
-from streams.processes.embedded import find_broker_data, resolve_bootstrap_servers
+from streams.processes.embedded import find_embedded_broker_data, resolve_bootstrap_servers
 from streams.processes.release_check import check_release
 from streams.runtime.clients import refuse_gssapi
 from streams.settings.config import EMBEDDED, StreamsConfig
@@ -34,7 +34,7 @@ def find_cluster(config: StreamsConfig, check_timeout_s: float = CHECK_TIMEOUT_S
     note_invocation(
         servers=servers,
         is_secured=bool(config.connection),
-        broker_data=find_broker_data(config.state_dir, servers),
+        broker_data=find_embedded_broker_data(config.state_dir, servers),
     )
     cluster = Cluster(servers, CurrentSecurity(prepare_security(config.connection)))
     if config.bootstrap_servers != EMBEDDED:

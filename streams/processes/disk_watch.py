@@ -54,7 +54,7 @@ class DiskWatch:
 
     def look_at_disks(self) -> None:
         """Look once, and log what was not logged within the last minute."""
-        self.troubles = tuple(self._find_troubles())
+        self.troubles = tuple(self._find_disk_troubles())
         now_s = self._host.monotonic_s()
         for each in self.troubles:
             if now_s - self._logged_at_s.get(each, -_LOG_INTERVAL_S) >= _LOG_INTERVAL_S:
@@ -64,7 +64,7 @@ class DiskWatch:
             del self._logged_at_s[each]
             log.info("no longer so: %s", each)
 
-    def _find_troubles(self) -> Iterator[str]:
+    def _find_disk_troubles(self) -> Iterator[str]:
         if self._directory.find_identity() != self._identity:
             yield (
                 f"the state directory {self._directory.path} was removed, or replaced, under this "

@@ -206,7 +206,7 @@ def read_announcement(directory: Path, *, warns: bool = True) -> Announcement | 
         return None
 
 
-def find_broker_data(state_dir: Path, bootstrap_servers: str) -> Path | None:
+def find_embedded_broker_data(state_dir: Path, bootstrap_servers: str) -> Path | None:
     """Return the data of the embedded broker that last had one of these addresses; None if none.
 
     Whether it runs is not looked at.

@@ -20,7 +20,7 @@ from streams.settings.config import StreamsConfig
 _MAIN = "__main__"
 
 
-def hold_application(
+def hold_application_invocation(
     app: object, application_id: str, config: StreamsConfig, given_settings: Mapping[str, Any]
 ) -> AbstractContextManager[None]:
     """Note an App that is about to start, until the block ends, and in the threads that it starts.

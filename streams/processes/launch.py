@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.shown_values import ShownValues, limit_shown_values
-from streams.processes.invocation import hold_application
+from streams.processes.invocation import hold_application_invocation
 from streams.processes.lifecycle import StateListener
 from streams.processes.running import RunningApp
 from streams.processes.start import start_application
@@ -44,7 +44,9 @@ def start_worker_threads(
     """
     topology, config = launch.topology, launch.config
     with (
-        hold_application(launch.app, topology.application_id, config, launch.given_settings),
+        hold_application_invocation(
+            launch.app, topology.application_id, config, launch.given_settings
+        ),
         limit_shown_values(ShownValues(config.log_values)),
     ):
         return start_application(

@@ -76,7 +76,7 @@ class OwnBroker:
         if self._lock is None:
             return
         try:
-            if not os.fstat(self._use).st_size and self._is_alone(self._lock):
+            if not os.fstat(self._use).st_size and self._try_keep_others_out(self._lock):
                 self._stop_broker()
         finally:
             os.close(self._lock)
@@ -88,7 +88,7 @@ class OwnBroker:
         if self._use >= 0:
             os.pwrite(self._use, b"1", 0)
 
-    def _is_alone(self, lock: int) -> bool:
+    def _try_keep_others_out(self, lock: int) -> bool:
         """Return whether no other run has this state directory, and keep others out if so."""
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

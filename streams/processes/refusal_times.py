@@ -33,7 +33,7 @@ class RefusalTimes:
         self._monotonic_s = monotonic_s
         self._rows: dict[Address, _Row] = {}
 
-    def measure_refusal(self, address: Address, version: int) -> float:
+    def note_refusal_and_measure_s(self, address: Address, version: int) -> float:
         """Note a refusal of the security of a version; return for how many seconds it has held."""
         now_s = self._monotonic_s()
         row = self._rows.get(address)

@@ -79,7 +79,7 @@ def list_application_files(modules: Iterable[object]) -> list[str]:
     return sorted(found)
 
 
-def read_times(paths: Iterable[str]) -> dict[str, int]:
+def read_modification_times_ns(paths: Iterable[str]) -> dict[str, int]:
     """Return when each file was modified, in ns; -1 for one that is not there."""
     times = {}
     for path in paths:
@@ -92,7 +92,7 @@ def read_times(paths: Iterable[str]) -> dict[str, int]:
 
 def find_changes(before: Mapping[str, int]) -> list[str]:
     """Return the files that were modified, or removed, since `before`."""
-    now = read_times(before)
+    now = read_modification_times_ns(before)
     return sorted(path for path, time_ns in before.items() if now[path] != time_ns)
 
 
@@ -122,7 +122,7 @@ class _Reloader:
     def _run_once(self) -> int | None:
         """Run the application until it ends; return the exit status, or None to run it again."""
         # Before the process reads the files: a change in the meantime is not missed.
-        self._times |= read_times(map(str, self._directory.glob("*.py")))
+        self._times |= read_modification_times_ns(map(str, self._directory.glob("*.py")))
         if self._stop.is_made:
             return 0
         self._fork_application()
@@ -149,7 +149,7 @@ class _Reloader:
         """
         is_changed = False
         while True:
-            self._take_files()
+            self._watch_listed_files()
             ended, wait_status = os.waitpid(self._child, os.WNOHANG)
             if ended:
                 break
@@ -159,13 +159,13 @@ class _Reloader:
                 self._stop_process_once()
             time.sleep(_INTERVAL_S)
         self._child = 0
-        self._take_files()
+        self._watch_listed_files()
         self._close_pipes()
         return os.waitstatus_to_exitcode(wait_status), is_changed
 
     def _report_changed_files(self, changes: list[str]) -> None:
         """Say which files have changed, and watch them as they are now."""
-        self._times |= read_times(changes)
+        self._times |= read_modification_times_ns(changes)
         names = ", ".join(Path(each).name for each in changes)
         write_line(f"{names} changed: the application is started again")
 
@@ -242,7 +242,7 @@ class _Reloader:
         finally:
             exit_now(status)
 
-    def _take_files(self) -> None:
+    def _watch_listed_files(self) -> None:
         """Watch the files that the process has told, once it has told all."""
         while self._listing >= 0:
             try:
@@ -264,7 +264,7 @@ class _Reloader:
         # Files that were watched before keep their times: they may have changed since. Another one
         # that has changed since the fork may have done so after it was imported.
         safe_ns = self._forked_at_ns - _CLOCK_TICK_NS
-        times = read_times(paths)
+        times = read_modification_times_ns(paths)
         known = {path: at_ns if at_ns < safe_ns else 0 for path, at_ns in times.items()}
         self._times = known | self._times
 

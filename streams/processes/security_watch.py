@@ -30,7 +30,7 @@ from streams.connection.security import ConnectionSecurity, prepare_security
 from streams.connection.settings import ConnectionSettings
 from streams.errors import AuthenticationError, UserError
 from streams.membership.connection import ConnectionLost
-from streams.membership.connection_check import Address, find_refusing_brokers, try_connection
+from streams.membership.connection_check import Address, explain_refusing_brokers, try_connection
 from streams.processes.cluster import Cluster
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class SecurityWatch:
         with self._lock:
             is_change_pending = self._try_take_changed_files()
             if self._current.is_in_doubt:
-                self._find_refusal(is_change_pending)
+                self._ask_for_refusal_and_note_it(is_change_pending)
 
     def renew_refused(self, refused: ConnectionSecurity) -> FileChange:
         """Look for changed files now; TAKEN if others are in use than those that were refused."""
@@ -132,7 +132,7 @@ class SecurityWatch:
         self._current.replace(security, is_old_refused=is_old_refused)
         return False
 
-    def _find_refusal(self, is_change_pending: bool) -> None:
+    def _ask_for_refusal_and_note_it(self, is_change_pending: bool) -> None:
         """Ask the brokers whether they refuse the security in use, and note what they answer."""
         self._current.is_in_doubt = False
         asked = self._current.value
@@ -161,7 +161,7 @@ class SecurityWatch:
         if now_s < self._others_asked_at_s + _OTHERS_INTERVAL_S:
             return
         self._others_asked_at_s = now_s
-        warning = find_refusing_brokers(answering, brokers, self._current.value)
+        warning = explain_refusing_brokers(answering, brokers, self._current.value)
         if warning and warning != self._others_warning:
             log.warning("%s", warning)
         self._others_warning = warning

@@ -107,7 +107,7 @@ def start_application(
             clients=brokers.clients,
             directory=directory,
             directory_id=directory_id,
-            task_offsets=_find_state(topology, directory, host, memory),
+            task_offsets=_find_offsets_of_dormant_tasks(topology, directory, host, memory),
             host=host,
             open_connection=outage.open_connection,
             outage=outage,
@@ -181,7 +181,7 @@ def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
     clients = KafkaClientSupplier(*names, cluster.security, internal)
     clients.check_user_settings()
     admin = clients.create_admin(retry_s=BROKER_WAIT_S)
-    counts = _fetch_checked_counts(admin, topology, config, servers)
+    counts = _fetch_and_check_partition_counts(admin, topology, config, servers)
     metadata_bytes_max = admin.fetch_broker_limit(
         "offset.metadata.max.bytes", _DEFAULT_METADATA_BYTES_MAX
     )
@@ -191,7 +191,7 @@ def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
     return _Brokers(cluster, clients, metadata_bytes_max)
 
 
-def _fetch_checked_counts(
+def _fetch_and_check_partition_counts(
     admin: Admin, topology: Topology, config: StreamsConfig, servers: str
 ) -> dict[str, int]:
     """Return every topic's number of partitions, once those of the application are there.
@@ -240,7 +240,7 @@ def _list_topics(topology: Topology, config: StreamsConfig) -> Collection[str]:
     return list_topic_operations(derive_acls(topology, config))
 
 
-def _find_state(
+def _find_offsets_of_dormant_tasks(
     topology: Topology, directory: StateDirectory, host: Host, memory: MemoryBudget
 ) -> TaskOffsets:
     """Find out how far the state is that earlier processes have left. Raises ConfigError."""

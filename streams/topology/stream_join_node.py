@@ -20,10 +20,10 @@ from streams.operators.outer_join import OuterJoinOptions, outer_join_side
 from streams.operators.stream_join import (
     Joiner,
     JoinWindow,
+    forward_and_store_join_record,
     forward_joined,
     join_side,
     join_with_itself,
-    store_join_record,
 )
 from streams.serdes import Serde
 from streams.topology.rules import StreamJoinRule
@@ -101,14 +101,14 @@ def expand_stream_join(node: StreamJoinNode) -> list[Node]:
         names.this_windowed,
         "KSTREAM-WINDOWED",
         (left,),
-        store_join_record(this, node.on_late),
+        forward_and_store_join_record(this, node.on_late),
         this,
     )
     other_windowed = _create_step(
         names.other_windowed,
         "KSTREAM-WINDOWED",
         (right,),
-        store_join_record(other, other_late),
+        forward_and_store_join_record(other, other_late),
         other,
     )
     outer = node.outer
@@ -143,7 +143,11 @@ def _expand_self_join(node: StreamJoinNode) -> list[Node]:
     """Return the steps of a join of a stream with itself that share one store."""
     names, this = node.names, node.this_store
     windowed = _create_step(
-        names.this_windowed, "KSTREAM-WINDOWED", node.parents[:1], store_join_record(this), this
+        names.this_windowed,
+        "KSTREAM-WINDOWED",
+        node.parents[:1],
+        forward_and_store_join_record(this),
+        this,
     )
     join = join_with_itself(this, node.window, node.joiner)
     return [windowed, _create_step(names.merge, "KSTREAM-MERGE", (windowed,), join, this)]

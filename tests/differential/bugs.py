@@ -23,7 +23,7 @@ from streams.dsl import (
 from streams.graph import materialized
 from streams.operators import foreign_key, outer_join, table_aggregate
 from streams.operators.filter import filter_records
-from streams.operators.table_values import compute_mapped
+from streams.operators.table_values import create_map_computation
 from streams.processor.record import Record
 from streams.topology import expand
 
@@ -164,7 +164,11 @@ BUGS: Mapping[str, Bug] = {
     ),
     "a filter of a table deletes nothing": Bug(
         "filter",
-        _replaced(table, "compute_filtered", lambda real: lambda predicate: compute_mapped(_same)),
+        _replaced(
+            table,
+            "create_filter_computation",
+            lambda real: lambda predicate: create_map_computation(_same),
+        ),
     ),
 }
 

@@ -12,7 +12,7 @@ from streams.membership.connection import (
     build_entity,
     load_request_classes,
 )
-from streams.membership.group_description import check_described
+from streams.membership.group_description import raise_for_describe_error
 from streams.membership.streams.described_group import (
     StreamsGroupDescription,
     StreamsMemberDescription,
@@ -39,7 +39,7 @@ def describe_streams_group(
     (group,) = connection.send_request(request).groups
     if group.error_code in (ErrorCode.group_id_not_found, ErrorCode.unsupported_version):
         return None
-    check_described(group.error_code, group_id)
+    raise_for_describe_error(group.error_code, group_id)
     subtopologies = () if group.topology is None else group.topology.subtopologies or ()
     return StreamsGroupDescription(
         group.group_state,

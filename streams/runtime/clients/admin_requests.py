@@ -57,7 +57,7 @@ def explain_no_broker(servers: str, timeout_s: float, error: Exception) -> Broke
     begun = (
         f"no Kafka broker answers at bootstrap_servers={servers!r} within {timeout_s:g} s ({why})"
     )
-    if isinstance(error, KafkaException) and (listening := _find_listener(servers)):
+    if isinstance(error, KafkaException) and (listening := _find_listening_address(servers)):
         return BrokerUnavailable(
             f"{begun}, though a process listens at {listening}: it is stopped, as by "
             "SIGSTOP, or overloaded, or expects TLS, or is no Kafka broker. Look at that process: "
@@ -69,7 +69,7 @@ def explain_no_broker(servers: str, timeout_s: float, error: Exception) -> Broke
     )
 
 
-def _find_listener(servers: str) -> str | None:
+def _find_listening_address(servers: str) -> str | None:
     """Return the first of these addresses at which a process listens; None if none is known to.
 
     The kernel accepts connections of a process that is stopped, until their queue is full. From

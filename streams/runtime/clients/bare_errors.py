@@ -15,7 +15,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 
-def call_method(method: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def call_and_wrap_bare_error(method: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """Call a method and return its result. Raises KafkaException with a KafkaError raised bare."""
     raised: object = None
     try:
@@ -30,7 +30,7 @@ def call_method(method: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     raise SystemError(f"{raised!r} was raised, which is no exception")
 
 
-def release_frames(error: BaseException) -> None:
+def release_error_frames(error: BaseException) -> None:
     """Release what the frames hold that an error, and its causes, came through."""
     raised: BaseException | None = error
     while raised is not None:

@@ -161,7 +161,7 @@ class DataConsumer:
 
         Raises: StreamsError where a partition can't be read.
         """
-        return self._take_records(self._consumer.consume(records_max, timeout_s))
+        return self._handle_errors_and_keep_records(self._consumer.consume(records_max, timeout_s))
 
     def poll_at_first_record(self, records_max: int, timeout_s: float) -> list[Message]:
         """Poll what there is of `records_max` records, once there is one, within `timeout_s`.
@@ -171,7 +171,7 @@ class DataConsumer:
         messages = self._consumer.consume(1, timeout_s)
         if messages and records_max > 1:
             messages += self._consumer.consume(records_max - 1, 0.0)
-        return self._take_records(messages)
+        return self._handle_errors_and_keep_records(messages)
 
     def serve_callbacks(self) -> None:
         """Log the lines that wait, and take statistics, where no partition is read, so none polled.
@@ -181,7 +181,7 @@ class DataConsumer:
         if not self._start_offsets:
             self._consumer.consume(1, 0.0)
 
-    def _take_records(self, messages: list[Message]) -> list[Message]:
+    def _handle_errors_and_keep_records(self, messages: list[Message]) -> list[Message]:
         """Return the records among messages, and handle the errors."""
         self._is_idle = not messages
         if self._stalled_reads is not None:
@@ -190,7 +190,7 @@ class DataConsumer:
             else:
                 self._replace_stalled_client(self._stalled_reads)
         if any(message.error() is not None for message in messages):
-            messages = [message for message in messages if not self._handle_error(message)]
+            messages = [message for message in messages if not self._handle_if_error(message)]
         return repair_messages(messages)
 
     def _note_error(self) -> None:
@@ -254,7 +254,7 @@ class DataConsumer:
         self._librdkafka_logger.is_muted = not self._start_offsets
         self._consumer.close()
 
-    def _handle_error(self, message: Message) -> bool:
+    def _handle_if_error(self, message: Message) -> bool:
         """Note, log or raise the error of a message, and return whether it has one.
 
         Raises: StreamsError for an error that is permanent.
@@ -288,12 +288,12 @@ class DataConsumer:
             log.info(
                 "%s: %d was out of range, read from %d since", partition, position, start_offset
             )
-            self._fetch_again(partition)
+            self._restart_fetching(partition)
         else:
             log.warning("%s: %s", partition, message.error().str())
             self._out_of_range[partition] = position
 
-    def _fetch_again(self, partition: Partition) -> None:
+    def _restart_fetching(self, partition: Partition) -> None:
         """Remove a partition and add it again at the next offset to poll; paused, if it was."""
         position = {partition: self._start_offsets[partition]} | self.next_offsets([partition])
         is_paused = partition in self._paused

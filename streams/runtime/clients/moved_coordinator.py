@@ -57,7 +57,7 @@ class MovedCoordinator:
         """Note that the producer has reached the coordinator where it is now."""
         self._reached_address = self._get_address() or self._reached_address
 
-    def create_check(self, check: Callable[[], None]) -> Callable[[], None]:
+    def wrap_check_of_calls(self, check: Callable[[], None]) -> Callable[[], None]:
         """Return a function that is called during one call: it runs `check`, and raises if due.
 
         Raises: CoordinatorMoved once the coordinator has answered elsewhere, at once if nothing

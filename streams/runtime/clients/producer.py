@@ -19,7 +19,7 @@ from streams.errors import (
     UnknownTopic,
     WriteRefused,
 )
-from streams.runtime.clients.bare_errors import call_method, release_frames
+from streams.runtime.clients.bare_errors import call_and_wrap_bare_error, release_error_frames
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets, create_delivery_report
 from streams.runtime.clients.errors import (
     RETRIABLE_ERRORS,
@@ -134,7 +134,7 @@ class StreamsProducer:
         except Exception as error:
             # A client that goes on in the background fences whoever has its transactional id next.
             # The error may be kept for long, and with it all that its frames hold.
-            release_frames(error)
+            release_error_frames(error)
             self._logger.is_muted = True  # a line for each of its tries
             self.discard()
             raise
@@ -193,7 +193,7 @@ class StreamsProducer:
         Also where a topic was seen to be made again: what the transaction has written into the
         former one is gone, and is written once more into the new one.
         """
-        undelivered_count = self._flush_what_has_a_topic()
+        undelivered_count = self._flush_and_count_undelivered()
         if undelivered_count or self._undelivered:
             for error in self._undelivered:
                 if (refusal := find_write_refusal(error, "a record was not delivered")) is not None:
@@ -210,7 +210,7 @@ class StreamsProducer:
                 "committed is written again"
             )
 
-    def _flush_what_has_a_topic(self) -> int:
+    def _flush_and_count_undelivered(self) -> int:
         """Flush, and return how many records are not delivered.
 
         Raises: OutcomeUnknown for records of a topic that the brokers have not had for
@@ -309,7 +309,7 @@ class StreamsProducer:
             try:
                 self._producer.begin_transaction()
             except KafkaException as fatal:
-                self._check_authorized(fatal.args[0], ())
+                self._raise_if_not_authorized(fatal.args[0], ())
                 return self._translate_fatal_error(fatal, action)
         return translate_produce_error(error, action, topic)
 
@@ -329,7 +329,7 @@ class StreamsProducer:
             if cause.code() in _REPEATED_ERRORS and cause.txn_requires_abort():
                 return OutcomeUnknown(f"write: {cause.str()} ({cause.name()})")
             translated = translate_transaction_error(error, "write")
-            return self.transaction_age.explain_fencing(translated)
+            return self.transaction_age.add_reason_of_fencing(translated)
         self.transaction_age.note_beginning()
         return None
 
@@ -344,7 +344,7 @@ class StreamsProducer:
         limit_s = min(self._timeout_s * _OVERTIME + 1, limit_s)
         check = require_usable or _allow_call
         if name == _SEND_OFFSETS:
-            check = self._moved_coordinator.create_check(check)
+            check = self._moved_coordinator.wrap_check_of_calls(check)
         try:
             return self.call_client(name, *arguments, require_usable=check, limit_s=limit_s)
         except TimeoutError as error:
@@ -361,12 +361,12 @@ class StreamsProducer:
         method = getattr(self._producer, name)
         try:
             if require_usable is None:
-                return call_method(method, arguments)
+                return call_and_wrap_bare_error(method, arguments)
             return call_while_usable(method, arguments, require_usable, limit_s)
         except KafkaException as error:
-            self._check_authorized(error.args[0], arguments)
+            self._raise_if_not_authorized(error.args[0], arguments)
             # No variable holds what is raised: its frame would hold it, and so the client, too.
-            explain = self.transaction_age.explain_fencing
+            explain = self.transaction_age.add_reason_of_fencing
             raise explain(translate_transaction_error(error, name)) from error
         except SystemError as error:
             # confluent-kafka 2.16 raises a fatal error from within the callbacks that flush and
@@ -374,14 +374,14 @@ class StreamsProducer:
             try:
                 self._producer.begin_transaction()
             except KafkaException as fatal:
-                self._check_authorized(fatal.args[0], arguments)
+                self._raise_if_not_authorized(fatal.args[0], arguments)
                 raise self._translate_fatal_error(fatal, name) from error
             raise
 
     def _translate_fatal_error(self, error: KafkaException, action: str) -> Exception:
-        return self.transaction_age.explain_fencing(translate_client_error(error, action))
+        return self.transaction_age.add_reason_of_fencing(translate_client_error(error, action))
 
-    def _check_authorized(self, error: KafkaError, arguments: Sequence[Any]) -> None:
+    def _raise_if_not_authorized(self, error: KafkaError, arguments: Sequence[Any]) -> None:
         """Raise AuthorizationError for a missing right to anything but a topic."""
         match error.code():
             case KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:

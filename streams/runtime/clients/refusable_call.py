@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple
 
-from streams.runtime.clients.bare_errors import call_method
+from streams.runtime.clients.bare_errors import call_and_wrap_bare_error
 
 CHECK_INTERVAL_S = 0.2
 """The seconds between two calls of `require_usable`."""
@@ -60,7 +60,7 @@ def _run_call(
 ) -> None:
     """Call the function, and put what it returns or raises into `answers`."""
     try:
-        answer = _Answer(call_method(function, arguments), None)
+        answer = _Answer(call_and_wrap_bare_error(function, arguments), None)
     except BaseException as error:
         # Without its traceback: this frame has the client and the queue, and a cycle of references
         # would leave the end of the client to the garbage collector.

@@ -280,7 +280,7 @@ class _SingleWriter:
         Raises: OutcomeUnknown with origin and topic, TaskMigrated or StreamsError for other errors.
         """
         what = f"what {place.origin} writes to topic {place.topic!r}"
-        error = _send_alone(self._producer, what, place.topic, record, rest)
+        error = _send_and_find_refusal(self._producer, what, place.topic, record, rest)
         if error is None or find_error_kind(error.code()) in (ErrorKind.RECORD, ErrorKind.TOPIC):
             return error
         cause = self._producer.find_transaction_error()
@@ -313,7 +313,9 @@ class _ChangelogWriter:
             f"changelog {topic}[{partition}]: the value of key {quote_value(key)}, of "
             f"{len(value or b'')} bytes, can't be written"
         )
-        error = _send_alone(self._producer, what, topic, (value, key, partition), rest[1:], report)
+        error = _send_and_find_refusal(
+            self._producer, what, topic, (value, key, partition), rest[1:], report
+        )
         if error is not None:
             check_authorized(error, "Write", topic)
             if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
@@ -321,7 +323,7 @@ class _ChangelogWriter:
             raise translate_client_error(KafkaException(error), what)
 
 
-def _send_alone(
+def _send_and_find_refusal(
     producer: ProducerClient,
     what: str,
     topic: str,

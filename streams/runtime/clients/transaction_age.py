@@ -37,7 +37,7 @@ class TransactionAge:
         """Note that the transaction has ended."""
         self._began_at_s = None
 
-    def explain_fencing(self, error: Exception) -> Exception:
+    def add_reason_of_fencing(self, error: Exception) -> Exception:
         """Return the error of a fenced producer with the reason, if its transaction had expired.
 
         Other errors are returned as they are.

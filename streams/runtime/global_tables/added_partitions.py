@@ -30,7 +30,7 @@ class AddedPartitionCheck:
         self._interval_s = interval_s
         self._check_at_s = monotonic_s() + interval_s
 
-    def find_if_due(self, known_counts: Mapping[str, int]) -> dict[str, int]:
+    def find_grown_topics_if_due(self, known_counts: Mapping[str, int]) -> dict[str, int]:
         """Return the topics that have grown, with their counts; none before an interval is over.
 
         Where no broker answers, they are looked at again soon.

@@ -156,14 +156,14 @@ class GlobalTables:
         self._renew_replaced_clients(self._consumer)
         self._take_up_added_partitions(self._consumer)
         self._cleanup_policy_check.warn_if_due()
-        self._check_topics_and_copy_records(self._consumer)
+        self._poll_check_and_copy_records(self._consumer)
         self._copier.poll_delivery_reports()
         self._check_in_range(self._consumer)
 
     def _take_up_added_partitions(self, consumer: ConsumerClient) -> None:
         """Copy partitions that were added to a topic meanwhile, from their beginning."""
         known = {topic: len(each.positions) for topic, each in self._checkpoints.items()}
-        for topic, count in self._added_partition_check.find_if_due(known).items():
+        for topic, count in self._added_partition_check.find_grown_topics_if_due(known).items():
             previous, new = self._checkpoints[topic], range(known[topic], count)
             consumer.add_partitions({Partition(topic, number): 0 for number in new})
             positions = (*previous.positions, *(0 for _ in new))
@@ -294,7 +294,7 @@ class GlobalTables:
             self._security.require_accepted()
             self._renew_replaced_clients(consumer)
             now_s = self._host.monotonic_s()
-            if self._check_topics_and_copy_records(consumer):
+            if self._poll_check_and_copy_records(consumer):
                 progressed_at_s = now_s
             if stop.is_set():
                 return
@@ -339,7 +339,7 @@ class GlobalTables:
             self._replicas[self._tables[topic].store.name].apply_records((), checkpoint)
             self._checkpoints[topic] = checkpoint
 
-    def _check_topics_and_copy_records(self, consumer: ConsumerClient) -> int:
+    def _poll_check_and_copy_records(self, consumer: ConsumerClient) -> int:
         """Poll records, copy them into the replicas, and return how many were polled.
 
         Raises: StreamsError where a topic was made again, before anything of the new one is copied.

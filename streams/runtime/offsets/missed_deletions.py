@@ -42,7 +42,7 @@ class MissedDeletionCheck:
     """
 
     def __init__(self, topology: Topology, admin: AdminClient, host: Host) -> None:
-        self._stores_by_topic = list_tables(topology)
+        self._stores_by_topic = list_table_stores_by_topic(topology)
         self._admin = admin
         self._host = host
         self._warned: set[Partition] = set()
@@ -117,7 +117,7 @@ class MissedDeletionCheck:
         )
 
 
-def list_tables(topology: Topology) -> dict[str, list[str]]:
+def list_table_stores_by_topic(topology: Topology) -> dict[str, list[str]]:
     """Return by topic the stores of the tables that are read from it, global ones left out."""
     stores: dict[str, list[str]] = {}
     for subtopology in topology.subtopologies:

@@ -101,7 +101,7 @@ def explain_lost_between_steps(topics: Collection[str]) -> str:
     )
 
 
-def explain_gone(offsets: Mapping[Partition, int], policy: str) -> str:
+def explain_vanished_offsets(offsets: Mapping[Partition, int], policy: str) -> str:
     """Explain that offsets committed while this worker ran are gone, and how to go on.
 
     `policy` names the setting that says where to begin.
@@ -174,7 +174,7 @@ def offer_ways_out(
     return f"{others[0].upper()}{others[1:]}. {new_topics}".rstrip()
 
 
-def explain_unproven(
+def explain_unproven_offsets(
     unproven: Collection[Partition],
     internal_topics: Collection[str],
     kept_topics: Collection[str] = (),
@@ -216,7 +216,7 @@ def explain_accepted_loss(topics: Collection[str]) -> str:
     )
 
 
-def explain_untrusted() -> str:
+def explain_untrusted_offsets() -> str:
     """Return the ways out where offsets are committed that don't account for the state."""
     return (
         f"{offer_acceptance()} takes them, with what they skip or repeat; {offer_ledger()}; "

@@ -22,9 +22,9 @@ from streams.runtime.offsets.first_starts import Beginning, FirstStarts, log_beg
 from streams.runtime.offsets.new_topic_policies import NewTopicPolicies
 from streams.runtime.offsets.offset_metadata import FirstStart, OffsetMetadata
 from streams.runtime.offsets.offset_refusals import (
-    explain_gone,
     explain_loss,
     explain_topic_made_again,
+    explain_vanished_offsets,
     offer_reset,
 )
 from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
@@ -97,7 +97,7 @@ class OffsetResetter:
             if self._initial_policies.find_policy(p.topic).may_choose_otherwise
         ]
 
-    def list_siblings(self, partitions: Iterable[Partition]) -> list[Partition]:
+    def list_partitions_of_same_topics(self, partitions: Iterable[Partition]) -> list[Partition]:
         """Return all partitions of the input topics that the given partitions are of.
 
         `partitions` have no committed offset. Returns none where no policy could skip their
@@ -152,7 +152,7 @@ class OffsetResetter:
             for partition in self._initial_offsets.keys() & self._committed.keys():
                 del self._initial_offsets[partition]
 
-    def find_deleted(
+    def find_in_recreated_topics(
         self,
         missing: Mapping[Partition, Collection[OffsetMetadata]],
         topic_ids: Mapping[str, int],
@@ -232,7 +232,7 @@ class OffsetResetter:
         Brokers delete offsets with their topic: then another topic of the name was found.
         """
         # With all offsets of a topic what they say of its first start is gone.
-        emptied = {p.topic for p in self.list_siblings(partitions)}
+        emptied = {p.topic for p in self.list_partitions_of_same_topics(partitions)}
         emptied -= {p.topic for p in group_offsets}
         gone = {p: h for p, h in self._committed.items() if p in partitions or p.topic in emptied}
         if former := {p.topic for p in find_offsets_of_former_topics(gone, topic_ids)}:
@@ -242,7 +242,7 @@ class OffsetResetter:
             raise OutcomeUnknown(f"{', '.join(vanished)} can't be read: it was deleted")
         if lost:
             policy = self._initial_policies.describe_policy(next(iter(lost)).topic)
-            raise PositionRefused(explain_gone(lost, policy))
+            raise PositionRefused(explain_vanished_offsets(lost, policy))
 
     def _choose_initial_offsets(
         self, partitions: Collection[Partition], siblings: Mapping[Partition, OffsetAndMetadata]

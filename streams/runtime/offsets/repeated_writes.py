@@ -50,7 +50,7 @@ from streams.runtime.offsets.offset_metadata import (
 from streams.runtime.offsets.offset_refusals import (
     describe_foreign_offsets,
     describe_missing_offsets,
-    explain_untrusted,
+    explain_untrusted_offsets,
     find_offsets_left,
     offer_ways_out,
 )
@@ -125,7 +125,7 @@ class _UntrustedInputs:
     ) -> None:
         """Add the inputs of one task; those that were added to it later are in order."""
         self.tasks.append(task)
-        own = _select_own({p: committed[p] for p in partitions if p in committed})
+        own = _select_offsets_of_members({p: committed[p] for p in partitions if p in committed})
         untrusted = [p for p in partitions if p not in own and p not in deleted]
         said = {each.find_entry(PRESET_ENTRY) for each in own.values()}
         self.is_settled &= not untrusted and said == {0}
@@ -187,7 +187,7 @@ class RepeatedWriteCheck:
             if is_written is None:
                 found.waiting.extend(inputs)
             elif is_written:
-                found.waiting.extend(self._explain_inputs(untrusted, group, committed))
+                found.waiting.extend(self._find_inputs_of_unknown_loss(untrusted, group, committed))
                 self._refuse_lost(subtopology_number, sorted(untrusted.lost), committed)
         return found
 
@@ -218,7 +218,7 @@ class RepeatedWriteCheck:
         name the latter alone. Without offsets it is taken to be so.
         """
         held = self._fetch_committed(purged).offsets
-        own = _select_own(held).values()
+        own = _select_offsets_of_members(held).values()
         stores = [each.name for sub in self._topology.subtopologies for each in sub.stores]
         return not own or any(
             each.partition_time_ms != NO_TIME
@@ -236,7 +236,7 @@ class RepeatedWriteCheck:
             raise OutcomeUnknown(f"find the partitions of {', '.join(missing)}: no broker has them")
         return [Partition(topic, n) for topic in sorted(topics) for n in range(counts[topic])]
 
-    def _explain_inputs(
+    def _find_inputs_of_unknown_loss(
         self,
         untrusted: _UntrustedInputs,
         group: _GroupOffsets,
@@ -272,7 +272,7 @@ class RepeatedWriteCheck:
         foreign = {p: committed[p].offset for p in lost if p in committed}
         if foreign:
             problem = describe_foreign_offsets(application_id, foreign)
-            ways_out = explain_untrusted()
+            ways_out = explain_untrusted_offsets()
         else:
             left = find_offsets_left(lost, self._fetch_committed(None).offsets)
             problem = describe_missing_offsets(application_id, lost, left)
@@ -290,7 +290,7 @@ class RepeatedWriteCheck:
         sources = topology.subtopologies[subtopology_number].sources
         # All of a group's offsets would not name those whose first commit is under way.
         held = self._fetch_committed(self._list_partitions(sources))
-        own = _select_own(held.offsets)
+        own = _select_offsets_of_members(held.offsets)
         return _GroupOffsets(own, bool(held.pending), len(own) < len(held.offsets))
 
     def _fetch_offsets_of_unread_topics(self) -> _GroupOffsets:
@@ -302,7 +302,7 @@ class RepeatedWriteCheck:
             for p, each in everything.items()
             if p.topic not in read and not self._matches_pattern(p.topic)
         }
-        return _GroupOffsets(_select_own(former), is_pending=False)
+        return _GroupOffsets(_select_offsets_of_members(former), is_pending=False)
 
     def _matches_pattern(self, topic: str) -> bool:
         return any(pattern.matches_topic(topic) for pattern in self._topology.patterns)
@@ -313,7 +313,7 @@ def _find_number(task_name: str) -> int:
     return int(task_name.partition("_")[0])
 
 
-def _select_own(
+def _select_offsets_of_members(
     committed: Mapping[Partition, OffsetAndMetadata],
 ) -> dict[Partition, OffsetMetadata]:
     """Return the metadata of the offsets that no tool has set."""

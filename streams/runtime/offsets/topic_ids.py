@@ -101,9 +101,9 @@ class TopicIdCheck:
         if seen := consumer.take_seen_topic_ids():
             self.check_seen(list_task_topic_ids(), seen)
         if self._missing_since_s or consumer.missing_topics:
-            self._warn_of_missing(consumer.missing_topics, list_task_topic_ids())
+            self._warn_of_missing_topics(consumer.missing_topics, list_task_topic_ids())
 
-    def _warn_of_missing(
+    def _warn_of_missing_topics(
         self, missing: Collection[str], known: Iterable[Mapping[str, int]]
     ) -> None:
         """Warn once of an input that brokers have not had for `_MISSING_S`; it was there before.
@@ -141,7 +141,7 @@ class TopicIdCheck:
             self._check_at_s = now_s + min(self._interval_s, _RETRY_S)
             log.info("ids of inputs are looked at another time: %s", error)
             return
-        self._compare_ids(known, topic_ids)
+        self._raise_if_ids_changed(known, topic_ids)
 
     def check_now(self, task_topic_ids: Iterable[Mapping[str, int]]) -> None:
         """Fetch the ids of all inputs and compare them with those at which the tasks started.
@@ -150,7 +150,7 @@ class TopicIdCheck:
         committed, and `offset_out_of_range` decides; or where no broker answers.
         """
         known = list(task_topic_ids)
-        self._compare_ids(known, self._fetch_known(known))
+        self._raise_if_ids_changed(known, self._fetch_known(known))
 
     def check_seen(
         self, task_topic_ids: Iterable[Mapping[str, int]], seen: Mapping[str, str]
@@ -159,12 +159,14 @@ class TopicIdCheck:
 
         `seen` are ids by topic. Raises OutcomeUnknown as `check_now` does; no broker is asked.
         """
-        self._compare_ids(list(task_topic_ids), hash_topic_ids(seen))
+        self._raise_if_ids_changed(list(task_topic_ids), hash_topic_ids(seen))
 
     def _fetch_known(self, known: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
         return self._fetch_topic_ids({topic for ids in known for topic in ids})
 
-    def _compare_ids(self, known: Iterable[Mapping[str, int]], now: Mapping[str, int]) -> None:
+    def _raise_if_ids_changed(
+        self, known: Iterable[Mapping[str, int]], now: Mapping[str, int]
+    ) -> None:
         changed = {t for ids in known for t, then in ids.items() if now.get(t, then) != then}
         if changed:
             self._on_change(changed)

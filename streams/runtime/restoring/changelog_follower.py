@@ -129,7 +129,7 @@ class ChangelogFollower(Generic[T]):
             for logged in task.stores.logged.values():
                 logged.changelog_topic_id = ""  # so that it is fetched each time
                 followed = self._stores[logged.changelog] = FollowedStore(task, logged)
-                followed.read_position()
+                followed.set_position_by_checkpoint()
         self._ranges_at_s = 0.0
 
     def follow_batch(self) -> bool:
@@ -189,7 +189,7 @@ class ChangelogFollower(Generic[T]):
             if changelog is None:
                 continue
             try:
-                self._take_range(followed, changelog)
+                self._follow_within_range(followed, changelog)
             except StoreCorrupted as damage:
                 self._rebuild_corrupt(followed, damage)
         self._ranges_at_s = self._host.monotonic_s() + self._ranges_interval_s(ranges.values())
@@ -204,7 +204,7 @@ class ChangelogFollower(Generic[T]):
         kept_ms = [each.tombstone_retention_ms for each in ranges if each.tombstone_retention_ms]
         return max(min([_RANGES_INTERVAL_S, *(ms / 4_000 for ms in kept_ms)]), _WAITING_INTERVAL_S)
 
-    def _take_range(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
+    def _follow_within_range(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
         """Start a store that waits, or let one that is followed go by the new range."""
         known = followed.changelog
         if known is not None and known.topic_id == changelog.topic_id:
@@ -243,7 +243,7 @@ class ChangelogFollower(Generic[T]):
         logged.hide_from_readers()
         checkpoint = logged.read_checkpoint()
         logged.take_checkpoint(checkpoint, changelog.topic_id, changelog.end_offset)
-        start = self._ranges.find_start(followed.task, logged, checkpoint, changelog)
+        start = self._ranges.find_follow_start(followed.task, logged, checkpoint, changelog)
         if start is None:
             self._wait_for_range(followed)
             return

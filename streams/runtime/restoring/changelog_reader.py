@@ -132,7 +132,7 @@ class StoreChangelogReader(Generic[T]):
             self._start_restores()
         if self._stores_behind:
             self._poll_and_load()
-            self._check_progress()
+            self._log_progress_or_raise_if_stalled()
             return True
         return False
 
@@ -369,7 +369,7 @@ class StoreChangelogReader(Generic[T]):
             del self._tasks[task_restoration.task.name]
             self.restored.add_task(task_restoration.task)
 
-    def _check_progress(self) -> None:
+    def _log_progress_or_raise_if_stalled(self) -> None:
         """Update and log the progress, and raise BrokerUnavailable if it stalls."""
         now_s = self._host.monotonic_s()
         self.progress = tuple(

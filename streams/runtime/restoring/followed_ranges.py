@@ -82,7 +82,7 @@ class FollowedRangeFetcher:
                 ranges[partition] = known._replace(end_offset=min(known.end_offset, limit))
         return ranges
 
-    def find_start(
+    def find_follow_start(
         self,
         task: Restorable,
         logged_store: LoggedStore,
@@ -122,7 +122,7 @@ class FollowedRangeFetcher:
 
         Raises: PositionRefused for a changelog that has lost something.
         """
-        find_start = partial(
+        find_follow_start = partial(
             find_restore_start,
             logged_store.store.name,
             checkpoint,
@@ -130,7 +130,7 @@ class FollowedRangeFetcher:
         )
         # The changelog of versions may lack some anywhere, if its settings let it be compacted.
         if not (logged_store.expiry.is_versioned or logged_store.rebuild_reason):
-            start = find_start(changelog, required_offset=0)
+            start = find_follow_start(changelog, required_offset=0)
             own_position = 0 if checkpoint is None else checkpoint.position
             if start.rebuild_reason is None and start.position == own_position:
                 return start
@@ -146,7 +146,7 @@ class FollowedRangeFetcher:
             if ranges is None:
                 return None
             changelog = ranges[changelog.partition]
-        return find_start(
+        return find_follow_start(
             changelog,
             required_offset=required_offset,
             committed_id_hash=logged_store.committed_id_hash,

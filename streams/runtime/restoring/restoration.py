@@ -108,7 +108,7 @@ class FollowedStore(Generic[T]):
     is_durable: bool = True
     corruption_count: int = 0
 
-    def read_position(self) -> None:
+    def set_position_by_checkpoint(self) -> None:
         """Set the store's position to that of its checkpoint, 0 if it has none or is damaged.
 
         Damage is met again, and mended, when the range of the changelog is known.

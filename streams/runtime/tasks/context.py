@@ -246,7 +246,7 @@ class TaskContext:
 
         They are encoded as in the ledger; none without one.
         """
-        return {} if self._global_lookups is None else self._global_lookups.take_states()
+        return {} if self._global_lookups is None else self._global_lookups.take_encoded_states()
 
     def get_step_stream_time(self, step: str) -> StepStreamTime:
         return self.step_times.setdefault(step, StepStreamTime())

@@ -44,7 +44,7 @@ from streams.runtime.offsets.offset_metadata import (
 from streams.runtime.offsets.offset_refusals import (
     describe_foreign_offsets,
     describe_missing_offsets,
-    explain_untrusted,
+    explain_untrusted_offsets,
     find_offsets_left,
     offer_ways_out,
 )
@@ -81,7 +81,7 @@ class OffsetProof:
             raise PositionRefused(
                 f"the committed offsets of group {self.group!r} are older than its state: they "
                 f"were committed when {logged.changelog} stood at {known}, and {holds}. Records "
-                f"would count twice. {explain_untrusted()}"
+                f"would count twice. {explain_untrusted_offsets()}"
             )
 
     def check_unlogged_store(self, name: str, *, is_written: bool) -> None:
@@ -99,7 +99,7 @@ class OffsetProof:
     def _format_refusal(self, holds: str) -> str:
         return (
             f"{self.problem}, though {holds}: read from elsewhere, the input's records would count "
-            f"twice or be left out. {self.ways_out or explain_untrusted()}"
+            f"twice or be left out. {self.ways_out or explain_untrusted_offsets()}"
         )
 
 
@@ -171,7 +171,7 @@ def prove_offsets(
     # Kafka Streams commits only the inputs that went on: older positions may stand beside its own.
     was_exact = is_transactional and not any(each.is_at_least_once for each in known)
     if was_exact and all(map(has_positions, texts)):
-        if rewound := _find_rewound(own, names):
+        if rewound := _find_rewound_inputs(own, names):
             return OffsetProof(
                 group,
                 f"the offset of {_format_partitions(rewound)} was committed by group {group!r} "
@@ -192,7 +192,9 @@ def is_lost(topic: str, known: Collection[OffsetMetadata]) -> bool:
     return not known or any(metadata.names_input(topic) for metadata in known)
 
 
-def _find_rewound(own: Mapping[Partition, str], store_names: Collection[str]) -> list[Partition]:
+def _find_rewound_inputs(
+    own: Mapping[Partition, str], store_names: Collection[str]
+) -> list[Partition]:
     """Return the inputs of a task whose offset is older than one that was committed with them.
 
     An input that a version of the topology did not have keeps an older one, and is not named.

@@ -52,7 +52,7 @@ def create_codecs(spec: StoreSpec) -> StoreCodecs:
     )
 
 
-def refuse_what_is_not_read_back(spec: StoreSpec) -> StoreSpec:
+def with_read_back_check(spec: StoreSpec) -> StoreSpec:
     """Return the declaration of a store whose serde refuses values that it would not give back.
 
     Each value is read back when it is serialised, and compared, types included: a restart must read

@@ -124,7 +124,7 @@ class Task:
         topics = tuple(sorted({partition.topic for partition in partitions}))
         # Of several inputs one may lose its offset: those of the others name it.
         self._input_topics = topics if len(topics) > 1 else ()
-        stores.fit_metadata(len(self.timed_steps), topics, metadata_bytes_max)
+        stores.choose_metadata_entries(len(self.timed_steps), topics, metadata_bytes_max)
         self._lock = lock
         self.early_serialization = EarlySerialization(stores.all_stores, self._is_processing_record)
 

@@ -43,7 +43,7 @@ from streams.runtime.tasks.restore_start import start_restoring_task
 from streams.runtime.tasks.store_disks import StoreDiskOpener
 from streams.runtime.tasks.store_opening import (
     open_store,
-    refuse_what_is_not_read_back,
+    with_read_back_check,
 )
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_directories import number_directories
@@ -233,7 +233,7 @@ class TaskCreator:
         known = {p: committed.offsets[p] for p in inputs if p in committed.offsets}
         former = find_offsets_of_former_topics(known, topic_ids)
         missing = find_missing_offsets(stable, known)
-        deleted = self._offset_resetter.find_deleted(missing, topic_ids)
+        deleted = self._offset_resetter.find_in_recreated_topics(missing, topic_ids)
         untrusted = self._find_untrusted_inputs(stable, known, deleted)
         if untrusted.waiting:
             self._postpone_unstable([*self._unstable_partitions, *untrusted.waiting])
@@ -291,7 +291,7 @@ class TaskCreator:
         wait for it are pending. Raises OutcomeUnknown.
         """
         fresh = [p for p in partitions if p not in committed.offsets]
-        siblings = self._offset_resetter.list_siblings(fresh)
+        siblings = self._offset_resetter.list_partitions_of_same_topics(fresh)
         if not siblings:
             return CommittedOffsets({}, [])
         # All of a group's offsets would not name those whose first commit is under way.
@@ -344,7 +344,7 @@ class TaskCreator:
             own = [
                 decode_metadata(committed[p].metadata) for p in task.partitions if p in committed
             ]
-            task.stores.unlogged_commits.compare_stores(self._topology.application_id, own)
+            task.stores.unlogged_commits.refuse_differing_stores(self._topology.application_id, own)
         return proofs
 
     def _fetch_committed(self, partitions: list[Partition] | None) -> CommittedOffsets:
@@ -388,7 +388,7 @@ class TaskCreator:
         Raises StreamsError for such a store if it has no changelog. Another is emptied when its
         changelog is known to have everything (`streams.runtime.restoring.changelog_reader`).
         """
-        spec = spec if self._observer is None else refuse_what_is_not_read_back(spec)
+        spec = spec if self._observer is None else with_read_back_check(spec)
         path = self._directory.store_path(directory, spec.name)
         disk = self._disks.open_disk(spec, path)
         store = open_store(spec, disk, cache=self._cache)

@@ -146,7 +146,9 @@ class TaskStores:
         expiring = [*self.list_windowed_stores(), *self.list_rewritten_stores()]
         return sum(len(name_expiry_entries(name)) for name, *_ in expiring)
 
-    def fit_metadata(self, step_count: int, inputs: Collection[str], bytes_max: int) -> None:
+    def choose_metadata_entries(
+        self, step_count: int, inputs: Collection[str], bytes_max: int
+    ) -> None:
         """Note which entries of the offsets' metadata there is room for, in `bytes_max`.
 
         `step_count` steps have a time of their own.

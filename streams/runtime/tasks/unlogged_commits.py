@@ -82,7 +82,7 @@ class UnloggedCommits:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def compare_stores(self, group: str, committed: Collection[OffsetMetadata]) -> None:
+    def refuse_differing_stores(self, group: str, committed: Collection[OffsetMetadata]) -> None:
         """Compare each store with the `committed` offsets of its task, before it is used.
 
         Raises PositionRefused for one that is an old copy, or ahead of the offsets.

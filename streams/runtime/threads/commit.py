@@ -130,7 +130,7 @@ class TaskCommitter:
                 try:
                     task.stores.log_changes(refused_writes.guard_changelogs(producer))
                 except ChangeTooLarge as error:
-                    raise _search_large_value(task, error, refused_writes) from error
+                    raise _create_large_value_refusal(task, error, refused_writes) from error
         for producer, together in shared:
             with self._name_task(together, dirty):
                 producer.flush()
@@ -211,7 +211,7 @@ class TaskCommitter:
             raise TaskMigrated("the group has moved on: offsets were refused")
 
 
-def _search_large_value(
+def _create_large_value_refusal(
     task: Task, error: ChangeTooLarge, refused_writes: RefusedWrites
 ) -> Exception:
     """Return ValueRefused with the limit of a changelog, to find the record that goes beyond it.

@@ -30,7 +30,7 @@ from streams.command_lines import (
 from streams.commands.root import COMMANDS, cli
 from streams.common.host import SystemHost
 from streams.errors import AuthorizationError
-from streams.processes.invocation import hold_application, locate_application
+from streams.processes.invocation import hold_application_invocation, locate_application
 from tests.processes import HANG_LIMIT_S
 
 SOURCES = Path(streams.__file__).parent
@@ -137,20 +137,20 @@ def test_what_is_known_goes_to_threads_that_are_started_and_ends_with_the_block(
 def test_an_app_is_found_by_the_variable_of_a_module() -> None:
     assert locate_application(found_app) == (f"{__name__}:found_app", None)
     assert locate_application(App("local")) == ("", None)
-    with hold_application(found_app, "found", found_app.config, {}):
+    with hold_application_invocation(found_app, "found", found_app.config, {}):
         assert split(format_command("group reset"))[3] == f"{__name__}:found_app"
 
 
 SCRIPT = """
 from streams import App, serdes
 from streams.command_lines import format_command
-from streams.processes.invocation import hold_application
+from streams.processes.invocation import hold_application_invocation
 
 app = App("mine", bootstrap_servers="one:9092")
 app.stream("in", key=serdes.string, value=serdes.string).to("out")
 
 if __name__ == "__main__":
-    with hold_application(app, "mine", app.config, {}):
+    with hold_application_invocation(app, "mine", app.config, {}):
         print(format_command("acls").strip("`"))
 """
 

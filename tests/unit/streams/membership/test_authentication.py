@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 from streams.connection.security import ConnectionSecurity, prepare_security
 from streams.connection.settings import parse_connection
 from streams.errors import AuthenticationError
-from streams.membership.authentication import authenticate_connection
+from streams.membership.authentication import authenticate_and_get_session_s
 
 SECRET = "a-planted-password"
 PLAIN = {
@@ -45,7 +45,7 @@ class FakeBroker:
         return self._answers.pop(0)
 
     def authenticate(self, security: ConnectionSecurity) -> float:
-        return authenticate_connection(
+        return authenticate_and_get_session_s(
             self.send_request, lambda _, version_max: version_max, security, "the broker at b:1"
         )
 

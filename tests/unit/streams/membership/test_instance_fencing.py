@@ -46,9 +46,9 @@ def create_fencing() -> tuple[InstanceFencing, Renewal]:
 
 def test_a_worker_fenced_once_keeps_its_identity_whoever_hears_of_it() -> None:
     fencing, renewal = create_fencing()
-    assert not fencing.note_fenced(THREAD, "member-1")
-    assert not fencing.note_fenced(THREAD, "member-1")
-    assert not fencing.note_fenced(OTHER_THREAD, "member-2")
+    assert not fencing.count_fencing_and_renew_identity(THREAD, "member-1")
+    assert not fencing.count_fencing_and_renew_identity(THREAD, "member-1")
+    assert not fencing.count_fencing_and_renew_identity(OTHER_THREAD, "member-2")
     assert renewal.count == 0
     assert not fencing.is_replaced("one")
 
@@ -56,10 +56,10 @@ def test_a_worker_fenced_once_keeps_its_identity_whoever_hears_of_it() -> None:
 def test_a_worker_fenced_twice_takes_another_identity_for_all_of_its_threads() -> None:
     fencing, renewal = create_fencing()
     for thread in (THREAD, OTHER_THREAD):
-        assert not fencing.note_fenced(thread, f"{thread}: member-1")
+        assert not fencing.count_fencing_and_renew_identity(thread, f"{thread}: member-1")
     for thread in (THREAD, OTHER_THREAD):
-        assert fencing.note_fenced(thread, f"{thread}: member-2")
-        assert fencing.note_fenced(thread, f"{thread}: member-3")
+        assert fencing.count_fencing_and_renew_identity(thread, f"{thread}: member-2")
+        assert fencing.count_fencing_and_renew_identity(thread, f"{thread}: member-3")
     assert renewal.count == 1
     assert fencing.ids == SECOND
     assert fencing.is_replaced("one")
@@ -69,8 +69,8 @@ def test_a_worker_fenced_twice_takes_another_identity_for_all_of_its_threads() -
 def test_an_identity_that_cannot_be_replaced_ends_each_thread() -> None:
     fencing, renewal = create_fencing()
     renewal.failure = StreamsError("the directory '/state' is read-only")
-    fencing.note_fenced(THREAD, "member-1")
-    assert fencing.note_fenced(THREAD, "member-2")
+    fencing.count_fencing_and_renew_identity(THREAD, "member-1")
+    assert fencing.count_fencing_and_renew_identity(THREAD, "member-2")
     for _ in range(2):
         with pytest.raises(StreamsError, match="'/state' is read-only"):
             fencing.is_replaced("one")
@@ -81,9 +81,9 @@ def test_a_join_that_may_have_fenced_its_own_member_does_not_count() -> None:
     fencing, renewal = create_fencing()
     fencing.note_lost_join(THREAD)
     for member_id in ("member-1", "member-2"):
-        assert not fencing.note_fenced(THREAD, member_id)
+        assert not fencing.count_fencing_and_renew_identity(THREAD, member_id)
     assert renewal.count == 0
-    assert fencing.note_fenced(THREAD, "member-3")
+    assert fencing.count_fencing_and_renew_identity(THREAD, "member-3")
 
 
 def fence(worker: Worker, next_member_id: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streams.graph.internal_context import StepStreamTime
-from streams.operators.idle_stream_time import advance_time_when_idle
+from streams.operators.idle_stream_time import wrap_with_idle_time_advance
 from streams.runtime.tasks.punctuation import TaskPunctuations
 from streams.testing.simulated_host import SimulatedHost
 
@@ -31,7 +31,7 @@ class IdleStep:
         )
         binding: Any = SimpleNamespace(context=context)
         step_time = StepStreamTime(5_000)
-        self.process: Callable[[Any, Any, int], None] = advance_time_when_idle(
+        self.process: Callable[[Any, Any, int], None] = wrap_with_idle_time_advance(
             binding, 1_000, step_time, self.times_ms.append, lambda *record: None
         )
 

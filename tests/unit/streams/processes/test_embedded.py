@@ -21,7 +21,7 @@ from streams.processes import broker_start, embedded
 from streams.processes.broker_start import is_broker_alive
 from streams.processes.embedded import (
     ensure_embedded_broker,
-    find_broker_data,
+    find_embedded_broker_data,
     refuse_application_of_broker_directory,
     require_embedded_broker,
     resolve_bootstrap_servers,
@@ -84,10 +84,10 @@ def test_the_data_of_a_broker_are_known_by_its_last_address(state: Path) -> None
     address = ensure_embedded_broker(state)
     port = address.rpartition(":")[2]
     data = state.absolute() / "broker" / "data"
-    assert find_broker_data(state, address) == data
-    assert find_broker_data(state, f"kafka:1,localhost:{port}") == data
-    assert find_broker_data(state, f"kafka:{port},127.0.0.1:1") is None
-    assert find_broker_data(state / "other", address) is None
+    assert find_embedded_broker_data(state, address) == data
+    assert find_embedded_broker_data(state, f"kafka:1,localhost:{port}") == data
+    assert find_embedded_broker_data(state, f"kafka:{port},127.0.0.1:1") is None
+    assert find_embedded_broker_data(state / "other", address) is None
 
 
 def test_the_process_id_is_the_last_line_of_the_file_for_scripts(state: Path) -> None:

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams import App, serdes
 from streams.errors import ConfigError, UserError
-from streams.processes.broker_stop import look_at_broker, stop_broker
+from streams.processes.broker_stop import read_broker_status, stop_broker
 from streams.processes.embedded import ensure_embedded_broker
 from streams.processes.own_broker import OwnBroker
 from streams.settings.config import StreamsConfig, load_config
@@ -32,7 +32,7 @@ app.stream("missing", key=serdes.bytes, value=serdes.bytes).to("missing-too")
 def config(tmp_path: Path) -> Iterator[StreamsConfig]:
     """Provide settings with a state directory, whose broker is ended with the test."""
     yield load_config(state_dir=tmp_path / "state")
-    found = look_at_broker(tmp_path / "state")
+    found = read_broker_status(tmp_path / "state")
     if found.process_id is not None:
         with suppress(ProcessLookupError):
             os.kill(found.process_id, signal.SIGKILL)
@@ -46,7 +46,7 @@ def run_and_fail(config: StreamsConfig) -> None:
 
 
 def is_running(config: StreamsConfig) -> bool:
-    return look_at_broker(config.state_dir).is_running
+    return read_broker_status(config.state_dir).is_running
 
 
 def test_a_run_that_fails_leaves_no_broker_that_it_has_started(config: StreamsConfig) -> None:

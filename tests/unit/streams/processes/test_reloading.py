@@ -15,7 +15,11 @@ from types import ModuleType
 import pytest
 
 import streams.app
-from streams.processes.reloading import find_changes, list_application_files, read_times
+from streams.processes.reloading import (
+    find_changes,
+    list_application_files,
+    read_modification_times_ns,
+)
 from tests.processes import HANG_LIMIT_S, wait_until
 
 WATCHER = """
@@ -165,7 +169,7 @@ def test_a_file_that_is_changed_or_gone_is_found(
     paths = [tmp_path / name for name in ("a.py", "b.py", "c.py")]
     for path in paths[:2]:
         path.touch()
-    before = read_times(map(str, paths))
+    before = read_modification_times_ns(map(str, paths))
     assert find_changes(before) == []
     change(paths[0])
     assert find_changes(before) == [str(paths[0])]

@@ -200,21 +200,21 @@ def test_offsets_and_stores_without_numbers_are_taken_as_they_are(
 def test_a_store_whose_checkpoint_names_no_commit_is_followed_from_its_next_commit_on() -> None:
     kept = create_kept_store(checkpoint=StoreCheckpoint(0, "", 5))
     commits = UnloggedCommits("0_0", {"c": kept})
-    commits.compare_stores("a", [decode_metadata(encode_metadata({}))])
+    commits.refuse_differing_stores("a", [decode_metadata(encode_metadata({}))])
     first = commits.prepare_commit(70, ["c"])
     assert list(first.values()) == [1, 70, 0]
     # A crash before the store had it leaves it as it was; a later one is refused.
     after = [decode_metadata(encode_metadata({}, entries=first))]
-    UnloggedCommits("0_0", {"c": kept}).compare_stores("a", after)
+    UnloggedCommits("0_0", {"c": kept}).refuse_differing_stores("a", after)
     later = StoreCommits(1, 90, held=70).to_entries("c")
     with pytest.raises(PositionRefused):
-        commits.compare_stores("a", [decode_metadata(encode_metadata({}, entries=later))])
+        commits.refuse_differing_stores("a", [decode_metadata(encode_metadata({}, entries=later))])
 
 
 def test_a_commit_that_has_not_written_a_store_names_the_one_that_did() -> None:
     kept = create_kept_store()
     commits = UnloggedCommits("0_0", {"c": kept})
-    commits.compare_stores("a", [])
+    commits.refuse_differing_stores("a", [])
     assert commits.prepare_commit(6, []) == {}
     assert list(commits.prepare_commit(7, ["c"]).values()) == [7, 7, 0]
     assert commits.create_checkpoint("c", 5) == StoreCheckpoint(

@@ -35,7 +35,7 @@ def test_a_fenced_producer_is_told_from_an_expired_transaction(
     age = TransactionAge(10_000, clock)
     age.note_beginning()
     clock.now_s += elapsed_s
-    explained = age.explain_fencing(FENCED)
+    explained = age.add_reason_of_fencing(FENCED)
     assert isinstance(explained, TaskMigrated)
     found = find_by_message(str(explained))
     assert (found and found.code) == code
@@ -48,18 +48,18 @@ def test_other_errors_are_returned_as_they_are(clock: Clock, error: Exception) -
     age = TransactionAge(10_000, clock)
     age.note_beginning()
     clock.now_s += 60
-    assert age.explain_fencing(error) is error
+    assert age.add_reason_of_fencing(error) is error
 
 
 def test_without_an_open_transaction_nothing_had_expired(clock: Clock) -> None:
     age = TransactionAge(10_000, clock)
     clock.now_s += 60
-    assert age.explain_fencing(FENCED) is FENCED
+    assert age.add_reason_of_fencing(FENCED) is FENCED
     age.note_beginning()
     clock.now_s += 60
     age.note_end()
-    assert age.explain_fencing(FENCED) is FENCED
-    assert TransactionAge(None, clock).explain_fencing(FENCED) is FENCED
+    assert age.add_reason_of_fencing(FENCED) is FENCED
+    assert TransactionAge(None, clock).add_reason_of_fencing(FENCED) is FENCED
 
 
 class ExpiredClient:

@@ -328,11 +328,11 @@ def test_partitions_are_counted_again_soon_where_no_broker_answers() -> None:
     check = AddedPartitionCheck(fetch, clock.monotonic_s, 300)
     counts.clear()
     clock.advance_monotonic_clock(300)
-    assert check.find_if_due({RATES: 2}) == {}
+    assert check.find_grown_topics_if_due({RATES: 2}) == {}
     counts[RATES] = 3
-    assert check.find_if_due({RATES: 2}) == {}
+    assert check.find_grown_topics_if_due({RATES: 2}) == {}
     clock.advance_monotonic_clock(1)
-    assert check.find_if_due({RATES: 2}) == {RATES: 3}
+    assert check.find_grown_topics_if_due({RATES: 2}) == {RATES: 3}
 
 
 def test_a_topic_that_is_cut_while_it_is_copied_ends_the_worker_with_the_partition() -> None:

@@ -373,23 +373,28 @@ def committed_with(topic_id: int) -> list[OffsetMetadata]:
 def test_an_input_whose_offset_went_with_its_topic_is_known_by_the_task_s_other_inputs() -> None:
     refused, going_on = resetting("fail"), resetting("earliest")
     for resetter in (refused, going_on):
-        assert resetter.find_deleted({INPUT: committed_with(2)}, {"in": 2}) == set()
-        assert resetter.find_deleted({INPUT: committed_with(1)}, {}) == set()
-        assert resetter.find_deleted({INPUT: committed_with(1)}, {"in": 2}) == {INPUT}
+        assert resetter.find_in_recreated_topics({INPUT: committed_with(2)}, {"in": 2}) == set()
+        assert resetter.find_in_recreated_topics({INPUT: committed_with(1)}, {}) == set()
+        assert resetter.find_in_recreated_topics({INPUT: committed_with(1)}, {"in": 2}) == {INPUT}
     with pytest.raises(StreamsError, match="another topic of the same name than the one that was"):
         refused.find_initial_offsets([INPUT], topic_ids={"in": 2})
     assert going_on.find_initial_offsets([INPUT], topic_ids={"in": 2}) == {INPUT: 10}
-    assert going_on.find_deleted({INPUT: []}, {"in": 2}) == {INPUT}, "until it is committed"
+    assert going_on.find_in_recreated_topics({INPUT: []}, {"in": 2}) == {INPUT}, (
+        "until it is committed"
+    )
     going_on.note_committed([(INPUT, OffsetAndMetadata(10, ""))])
-    assert going_on.find_deleted({INPUT: []}, {"in": 2}) == set()
+    assert going_on.find_in_recreated_topics({INPUT: []}, {"in": 2}) == set()
 
 
 def test_an_offset_that_is_lost_after_its_topic_was_made_again_is_refused_as_lost() -> None:
     resetter = resetting("earliest")
     resetter.note_topics_made_again({"in"})
-    assert resetter.find_deleted({INPUT: [], ANOTHER: []}, {"in": 2}) == {INPUT, ANOTHER}
+    assert resetter.find_in_recreated_topics({INPUT: [], ANOTHER: []}, {"in": 2}) == {
+        INPUT,
+        ANOTHER,
+    }
     resetter.note_committed([(INPUT, OffsetAndMetadata(12, ""))])
-    assert resetter.find_deleted({INPUT: []}, {"in": 2}) == set()
+    assert resetter.find_in_recreated_topics({INPUT: []}, {"in": 2}) == set()
     with pytest.raises(StreamsError, match=r"no committed offset any more for in\[0\].*: 12 of in"):
         resetter.find_initial_offsets([INPUT], topic_ids={"in": 2})
 

@@ -33,6 +33,6 @@ def test_an_end_that_is_older_than_the_committed_offsets_is_fetched_again(
     if not is_lost:
         world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"))
     task = world.task(logged, required=2)
-    start = ranges.find_start(task, logged, None, fetched)
+    start = ranges.find_follow_start(task, logged, None, fetched)
     assert (start is None) == is_lost
     assert ("when it stood at 2" in caplog.text) == is_lost

@@ -86,8 +86,8 @@ def test_a_thread_goes_on_with_the_other_ids_of_its_worker(monkeypatch: pytest.M
     class ReplacedLoop(Loop):
         def run_until_stopped(self) -> None:
             if created[-1][0] == "one":
-                fencing.note_fenced("app-one-0", "member-1")
-                fencing.note_fenced("app-one-0", "member-2")
+                fencing.count_fencing_and_renew_identity("app-one-0", "member-1")
+                fencing.count_fencing_and_renew_identity("app-one-0", "member-2")
                 raise IdentityReplaced
             self.end.set()
 
