@@ -32,7 +32,7 @@ from state.buffered_change import (
 )
 from state.cache import ObjectCache
 from state.disk_backed import DiskBackedStore
-from state.disk_layout import read_own_checkpoint
+from state.disk_layout import read_checkpoint_or_hold_disk_back
 from state.keys import TIME_MAX, pack_time, unpack_time
 from state.store import ChangelogEntry, StoreDisk
 from state.store_checkpoint import StoreCheckpoint
@@ -77,7 +77,7 @@ class BufferStore(DiskBackedStore):
     ) -> None:
         self.name = name
         self.clock = clock
-        self._disk, _ = read_own_checkpoint(disk, self._layout, name)
+        self._disk, _ = read_checkpoint_or_hold_disk_back(disk, self._layout, name)
         self._time_of = time_of
         self._cache = ObjectCache(0) if cache is None else cache
         self._cached = self._cache.add_store_cache()

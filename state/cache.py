@@ -64,7 +64,7 @@ class StoreCache:
         ratios = list(self._hit_ratios)
         return (sum(ratios) / len(ratios), min(ratios), max(ratios)) if ratios else None
 
-    def judge_use(self, written: int, found: int, *, is_full: bool) -> None:
+    def choose_caching_by_use(self, written: int, found: int, *, is_full: bool) -> None:
         """Choose whether the next commit caches new entries.
 
         `written`: how many entries this commit has; `found`: how many of them the cache had.
@@ -177,7 +177,7 @@ class ObjectCache:
                 return
             oldest = min(filled, key=_find_oldest_use)
             age = _find_oldest_use(oldest)
-            excess -= _evict_oldest(oldest, age, excess)
+            excess -= _evict_oldest_and_count_bytes(oldest, age, excess)
 
 
 def estimate_entry_bytes(key: bytes, stored_value: bytes) -> int:
@@ -193,7 +193,9 @@ def _find_oldest_use(store_cache: StoreCache) -> int:
     return next((entry.used for entry in store_cache.entries.values()), sys.maxsize)
 
 
-def _evict_oldest(store_cache: StoreCache, last_used_commit: int, excess_bytes: int) -> int:
+def _evict_oldest_and_count_bytes(
+    store_cache: StoreCache, last_used_commit: int, excess_bytes: int
+) -> int:
     """Evict entries last used at that commit or before, and return how many bytes they took.
 
     Stops when `excess_bytes` are free.

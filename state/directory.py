@@ -99,7 +99,7 @@ class StateDirectory:
                         f"{self.path} has no {_MARKER} and holds {name!r}: it is no state "
                         "directory; choose another state_dir or another application id"
                     ) from None
-            _write_atomically(
+            _replace_file_atomically(
                 marker, json.dumps({"format": FORMAT, "application_id": application_id})
             )
             return
@@ -123,7 +123,7 @@ class StateDirectory:
                 "and the state is rebuilt from changelogs"
             )
 
-    def find_identity(self) -> tuple[int, int] | None:
+    def find_device_and_inode(self) -> tuple[int, int] | None:
         """Return what tells this directory from a later one at its path; None if it is gone."""
         try:
             found = (self.path / _MARKER).stat()
@@ -165,7 +165,9 @@ class StateDirectory:
             self._owner = f"worker {number + 1}"
             return slot
 
-    def replace_ids(self, slot: ProcessSlot, known_id: UUID, create_id: Callable[[], UUID]) -> UUID:
+    def replace_slot_and_directory_ids(
+        self, slot: ProcessSlot, known_id: UUID, create_id: Callable[[], UUID]
+    ) -> UUID:
         """Replace the UUID of a slot, and if needed of the directory; return the directory's UUID.
 
         The directory gets another one, too, unless a worker in another slot has replaced `known_id`
@@ -176,9 +178,11 @@ class StateDirectory:
                 directory_id = self._read_or_create_id(self.path / _ID, create_id)
                 if directory_id == known_id:
                     directory_id = create_id()
-                    _write_atomically(self.path / _ID, f"{directory_id}\n")
+                    _replace_file_atomically(self.path / _ID, f"{directory_id}\n")
                 slot.id = create_id()
-                _write_atomically(self.path / f"process-{slot.number}" / "id", f"{slot.id}\n")
+                _replace_file_atomically(
+                    self.path / f"process-{slot.number}" / "id", f"{slot.id}\n"
+                )
                 return directory_id
         except OSError as error:
             raise StateError(
@@ -195,7 +199,7 @@ class StateDirectory:
             raise StateError(
                 f"{path} should hold a UUID: {error}; delete it to start anew"
             ) from error
-        _write_atomically(path, f"{identity}\n")
+        _replace_file_atomically(path, f"{identity}\n")
         return identity
 
     def number_subtopologies(
@@ -217,7 +221,7 @@ class StateDirectory:
                         number: {"sources": sorted(each.sources), "stores": sorted(each.stores)}
                         for number, each in sorted(now.items())
                     }
-                    _write_atomically(self.path / _SUBTOPOLOGIES, json.dumps(kept, indent=1))
+                    _replace_file_atomically(self.path / _SUBTOPOLOGIES, json.dumps(kept, indent=1))
                 return numbers
         except OSError as error:
             raise StateError(
@@ -283,7 +287,7 @@ class StateDirectory:
         return self.path / f"former-{task_name}-{store_name}"
 
 
-def _write_atomically(path: Path, text: str) -> None:
+def _replace_file_atomically(path: Path, text: str) -> None:
     """Write a file so that a crash or a power cut leaves the old content or all of the new."""
     fresh = path.with_name(f"{path.name}.new-{os.getpid()}")
     with fresh.open("w") as file:

@@ -18,7 +18,7 @@ from state.store import StoreDisk
 from state.store_checkpoint import StoreCheckpoint
 
 
-def read_own_checkpoint(
+def read_checkpoint_or_hold_disk_back(
     disk: StoreDisk, layout: str, store_name: str
 ) -> tuple[StoreDisk, StoreCheckpoint | None]:
     """Return the disk with its checkpoint, or with None if the store can't go on from its data.

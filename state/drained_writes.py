@@ -7,7 +7,7 @@ from typing import Any
 
 from state.cache import ENTRY_BYTES, StoreCache
 from state.entry import SCALARS, StoreEntry, is_immutable
-from state.errors import store_serde_error
+from state.errors import create_store_serde_error
 from state.keys import pack_time
 from state.store import ChangelogEntry
 
@@ -91,7 +91,7 @@ def serialize_overlay(
         try:
             encoded = encode_value(value)
         except Exception as error:
-            raise store_serde_error(store_name, "value", value, error) from error
+            raise create_store_serde_error(store_name, "value", value, error) from error
         entries.append((logged, encoded, timestamp_ms))
         changes[key] = stored = pack_time(timestamp_ms) + encoded
         if entry.used:

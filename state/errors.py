@@ -39,7 +39,7 @@ class EarlierWriteRefused(StoreSerdeError):
     """Reports that the serde refuses a value of an earlier record, and which one is not known."""
 
 
-def describe_refusal(error: Exception) -> str:
+def describe_serde_error(error: Exception) -> str:
     """Return the message of a serde's error, with a hint where it was given no str."""
     text = read_text(error)
     if found := _NOT_TEXT.fullmatch(text):
@@ -50,7 +50,7 @@ def describe_refusal(error: Exception) -> str:
     return text
 
 
-def store_serde_error(
+def create_store_serde_error(
     store_name: str, role: str, refused_object: object, error: Exception
 ) -> StoreSerdeError:
     """Return the error that says which key or value (`role`) the serde of `store_name` has refused.
@@ -62,5 +62,5 @@ def store_serde_error(
     of = f" ({type(refused_object).__qualname__})" if role == "value" else ""
     return StoreSerdeError(
         f"store {store_name!r} can't take {role} {quote_value(refused_object)}{of}: "
-        f"{hide_values(describe_refusal(error), error, refused_object)}"
+        f"{hide_values(describe_serde_error(error), error, refused_object)}"
     )

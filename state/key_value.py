@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from state.entry import StoreEntry, ValueAndTimestamp, to_value_and_timestamp
-from state.errors import store_serde_error
+from state.errors import create_store_serde_error
 from state.keys import find_end_of_prefix
 from state.transaction import TransactionalStore
 
@@ -41,7 +41,7 @@ class KeyValueStore(TransactionalStore[K, V]):
         try:
             encoded = self._encode_key(key)
         except Exception as error:
-            raise store_serde_error(self.name, "key", key, error) from error
+            raise create_store_serde_error(self.name, "key", key, error) from error
         held = self._overlay.get(encoded)
         return self._take_for_update(encoded, key) if held is None else held
 

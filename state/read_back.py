@@ -13,7 +13,7 @@ from state.shown_values import quote_value
 log = logging.getLogger(__name__)
 
 
-def find_difference(written: Any, read: Any, path: str = "value") -> str | None:
+def describe_first_difference(written: Any, read: Any, path: str = "value") -> str | None:
     """Return the first place where two values differ, types included, and how; None if nowhere.
 
     Objects whose class does not define equality can't be compared, and pass.
@@ -24,7 +24,7 @@ def find_difference(written: Any, read: Any, path: str = "value") -> str | None:
             f"{type(read).__name__} {read!r:.80}"
         )
     for step, left, right in _pair_parts(written, read):
-        if found := find_difference(left, right, path + step):
+        if found := describe_first_difference(left, right, path + step):
             return found
     if _are_unequal(written, read):
         return f"{path} is {written!r:.80}, and is read back as {read!r:.80}"
@@ -39,7 +39,7 @@ class ReadBackSample:
         self._decode_value = decode_value
         self._is_warned = False
 
-    def check_last_write(
+    def warn_if_read_back_differently(
         self,
         overlay: dict[bytes, StoreEntry[Any, Any]],
         entries: Sequence[tuple[bytes, bytes | None, int]],
@@ -51,7 +51,9 @@ class ReadBackSample:
         if written.value is entries[-1][1]:
             return  # Serialised when it was put, as in the stores of joins: no step sees it before.
         try:
-            difference = find_difference(written.value, self._decode_value(entries[-1][1]))
+            difference = describe_first_difference(
+                written.value, self._decode_value(entries[-1][1])
+            )
         except Exception as error:
             difference = f"its bytes can't be read back: {type(error).__name__}: {error}"
         if difference is not None:

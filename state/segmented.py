@@ -117,7 +117,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         includes entries that have expired but are not deleted yet.
         """
         for at in self._iterate_time_keys(from_ms, to_ms):
-            disk_key, window = self._split_time_key(at)
+            disk_key, window = self._to_disk_key_and_window(at)
             held = self._find_entry(disk_key, window)
             if held is not None and held.value is not None:
                 yield held.key, held.value, held.timestamp_ms
@@ -150,7 +150,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         """Return the key by time for an entry's key on disk."""
         raise NotImplementedError
 
-    def _split_time_key(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
+    def _to_disk_key_and_window(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
         """Return the key on disk and the key as users see it for a key by time."""
         raise NotImplementedError
 

@@ -72,7 +72,7 @@ class SessionStore(SessionLayout[V]):
 
         Set its `value` and `timestamp_ms`: it counts as written. `dropped` counts an expired one.
         """
-        return self.take_merged(self._serialize_key(session.key), None, session)
+        return self.take_entry_for_merged(self._serialize_key(session.key), None, session)
 
     def remove(self, session: Windowed[Any], timestamp_ms: int | None = None) -> None:
         """Remove the session that has this key, start and end."""
@@ -152,7 +152,7 @@ class SessionStore(SessionLayout[V]):
         """Return the bytes of `key`, and the sessions that `find_sessions` yields.
 
         These are entries for reading, by their keys on disk, oldest first, and what `remove_merged`
-        and `take_merged` need.
+        and `take_entry_for_merged` need.
         """
         key_bytes = self._serialize_key(key)
         recent = self._find_recent_windows(earliest_end_ms, latest_start_ms)
@@ -183,7 +183,7 @@ class SessionStore(SessionLayout[V]):
         held.value, held.timestamp_ms = None, timestamp_ms
         return held
 
-    def take_merged(
+    def take_entry_for_merged(
         self,
         key_bytes: bytes,
         found: Container[bytes] | None,

@@ -95,7 +95,7 @@ class SessionLayout(SegmentedStore[V]):
         encoded = disk_key[SEGMENT_BYTES:-SESSION_SUFFIX_BYTES]
         return BY_TIME + disk_key[-SESSION_SUFFIX_BYTES:] + encoded
 
-    def _split_time_key(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
+    def _to_disk_key_and_window(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
         times = time_key[len(BY_TIME) :][:SESSION_SUFFIX_BYTES]
         end_ms, start_ms = unpack_session(times)
         encoded = time_key[len(BY_TIME) + SESSION_SUFFIX_BYTES :]

@@ -45,7 +45,7 @@ def limit_shown_values(shown: ShownValues) -> Iterator[None]:
         _SHOWN.reset(token)
 
 
-def read_repr(value: object) -> str:
+def read_repr_safely(value: object) -> str:
     """Return the repr of a value or an error; its type, where a user's `__repr__` raises."""
     try:
         return repr(value)
@@ -74,7 +74,7 @@ def describe_value(value: object) -> str:
 def quote_value(value: object) -> str:
     """Return the beginning of a value's repr, or what may be shown in its place in brackets."""
     described = _describe_size(value)
-    return f"{read_repr(value):.200}" if described is None else f"<{described}>"
+    return f"{read_repr_safely(value):.200}" if described is None else f"<{described}>"
 
 
 def hide_values(text: str, error: BaseException, *values: object) -> str:
@@ -90,13 +90,13 @@ def hide_values(text: str, error: BaseException, *values: object) -> str:
     shown = _SHOWN.get()
     if shown is ShownValues.FULL or getattr(error, "is_always_shown", False):
         return text
-    own_texts = sorted({read_repr(error), read_text(error)} - {""}, key=len, reverse=True)
+    own_texts = sorted({read_repr_safely(error), read_text(error)} - {""}, key=len, reverse=True)
     if shown is ShownValues.NONE:
         name = type(error).__name__
         for own in own_texts:
             text = text.replace(own, name)
         return text
-    parts = _find_parts(values)
+    parts = _index_parts_by_text(values)
     if not parts:
         return text
     begin, found, end = text, "", ""
@@ -105,26 +105,26 @@ def hide_values(text: str, error: BaseException, *values: object) -> str:
         if found:
             break
     else:
-        return _take_out(text, parts)  # a text that has been made of the exception's
+        return _replace_parts_by_sizes(text, parts)  # a text that has been made of the exception's
     name = f"{type(error).__name__}("
     prefix = name if found.startswith(name) else ""
-    return f"{begin}{prefix}{_take_out(found[len(prefix) :], parts)}{end}"
+    return f"{begin}{prefix}{_replace_parts_by_sizes(found[len(prefix) :], parts)}{end}"
 
 
-def _find_parts(values: tuple[object, ...]) -> dict[str, object]:
+def _index_parts_by_text(values: tuple[object, ...]) -> dict[str, object]:
     """Return the parts of values, at any depth, by their text and by their repr."""
     parts: dict[str, object] = {}
     for value in values:
         for part in _list_parts(value):
             parts.setdefault(read_text(part), part)
-            parts.setdefault(read_repr(part), part)
+            parts.setdefault(read_repr_safely(part), part)
             if len(parts) > _PARTS_MAX:
                 break
     parts.pop("", None)
     return parts
 
 
-def _take_out(text: str, parts: dict[str, object]) -> str:
+def _replace_parts_by_sizes(text: str, parts: dict[str, object]) -> str:
     """Return a text with the type and size of each part in its place, the longest parts first.
 
     It is gone through once, so that nothing is looked for in what has been put in.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from state.entry import SCALARS
-from state.errors import EarlierWriteRefused, store_serde_error
+from state.errors import EarlierWriteRefused, create_store_serde_error
 
 
 class StoreCodecs(NamedTuple):
@@ -33,14 +33,14 @@ class StateSerdes:
         try:
             return self._encode_key(key)
         except Exception as error:
-            raise store_serde_error(self._store_name, "key", key, error) from error
+            raise create_store_serde_error(self._store_name, "key", key, error) from error
 
     def serialize_value(self, value: Any) -> bytes:
         """Return the bytes of `value`, or raise StoreSerdeError."""
         try:
             return self._encode_value(value)
         except Exception as error:
-            raise store_serde_error(self._store_name, "value", value, error) from error
+            raise create_store_serde_error(self._store_name, "value", value, error) from error
 
     def check_replaced_value(self, old_value: Any, new_value: Any) -> None:
         """Raise EarlierWriteRefused if the serde refuses the uncommitted value that is replaced.
@@ -66,4 +66,6 @@ class StateSerdes:
             raise self._create_earlier_write_refused(value, error) from error
 
     def _create_earlier_write_refused(self, value: Any, error: Exception) -> EarlierWriteRefused:
-        return EarlierWriteRefused(str(store_serde_error(self._store_name, "value", value, error)))
+        return EarlierWriteRefused(
+            str(create_store_serde_error(self._store_name, "value", value, error))
+        )

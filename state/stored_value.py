@@ -16,7 +16,7 @@ V = TypeVar("V")
 TIMESTAMP_BYTES = 8
 
 
-def load_entry(
+def decode_stored_entry(
     key: K, stored_value: bytes | None, decode_value: Callable[[bytes], Any], store_name: str
 ) -> StoreEntry[K, Any]:
     """Return the entry of a key from its bytes on disk, or one without a value for None.

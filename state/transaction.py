@@ -33,7 +33,7 @@ from typing import Any, Generic, TypeVar
 
 from state.cache import ObjectCache
 from state.disk_backed import DiskBackedStore
-from state.disk_layout import read_own_checkpoint
+from state.disk_layout import read_checkpoint_or_hold_disk_back
 from state.drained_writes import DrainedWrites, serialize_overlay, write_after_drain
 from state.early_serialization import (
     ChangeLimit,
@@ -42,14 +42,14 @@ from state.early_serialization import (
     serialize_written_entries,
 )
 from state.entry import SCALARS, StoreEntry, ValueAndTimestamp
-from state.errors import store_serde_error
+from state.errors import create_store_serde_error
 from state.keys import pack_time, unpack_time
 from state.overlay import SortedOverlayKeys, estimate_overlay_bytes, merge_overlay
 from state.read_back import ReadBackSample
 from state.state_serdes import StateSerdes, StoreCodecs
 from state.store import ChangelogEntry, StoreDisk
 from state.store_checkpoint import StoreCheckpoint
-from state.stored_value import TIMESTAMP_BYTES, load_entry
+from state.stored_value import TIMESTAMP_BYTES, decode_stored_entry
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -87,7 +87,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
     ) -> None:
         self.name = name
         self.clock = clock
-        self._disk, checkpoint = read_own_checkpoint(disk, self._layout, name)
+        self._disk, checkpoint = read_checkpoint_or_hold_disk_back(disk, self._layout, name)
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
         self._serdes = StateSerdes(name, codecs)
         self._serialize_key = self._serdes.serialize_key
@@ -183,7 +183,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         self._committed_stream_time_ms = self._stream_time_ms
         if self._early is None and self._cache.is_enabled:
             drained.commit_to_cache(self._cached, self._overlay)
-            self._cached.judge_use(
+            self._cached.choose_caching_by_use(
                 len(self._overlay), drained.cached_count, is_full=self._cache.is_full
             )
         else:
@@ -221,7 +221,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
             try:
                 self._encode_value(value)
             except Exception as error:
-                raise store_serde_error(self.name, "value", value, error) from error
+                raise create_store_serde_error(self.name, "value", value, error) from error
 
     def serialize_mutated_objects(self) -> list[RefusedChange]:
         """Serialise the objects that the last record may have changed; return the refused ones.
@@ -271,7 +271,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
             admits_new=self._cached.admits_new,
         )
         if self._early is None:
-            self._read_back_sample.check_last_write(self._overlay, drained.entries)
+            self._read_back_sample.warn_if_read_back_differently(self._overlay, drained.entries)
         return drained
 
     def _to_disk_changes(
@@ -312,7 +312,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
                 value = self._decode_value(stored[TIMESTAMP_BYTES:])
                 return StoreEntry(key, value, held.timestamp_ms, stored)
             return held
-        held = load_entry(key, self._disk.get(disk_key), self._decode_value, self.name)
+        held = decode_stored_entry(key, self._disk.get(disk_key), self._decode_value, self.name)
         if held.stored is None:
             return None
         held.key = self._copy_key(key, disk_key)
@@ -329,7 +329,9 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         held = self._cached.entries.pop(disk_key, None)
         if held is None:
             copied = self._copy_key(key, disk_key)
-            held = load_entry(copied, self._disk.get(disk_key), self._decode_value, self.name)
+            held = decode_stored_entry(
+                copied, self._disk.get(disk_key), self._decode_value, self.name
+            )
         elif held.value is None:
             held.value = self._decode_value((held.stored or b"")[TIMESTAMP_BYTES:])
         if self._early is not None:

@@ -21,10 +21,10 @@ from typing import Any, Generic, TypeVar
 
 from state.cache import ObjectCache, estimate_entry_bytes
 from state.disk_backed import DiskBackedStore
-from state.disk_layout import read_own_checkpoint
+from state.disk_layout import read_checkpoint_or_hold_disk_back
 from state.drained_writes import write_after_drain
 from state.entry import StoreEntry
-from state.errors import store_serde_error
+from state.errors import create_store_serde_error
 from state.keys import TIME_MAX, VERSION_SUFFIX_BYTES, pack_time, unpack_time
 from state.overlay import SortedOverlayKeys, merge_overlay
 from state.state_serdes import StoreCodecs
@@ -87,7 +87,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
     ) -> None:
         self.name = name
         self.clock = clock
-        self._disk, checkpoint = read_own_checkpoint(disk, _LAYOUT, name)
+        self._disk, checkpoint = read_checkpoint_or_hold_disk_back(disk, _LAYOUT, name)
         self._cache = ObjectCache(0) if cache is None else cache
         self._cached = self._cache.add_store_cache()
         self._sweep = TtlSweep(disk)
@@ -234,7 +234,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         While the store is rewritten, the next versions on disk are among them.
         """
         if self._drained is None:
-            self._expired_keys = self._sweep_expired()
+            self._expired_keys = self._list_expired_in_next_sweep()
             changes = self._overlay
             if self._rewrite is not None:
                 again = self._rewrite.take_next_entries(len(changes), self._overlay_bytes)
@@ -326,7 +326,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         self._cached.entries[key_bytes] = entry
         self._cached.bytes += estimate_entry_bytes(key_bytes, entry.stored or b"")
 
-    def _sweep_expired(self) -> list[bytes]:
+    def _list_expired_in_next_sweep(self) -> list[bytes]:
         """Find expired versions among the sweep's next entries, and return their keys on disk.
 
         The older versions of a key come first. A version has expired if its successor is as old as
@@ -377,10 +377,10 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         try:
             return self._encode_key(key)
         except Exception as error:
-            raise store_serde_error(self.name, "key", key, error) from error
+            raise create_store_serde_error(self.name, "key", key, error) from error
 
     def _serialize_value(self, value: V) -> bytes:
         try:
             return self._encode_value(value)
         except Exception as error:
-            raise store_serde_error(self.name, "value", value, error) from error
+            raise create_store_serde_error(self.name, "value", value, error) from error

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, overload
 from state.cache import ObjectCache
 from state.drained_writes import write_after_drain
 from state.entry import StoreEntry, ValueAndTimestamp, to_value_and_timestamp
-from state.errors import store_serde_error
+from state.errors import create_store_serde_error
 from state.keys import (
     BY_TIME,
     SEGMENT_BYTES,
@@ -84,7 +84,7 @@ class WindowStore(SegmentedStore[V]):
         try:
             encoded = self._encode_key(key)
         except Exception as error:
-            raise store_serde_error(self.name, "key", key, error) from error
+            raise create_store_serde_error(self.name, "key", key, error) from error
         if self._drained is not None:
             raise write_after_drain(self.name)
         if window_start_ms > self._stream_time_ms:
@@ -253,7 +253,7 @@ class WindowStore(SegmentedStore[V]):
         to_ms = min(to_ms, self._stream_time_ms)
         # Unlike in a range of one key, windows of other keys and times lie between the bounds.
         for segment in self._iterate_live_segments(from_ms, to_ms, reverse=reverse):
-            upper = _end_in_segment(segment, last)
+            upper = _compute_range_end_in_segment(segment, last)
             for disk_key, entry, stored in self._scan_range(
                 segment + first, upper, reverse=reverse
             ):
@@ -290,14 +290,14 @@ class WindowStore(SegmentedStore[V]):
         encoded = disk_key[SEGMENT_BYTES:-WINDOW_SUFFIX_BYTES]
         return BY_TIME + disk_key[-WINDOW_SUFFIX_BYTES:][:TIME_BYTES] + encoded
 
-    def _split_time_key(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
+    def _to_disk_key_and_window(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
         (start_ms,) = unpack_time(time_key[len(BY_TIME) :][:TIME_BYTES])
         encoded = time_key[len(BY_TIME) + TIME_BYTES :]
         window = self._create_window(self._decode_key(encoded), start_ms)
         return self._build_disk_key(encoded, start_ms, 0), window
 
 
-def _end_in_segment(segment: bytes, last_key: bytes | None) -> bytes:
+def _compute_range_end_in_segment(segment: bytes, last_key: bytes | None) -> bytes:
     """Return the end of a range of keys in a segment; `last_key` is included, None is no bound."""
     if last_key is None:
         return encode_next_segment(segment)

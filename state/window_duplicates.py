@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from state.disk_backed import DiskBackedStore
-from state.disk_layout import read_own_checkpoint
+from state.disk_layout import read_checkpoint_or_hold_disk_back
 from state.drained_writes import write_after_drain
 from state.early_serialization import ChangeLimit
 from state.entry import StoreEntry
@@ -56,7 +56,7 @@ class DuplicatesWindowStore(WindowStore[V]):
         )
         self._serialize_put = StateSerdes(name, codecs).serialize_value
         self._sequence = self._committed_sequence = 0
-        _, checkpoint = read_own_checkpoint(disk, self._layout, name)
+        _, checkpoint = read_checkpoint_or_hold_disk_back(disk, self._layout, name)
         if checkpoint is not None:
             self._restore_sequence(checkpoint)
         self._recent_budget = recent_windows or RecentWindowsBudget(0)

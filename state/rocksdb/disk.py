@@ -120,7 +120,7 @@ class RocksDisk:
         self._damage: StoreCorrupted | None = None
         self._logged = _create_write_options(use_log=True, refuse_stalls=wait is not None)
         self._unlogged = _create_write_options(use_log=False, refuse_stalls=wait is not None)
-        self._replace_handles(self._create_closed_error)
+        self._replace_handles_by_closed(self._create_closed_error)
         self._open_column_families()
 
     def get(self, key: bytes) -> bytes | None:
@@ -228,7 +228,7 @@ class RocksDisk:
             raise self._to_state_error("be cleared", error) from error
         self._open_column_families()
 
-    def set_aside(self, path: Path) -> None:
+    def move_data_aside(self, path: Path) -> None:
         """Move all data to the directory `path`, in the place of what is there, and begin empty."""
         self._discard_bulk_load()
         self._close_handles()
@@ -268,7 +268,7 @@ class RocksDisk:
             failed = failures.to_state_error(self._store, self._path, "be opened", error)
             if not isinstance(failed, StoreCorrupted):
                 raise failed from error
-            self._mark_damaged(failed)
+            self._close_as_damaged(failed)
             return
         self._damage = None
         self._get = self._data.get
@@ -314,14 +314,14 @@ class RocksDisk:
         """Close every handle: each keeps the database, and RocksDB's lock, alive."""
         # rocksdict flushes at each close, so the column family of the data is closed first.
         handles = [self._data, self._offsets, self._database]
-        self._replace_handles(self._create_closed_error)
+        self._replace_handles_by_closed(self._create_closed_error)
         for cursor in list(self._cursors):  # other threads may begin ranges meanwhile
             cursor.iterator = ClosedHandle(self._create_closed_error)
         self._cursors.clear()
         closing.close_handles(handles, self._store, self._path, may_go_later=may_go_later)
         handles.clear()
 
-    def _mark_damaged(self, damage: StoreCorrupted) -> None:
+    def _close_as_damaged(self, damage: StoreCorrupted) -> None:
         """Close the database and let every later call raise `damage`.
 
         Nothing more is read or written, lest something wrong be committed: the caller that met the
@@ -330,13 +330,13 @@ class RocksDisk:
         self._discard_bulk_load()
         self._close_handles()
         self._damage = damage
-        self._replace_handles(lambda: damage)
+        self._replace_handles_by_closed(lambda: damage)
 
     def _discard_bulk_load(self) -> None:
         self._bulk, self._loaded_bytes = False, 0
         self._unflushed_checkpoint, self._unflushed_bytes = None, 0
 
-    def _replace_handles(self, create_error: Callable[[], StateError]) -> None:
+    def _replace_handles_by_closed(self, create_error: Callable[[], StateError]) -> None:
         nothing = ClosedHandle(create_error)
         self._database = self._data = nothing
         self._offsets = self._offsets_handle = nothing
@@ -355,7 +355,7 @@ class RocksDisk:
         failed = self._to_state_error("be read", error)
         # If the disk is closed or damaged already, the error is `error` itself.
         if failed is not error and isinstance(failed, StoreCorrupted):
-            self._mark_damaged(failed)
+            self._close_as_damaged(failed)
         return failed
 
     def _to_state_error(self, operation: str, error: Exception) -> StateError:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from state.shown_values import read_repr
+from state.shown_values import read_repr_safely
 from state.windowed import Windowed
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _to_printable(value: Any, above: tuple[int, ...] = ()) -> Any:
     if value is None or isinstance(value, str | int | float):
         return value
     if id(value) in above or len(above) > _PRINTED_DEPTH_MAX:
-        return read_repr(value)
+        return read_repr_safely(value)
     above = (*above, id(value))
     if isinstance(value, dict):
         return {

@@ -16,7 +16,7 @@ from traceback import FrameSummary
 from types import TracebackType
 
 import state
-from state.shown_values import read_repr
+from state.shown_values import read_repr_safely
 
 _STREAMS = Path(__file__).parents[1]
 _OUR_PATHS = tuple(
@@ -47,9 +47,9 @@ def describe_error(error: BaseException) -> str:
     """
     frames = traceback.extract_tb(error.__traceback__)
     if not frames:
-        return read_repr(error)
+        return read_repr_safely(error)
     raised, own = frames[-1], find_user_frame(error.__traceback__) or frames[-1]
-    text = f"{read_repr(error)} in {own.name}, {describe_line(own)}"
+    text = f"{read_repr_safely(error)} in {own.name}, {describe_line(own)}"
     is_same = (own.filename, own.lineno) == (raised.filename, raised.lineno)
     return text if is_same else f"{text} (raised in {raised.name}, {_format_place(raised)})"
 

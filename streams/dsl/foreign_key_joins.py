@@ -35,7 +35,7 @@ from streams.serdes import Serde
 from streams.serdes.foreign_key_messages import (
     SubscriptionResponseWrapper,
     create_response_serde,
-    subscription_serde,
+    create_subscription_serde,
 )
 
 _OPERATOR_PREFIX = "KTABLE-FK-JOIN"
@@ -170,7 +170,7 @@ class _ForeignKeyJoin:
         left: bool,
     ) -> None:
         """Add the steps from subscriptions of the left table to responses of the right one."""
-        serde = subscription_serde(self.serdes.key, self.serdes.value.message_type)
+        serde = create_subscription_serde(self.serdes.key, self.serdes.value.message_type)
         sender = self.add_step(
             "SUBSCRIPTION-REGISTRATION",
             "subscription-registration-processor",

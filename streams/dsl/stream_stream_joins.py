@@ -25,7 +25,10 @@ from streams.operators.lateness import OnLate
 from streams.operators.outer_join import OuterJoinOptions
 from streams.operators.stream_join import Joiner, JoinWindow
 from streams.serdes import Serde
-from streams.serdes.join_sides import create_left_or_right_values_serde, timestamped_key_serde
+from streams.serdes.join_sides import (
+    create_left_or_right_values_serde,
+    create_timestamped_key_serde,
+)
 from streams.topology.stream_join_node import JoinStepNames, StreamJoinNode
 
 if TYPE_CHECKING:
@@ -232,7 +235,7 @@ def create_outer_shared_store_spec(name: str, this: StoreSpec, other: StoreSpec)
     settings = {k: v for k, v in this.topic_settings.items() if k not in _NOT_COMPACTED}
     return StoreSpec(
         name=name,
-        key=timestamped_key_serde(this.key),
+        key=create_timestamped_key_serde(this.key),
         value=create_left_or_right_values_serde(this.value, other.value),
         persistent=this.persistent,
         has_default_medium=this.has_default_medium,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from state.entry import SCALARS
-from state.errors import EarlierWriteRefused, describe_refusal, store_serde_error
+from state.errors import EarlierWriteRefused, create_store_serde_error, describe_serde_error
 from state.shown_values import hide_values, quote_value
 from state.windowed import Windowed
 from streams.graph.nodes import Binding, StoreKind, StoreSpec
@@ -52,7 +52,7 @@ def create_copier_into(store_spec: StoreSpec) -> CopyFunction:
         try:
             return copy_value(value)
         except Exception as error:
-            raise store_serde_error(store_spec.name, "value", value, error) from error
+            raise create_store_serde_error(store_spec.name, "value", value, error) from error
 
     return copied_into_store
 
@@ -76,7 +76,7 @@ def create_stored_copier(serde: Serde[Any]) -> CopyFunction:
             raise EarlierWriteRefused(
                 f"serde {serde.name!r} can't take a store's value {quote_value(value)} "
                 f"({type(value).__qualname__}): "
-                f"{hide_values(describe_refusal(error), error, value)}"
+                f"{hide_values(describe_serde_error(error), error, value)}"
             ) from error
 
     return copied_from_store

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
-from state.shown_values import read_repr
+from state.shown_values import read_repr_safely
 from streams.errors import StreamsError
 from streams.graph.nodes import Binding, ForwardRecord, Operator
 from streams.operators.unfinished_calls import refuse_unfinished_call
@@ -93,7 +93,7 @@ def register_init_and_close(
             processor.init(processor_context)
         except Exception as error:
             raise StreamsError(
-                f"step {binding.step!r} can't be initialised: {read_repr(error)}"
+                f"step {binding.step!r} can't be initialised: {read_repr_safely(error)}"
             ) from error
         binding.context.close_callbacks.append(
             close_processor

@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import index
 from typing import Any
 
-from state.errors import describe_refusal
+from state.errors import describe_serde_error
 from state.shown_values import hide_values, quote_value
 from streams.common.names import explain_illegal_name
 from streams.common.partitioning import partition_for_key
@@ -355,7 +355,7 @@ def _create_refusal_handler(
             refusal = SerdeError(
                 f"step {node.name!r} can't write to topic {topic!r} with serdes "
                 f"key={node.key.name} value={node.value.name}: "
-                f"{hide_values(describe_refusal(error), error, key, value)}; "
+                f"{hide_values(describe_serde_error(error), error, key, value)}; "
                 f"key {quote_value(key)}, value {quote_value(value)}, "
                 f"from {context.describe_record_origin()}"
             )

@@ -50,7 +50,7 @@ class DiskWatch:
 
     def remember_directory(self) -> None:
         """Remember which directory is at the path of the state directory now."""
-        self._identity = self._directory.find_identity()
+        self._identity = self._directory.find_device_and_inode()
 
     def look_at_disks(self) -> None:
         """Look once, and log what was not logged within the last minute."""
@@ -65,7 +65,7 @@ class DiskWatch:
             log.info("no longer so: %s", each)
 
     def _find_disk_troubles(self) -> Iterator[str]:
-        if self._directory.find_identity() != self._identity:
+        if self._directory.find_device_and_inode() != self._identity:
             yield (
                 f"the state directory {self._directory.path} was removed, or replaced, under this "
                 "worker: it goes on until it has to create a file there. End it and start another: "

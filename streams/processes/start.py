@@ -272,7 +272,7 @@ def _create_fencing(
 
     def renew_identity() -> WorkerIds:
         try:
-            renewed = directory.replace_ids(slot, UUID(directory_id), uuid4)
+            renewed = directory.replace_slot_and_directory_ids(slot, UUID(directory_id), uuid4)
         except StateError as error:
             raise StreamsError(
                 f"another worker has the ids of the state directory {str(directory.path)!r} or of "

@@ -88,7 +88,7 @@ class _SourceComposer:
         self._source: list[str] = []
 
     def compose_function(self, schema: AvroType) -> Callable[[bytes, int, int], int]:
-        body = [*self._skip_value(schema), "return at"]
+        body = [*self._compose_skip_statements(schema), "return at"]
         self._add_function("skip", body)
         names = dict(_NAMES)
         # Of the schema only numbers are in it: `read_schema` has checked that they are.
@@ -99,7 +99,7 @@ class _SourceComposer:
     def _add_function(self, name: str, body: list[str]) -> None:
         self._source += [f"def {name}(data, at, depth):", *_indent_lines(body)]
 
-    def _skip_value(self, schema: AvroType) -> Iterator[str]:
+    def _compose_skip_statements(self, schema: AvroType) -> Iterator[str]:
         """Yield the statements that move `at` behind a value."""
         match schema.kind:
             case "null":
@@ -119,20 +119,20 @@ class _SourceComposer:
             case "enum":
                 yield from _read_choice(len(schema.properties["symbols"]), "symbols")
             case "union":
-                yield from self._skip_union(schema)
+                yield from self._compose_union_skip(schema)
             case "fastavro":
                 assert schema.underlying is not None
-                yield from self._skip_value(schema.underlying)
+                yield from self._compose_skip_statements(schema.underlying)
             case _:
-                yield f"at = skip_{self._find_function(schema)}(data, at, depth + 1)"
+                yield f"at = skip_{self._number_skip_function(schema)}(data, at, depth + 1)"
 
-    def _skip_union(self, union: AvroType) -> Iterator[str]:
+    def _compose_union_skip(self, union: AvroType) -> Iterator[str]:
         yield from _read_choice(len(union.branches), "branches")
         for index, each in enumerate(union.branches):
             yield f"{'el' if index else ''}if n == {2 * index}:"
-            yield from _indent_lines(self._skip_value(each))
+            yield from _indent_lines(self._compose_skip_statements(each))
 
-    def _find_function(self, schema: AvroType) -> int:
+    def _number_skip_function(self, schema: AvroType) -> int:
         """Return the number of the function for a record, array or map, and add it if needed."""
         if id(schema) in self._numbers:
             return self._numbers[id(schema)]
@@ -140,17 +140,20 @@ class _SourceComposer:
         if schema.kind in RECORDS:
             body = [f"if depth > {DEPTH_MAX}: raise BadBytes"]
             for each in schema.fields:
-                body += self._skip_value(each.type)
+                body += self._compose_skip_statements(each.type)
             body.append("return at")
         else:
-            body = self._skip_blocks(schema)
+            body = self._compose_blocks_skip(schema)
         self._add_function(f"skip_{number}", body)
         return number
 
-    def _skip_blocks(self, schema: AvroType) -> list[str]:
+    def _compose_blocks_skip(self, schema: AvroType) -> list[str]:
         assert schema.items is not None
         key = ["n = data[at]", "at = skip_sized(data, at) if n & 129 else at + 1 + (n >> 1)"]
-        items = [*(key if schema.kind == "map" else ()), *self._skip_value(schema.items)]
+        items = [
+            *(key if schema.kind == "map" else ()),
+            *self._compose_skip_statements(schema.items),
+        ]
         size_min = count_bytes_min(schema.items) + (schema.kind == "map")
         return [
             "while True:",

@@ -126,25 +126,31 @@ class _Encoders:
             return self._create_union_encoder(arguments)
         if origin in LISTS and arguments:
             element = self.find(arguments[0])
-            return None if element is None else _encode_elements(list, [element], repeats=True)
+            return (
+                None
+                if element is None
+                else _create_collection_encoder(list, [element], repeats=True)
+            )
         if hint is tuple or (origin is tuple and arguments):
             return self._create_tuple_encoder(arguments)
         if origin in SETS and arguments:
-            return _encode_elements(origin, [self.find(arguments[0])], repeats=True)
+            return _create_collection_encoder(origin, [self.find(arguments[0])], repeats=True)
         if origin in DICTS and arguments:
-            return _encode_dict(self.find(arguments[1]))
+            return _create_dict_encoder(self.find(arguments[1]))
         if not isinstance(hint, type):
             return None
         if dataclasses.is_dataclass(hint):
             return self._create_dataclass_encoder(hint)
-        return _encode_enum(hint) if issubclass(hint, Enum) else None
+        return _create_enum_encoder(hint) if issubclass(hint, Enum) else None
 
     def _create_tuple_encoder(self, type_hints: Sequence[Any]) -> Convert:
         if not type_hints:
-            return _encode_elements(tuple, [None], repeats=True)
+            return _create_collection_encoder(tuple, [None], repeats=True)
         if len(type_hints) == 2 and type_hints[1] is Ellipsis:
-            return _encode_elements(tuple, [self.find(type_hints[0])], repeats=True)
-        return _encode_elements(tuple, [self.find(each) for each in type_hints], repeats=False)
+            return _create_collection_encoder(tuple, [self.find(type_hints[0])], repeats=True)
+        return _create_collection_encoder(
+            tuple, [self.find(each) for each in type_hints], repeats=False
+        )
 
     def _create_union_encoder(self, type_hints: Sequence[Any]) -> Convert | None:
         """Return the function for a union: of some type and None, or of several dataclasses."""
@@ -161,7 +167,7 @@ class _Encoders:
         }
         if not named:
             return None
-        return _encode_named(named, is_closed=len(named) == len(found))
+        return _create_named_encoder(named, is_closed=len(named) == len(found))
 
     def _create_dataclass_encoder(self, cls: type[Any]) -> Convert:
         if cls in self._dataclasses:
@@ -171,12 +177,14 @@ class _Encoders:
         hints = resolve_field_types(cls)
         names = [each.name for each in list_init_fields(cls)]
         encodes = [(name, self.find(hints[name])) for name in names]
-        found = _encode_fields(cls, encodes)
+        found = _create_fields_encoder(cls, encodes)
         self._dataclasses[cls].append(found)
         return found
 
 
-def _encode_fields(cls: type[Any], encodes: Sequence[tuple[str, Convert | None]]) -> Convert:
+def _create_fields_encoder(
+    cls: type[Any], encodes: Sequence[tuple[str, Convert | None]]
+) -> Convert:
     def encode_dataclass(value: Any) -> Any:
         if type(value) is not cls:
             raise AvroMismatch(f"needs {cls.__name__}")
@@ -192,7 +200,7 @@ def _encode_fields(cls: type[Any], encodes: Sequence[tuple[str, Convert | None]]
     return encode_dataclass
 
 
-def _encode_named(named: Mapping[Any, tuple[str, Convert]], *, is_closed: bool) -> Convert:
+def _create_named_encoder(named: Mapping[Any, tuple[str, Convert]], *, is_closed: bool) -> Convert:
     expected = " or ".join(each.__name__ for each in named)
 
     def encode_named(value: Any) -> Any:
@@ -206,7 +214,7 @@ def _encode_named(named: Mapping[Any, tuple[str, Convert]], *, is_closed: bool) 
     return encode_named
 
 
-def _encode_elements(
+def _create_collection_encoder(
     collection: type[Any], encodes: Sequence[Convert | None], *, repeats: bool
 ) -> Convert:
     """Return the function that converts a list, tuple or set by the functions of its elements."""
@@ -226,7 +234,7 @@ def _encode_elements(
     return encode_elements
 
 
-def _encode_dict(encode: Convert | None) -> Convert | None:
+def _create_dict_encoder(encode: Convert | None) -> Convert | None:
     if encode is None:
         return None
 
@@ -244,7 +252,7 @@ def _encode_dict(encode: Convert | None) -> Convert | None:
     return encode_dict
 
 
-def _encode_enum(cls: type[Any]) -> Convert:
+def _create_enum_encoder(cls: type[Any]) -> Convert:
     def encode_member(value: Any) -> Any:
         if type(value) is not cls:
             raise AvroMismatch(f"needs {cls.__name__}, got {describe_value(value)}")

@@ -73,9 +73,9 @@ class _Resolver:
         if reader.kind in RECORDS:
             return self._resolve_record(writer, reader)
         if reader.kind == "array":
-            return _resolve_elements(self.resolve(_get_items(writer), _get_items(reader)))
+            return _create_array_resolver(self.resolve(_get_items(writer), _get_items(reader)))
         if reader.kind == "map":
-            return _resolve_values(self.resolve(_get_items(writer), _get_items(reader)))
+            return _create_map_resolver(self.resolve(_get_items(writer), _get_items(reader)))
         if reader.kind == "enum":
             return _create_enum_resolver(writer, reader)
         convert = _find_promotion(writer.kind, reader.kind)
@@ -141,16 +141,16 @@ class _Resolver:
 
     def _resolve_to_union(self, writer: AvroType, reader: AvroType) -> Convert | None:
         """Resolve to the branch of the reader's union that fits, and give it its name if needed."""
-        index = self._find_branch(writer, reader.branches)
+        index = self._find_branch_index(writer, reader.branches)
         if index is None:
             return _create_refusal(writer, reader)
         return self._resolve_to_branch(writer, reader, reader.branches[index])
 
-    def _find_branch(self, writer: AvroType, branches: Sequence[AvroType]) -> int | None:
+    def _find_branch_index(self, writer: AvroType, branches: Sequence[AvroType]) -> int | None:
         """Return the branch of a reader's union for a type: the same one, or one it promotes to."""
         same_kind = [i for i, each in enumerate(branches) if each.kind == writer.kind]
         if writer.kind in NAMED:
-            return _match_named_type(writer, branches, same_kind)
+            return _find_index_of_named_branch(writer, branches, same_kind)
         if same_kind:
             return same_kind[0]
         for index, each in enumerate(branches):
@@ -185,7 +185,7 @@ class _Resolver:
                 finish = self.resolve_default(each.type)
                 defaults.append((each.name, _chain_default(make, finish)))
             else:
-                return _create_missing_field_error(each, writer, reader)
+                return _create_missing_field_refusal(each, writer, reader)
         if defaults or [each.name for each in writer.fields] != [new for _, new, _ in steps]:
             return _create_rebuilding(steps, defaults)
         converts = [(name, convert) for name, _, convert in steps if convert is not None]
@@ -196,7 +196,7 @@ class _Resolver:
         return _Resolver(self._options).resolve(schema, schema)
 
 
-def _match_named_type(
+def _find_index_of_named_branch(
     writer: AvroType, branches: Sequence[AvroType], same_kind: Sequence[int]
 ) -> int | None:
     """Return the branch of a named type: by its full name or an alias.
@@ -264,7 +264,7 @@ def _create_nullable_resolver(
     return resolve_nullable
 
 
-def _resolve_elements(convert: Convert | None) -> Convert | None:
+def _create_array_resolver(convert: Convert | None) -> Convert | None:
     if convert is None:
         return None
 
@@ -280,7 +280,7 @@ def _resolve_elements(convert: Convert | None) -> Convert | None:
     return resolve_array
 
 
-def _resolve_values(convert: Convert | None) -> Convert | None:
+def _create_map_resolver(convert: Convert | None) -> Convert | None:
     if convert is None:
         return None
 
@@ -372,7 +372,7 @@ def _create_refusal(writer: AvroType, reader: AvroType, place: str = "") -> Conv
     return refuse
 
 
-def _create_missing_field_error(field: AvroField, writer: AvroType, reader: AvroType) -> Convert:
+def _create_missing_field_refusal(field: AvroField, writer: AvroType, reader: AvroType) -> Convert:
     def refuse(_: Any) -> NoReturn:
         raise AvroMismatch(
             f"{reader.name} needs it, and {writer.name} that was written has no such field",

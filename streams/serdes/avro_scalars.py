@@ -55,7 +55,7 @@ def _check_boolean(value: Any) -> Any:
     return value
 
 
-def _check_int(value: Any) -> Any:
+def _require_int(value: Any) -> Any:
     if type(value) is not int:
         raise create_type_error("int", value)
     if not -0x80000000 <= value <= 0x7FFFFFFF:
@@ -63,7 +63,7 @@ def _check_int(value: Any) -> Any:
     return value
 
 
-def _check_long(value: Any) -> Any:
+def _require_long(value: Any) -> Any:
     if type(value) is not int:
         raise create_type_error("long", value, "int")
     if not -0x8000000000000000 <= value <= 0x7FFFFFFFFFFFFFFF:
@@ -71,7 +71,7 @@ def _check_long(value: Any) -> Any:
     return value
 
 
-def _check_float(value: Any) -> Any:
+def _require_float(value: Any) -> Any:
     if type(value) is not float:
         raise create_type_error("float", value)
     try:
@@ -86,7 +86,7 @@ def _check_float(value: Any) -> Any:
     return value
 
 
-def _check_double(value: Any) -> Any:
+def _require_double(value: Any) -> Any:
     if type(value) is not float:
         hint = "float: write float(x)" if type(value) is int else "float"
         raise create_type_error("double", value, hint)
@@ -108,10 +108,10 @@ def _check_bytes(value: Any) -> Any:
 _CHECKS: dict[str, Convert] = {
     "null": _check_null,
     "boolean": _check_boolean,
-    "int": _check_int,
-    "long": _check_long,
-    "float": _check_float,
-    "double": _check_double,
+    "int": _require_int,
+    "long": _require_long,
+    "float": _require_float,
+    "double": _require_double,
     "string": _check_string,
     "bytes": _check_bytes,
 }

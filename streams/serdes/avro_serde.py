@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, overload
 from streams.serdes.avro_dataclasses import create_conversions, describe_declared
 from streams.serdes.dataclass_builder import to_plain_objects
 from streams.serdes.described_schemas import describe_avro_schema
-from streams.serdes.registry_client import RegistrySettings, prepare_connection
+from streams.serdes.registry_client import RegistrySettings, create_connection_getter
 from streams.serdes.registry_serde import (
     Convert,
     Deserializer,
@@ -118,7 +118,7 @@ def avro(
     except ImportError as error:
         raise create_missing_extra_error("avro", error) from error
     _check_options(record_names, beyond_python, lossy=lossy)
-    connect, schema_text = prepare_connection(registry), convert_schema_to_text(schema)
+    connect, schema_text = create_connection_getter(registry), convert_schema_to_text(schema)
     _check_text(schema_text)
     conf = complete_settings(serializer)
     writes = schema_text is not None or uses_registered_schema(conf)

@@ -46,10 +46,10 @@ class _Preparer:
                 return self._prepare_union(schema)
             case "array":
                 assert schema.items is not None
-                return _prepare_array(self.prepare(schema.items))
+                return _create_array_preparer(self.prepare(schema.items))
             case "map":
                 assert schema.items is not None
-                return _prepare_map(self.prepare(schema.items))
+                return _create_map_preparer(self.prepare(schema.items))
             case "fastavro":
                 return lambda value: value
             case kind if kind in RECORDS:
@@ -74,11 +74,11 @@ class _Preparer:
         for branch, prepare in zip(union.branches, prepares, strict=True):
             if branch.kind != "null":
                 is_nullable = len(union.branches) > 1
-                return _prepare_nullable(branch, prepare, is_nullable=is_nullable)
+                return _create_nullable_preparer(branch, prepare, is_nullable=is_nullable)
         return prepares[0]
 
 
-def _prepare_nullable(branch: AvroType, prepare: Convert, *, is_nullable: bool) -> Convert:
+def _create_nullable_preparer(branch: AvroType, prepare: Convert, *, is_nullable: bool) -> Convert:
     """Return the function for a union of one type and null.
 
     fastavro looks through a whole container to see which branch has it, unless it is told.
@@ -131,7 +131,7 @@ def _create_fields_error(
     return AvroMismatch(f"record {record_name} needs it, and it is missing", f".{missing}")
 
 
-def _prepare_array(prepare: Convert) -> Convert:
+def _create_array_preparer(prepare: Convert) -> Convert:
     def prepare_array(value: Any) -> Any:
         if type(value) is not list:
             raise create_type_error("array", value, "a list")
@@ -146,7 +146,7 @@ def _prepare_array(prepare: Convert) -> Convert:
     return prepare_array
 
 
-def _prepare_map(prepare: Convert) -> Convert:
+def _create_map_preparer(prepare: Convert) -> Convert:
     def prepare_map(value: Any) -> Any:
         if type(value) is not dict:
             raise create_type_error("map", value, "a dict")
@@ -164,7 +164,7 @@ def _prepare_map(prepare: Convert) -> Convert:
     return prepare_map
 
 
-def _find_simple_names(union: AvroType) -> dict[str, int]:
+def _index_branches_by_simple_name(union: AvroType) -> dict[str, int]:
     """Return the branches by their names without namespaces; -1 stands for several of one name."""
     found: dict[str, int] = {}
     for index, each in enumerate(union.branches):
@@ -183,7 +183,7 @@ class _UnionPreparer:
         self._of_fastavro = [i for i, each in enumerate(union.branches) if each.is_of_fastavro]
         self._by_name = {each.name: index for index, each in enumerate(union.branches)}
         if options.takes_simple_names:
-            self._by_name |= _find_simple_names(union)
+            self._by_name |= _index_branches_by_simple_name(union)
 
     def prepare(self, value: Any) -> Any:
         if value is None and type(None) in self._groups:

@@ -13,7 +13,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from state.read_back import find_difference
+from state.read_back import describe_first_difference
 from streams.serdes.declared_types import list_init_fields, resolve_field_types, strip_type_hint
 
 Convert = Callable[[Any], Any]
@@ -40,7 +40,7 @@ def create_checked_encoder(
     def encode_and_compare(value: Any) -> Any:
         message = encode(value)
         try:
-            difference = find_difference(value, build(copy(message)))
+            difference = describe_first_difference(value, build(copy(message)))
         except ValueError as error:
             raise create_error(f"it can't be read back: {error}", "") from error
         if difference is not None:

@@ -115,7 +115,7 @@ def _describe_error(type_hint: Any, error: Any) -> DataclassMismatch:
             kind = "too_short"
             break
         parent = hint
-        text, child = _take_step(hint, step)
+        text, child = _name_step_and_its_type(hint, step)
         path, hint = path + text, _strip_optional(child)
     if kind == "missing":
         reason = f"{describe_type(parent)} needs it, and it is missing"
@@ -130,7 +130,7 @@ def _describe_error(type_hint: Any, error: Any) -> DataclassMismatch:
     return DataclassMismatch(reason, path)
 
 
-def _take_step(type_hint: Any, step: int | str) -> tuple[str, Any]:
+def _name_step_and_its_type(type_hint: Any, step: int | str) -> tuple[str, Any]:
     """Return a step of an error's path as text, and the type that is declared there."""
     arguments = typing.get_args(type_hint)
     if isinstance(step, int):

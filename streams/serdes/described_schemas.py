@@ -57,36 +57,38 @@ class _AvroDescriber:
     def __init__(self) -> None:
         self._named: dict[str, tuple[Any, str]] = {}
 
-    def describe(self, schema: Any, namespace: str, around: tuple[str, ...]) -> DescribedType:
-        """Describe a schema within a namespace and the records `around` it, by full names."""
+    def describe(self, schema: Any, namespace: str, enclosing: tuple[str, ...]) -> DescribedType:
+        """Describe a schema within a namespace and the records around it, by full names."""
         if isinstance(schema, list):
-            items = tuple(self.describe(each, namespace, around) for each in schema)
+            items = tuple(self.describe(each, namespace, enclosing) for each in schema)
             return DescribedType(kind="union", items=items)
         if isinstance(schema, str):
-            return self._describe_name(schema, namespace, around)
+            return self._describe_name(schema, namespace, enclosing)
         kind = schema["type"]
         if kind in ("record", "error"):
-            return self._describe_record(schema, namespace, around)
+            return self._describe_record(schema, namespace, enclosing)
         if kind == "array":
             return DescribedType(
-                kind="list", items=(self.describe(schema["items"], namespace, around),)
+                kind="list", items=(self.describe(schema["items"], namespace, enclosing),)
             )
         if kind == "map":
-            value = self.describe(schema["values"], namespace, around)
+            value = self.describe(schema["values"], namespace, enclosing)
             return DescribedType(kind="map", items=(_create_scalar("string"), value))
         if kind in ("enum", "fixed"):
             return self._describe_named(schema, namespace)
-        found = self.describe(kind, namespace, around)
+        found = self.describe(kind, namespace, enclosing)
         return replace(found, rules=_select_rules(schema, _AVRO_RULES))
 
-    def _describe_name(self, name: str, namespace: str, around: tuple[str, ...]) -> DescribedType:
+    def _describe_name(
+        self, name: str, namespace: str, enclosing: tuple[str, ...]
+    ) -> DescribedType:
         if name in _AVRO_PRIMITIVES:
             return _create_scalar(name)
         full = _add_namespace(name, namespace)
-        if full in around:
+        if full in enclosing:
             return DescribedType(kind="reference", name=_remove_namespace(full))
         if full in self._named:
-            return self.describe(*self._named[full], around)
+            return self.describe(*self._named[full], enclosing)
         return DescribedType(kind="any", name=full)  # of another subject, which is not at hand
 
     def _describe_named(self, schema: Mapping[str, Any], namespace: str) -> DescribedType:
@@ -103,14 +105,14 @@ class _AvroDescriber:
         )
 
     def _describe_record(
-        self, schema: Mapping[str, Any], namespace: str, around: tuple[str, ...]
+        self, schema: Mapping[str, Any], namespace: str, enclosing: tuple[str, ...]
     ) -> DescribedType:
         full = _add_namespace(schema["name"], schema.get("namespace", namespace))
         self._named[full] = (schema, namespace)
         inner = full.rpartition(".")[0]
         fields = {
             each["name"]: DescribedField(
-                type=self.describe(each["type"], inner, (*around, full)),
+                type=self.describe(each["type"], inner, (*enclosing, full)),
                 has_default="default" in each,
                 aliases=tuple(each.get("aliases", ())),
             )
@@ -131,27 +133,29 @@ class _JsonDescriber:
     def __init__(self, root: Any) -> None:
         self._root = root
 
-    def describe(self, schema: Any, around: tuple[str, ...], name: str = "") -> DescribedType:
-        """Describe a schema within the references `around` it."""
+    def describe(self, schema: Any, enclosing: tuple[str, ...], name: str = "") -> DescribedType:
+        """Describe a schema within the references around it."""
         if schema is True or schema == {}:
             return DescribedType(kind="any")
         if not isinstance(schema, dict):
             return _describe_as_whole(schema)
         if "$ref" in schema:
-            return self._follow_reference(schema["$ref"], around)
+            return self._follow_reference(schema["$ref"], enclosing)
         rules = schema.keys() - _NOTES
         if "enum" in rules and rules <= {"enum", "type"}:
             symbols = tuple(_write_sorted(each) for each in schema["enum"])
             return DescribedType(kind="enum", name="enum", symbols=symbols)
         kinds = schema.get("type", "object" if "properties" in schema else None)
         if isinstance(kinds, list):
-            items = tuple(self.describe({**schema, "type": each}, around, name) for each in kinds)
+            items = tuple(
+                self.describe({**schema, "type": each}, enclosing, name) for each in kinds
+            )
             return DescribedType(kind="union", items=items)
         if kinds == "object" and rules <= _OBJECT_RULES:
-            return self._describe_object(schema, around, name)
+            return self._describe_object(schema, enclosing, name)
         if kinds == "array" and rules <= {"type", "items"}:
             return DescribedType(
-                kind="list", items=(self.describe(schema.get("items", True), around),)
+                kind="list", items=(self.describe(schema.get("items", True), enclosing),)
             )
         if isinstance(kinds, str) and kinds not in ("object", "array"):
             return replace(
@@ -160,7 +164,7 @@ class _JsonDescriber:
         return _describe_as_whole({key: schema[key] for key in rules})
 
     def _describe_object(
-        self, schema: Mapping[str, Any], around: tuple[str, ...], name: str
+        self, schema: Mapping[str, Any], enclosing: tuple[str, ...], name: str
     ) -> DescribedType:
         more = schema.get("additionalProperties", True)
         if not isinstance(more, bool):
@@ -168,7 +172,7 @@ class _JsonDescriber:
         required = schema.get("required", [])
         fields = {
             each: DescribedField(
-                type=self.describe(inner, around),
+                type=self.describe(inner, enclosing),
                 has_default=each not in required,
                 is_optional=each not in required,
             )
@@ -179,15 +183,15 @@ class _JsonDescriber:
             kind="record", name=title, fields=fields, unknown="keep" if more else "refuse"
         )
 
-    def _follow_reference(self, reference: str, around: tuple[str, ...]) -> DescribedType:
-        if reference in around:
+    def _follow_reference(self, reference: str, enclosing: tuple[str, ...]) -> DescribedType:
+        if reference in enclosing:
             return DescribedType(kind="reference", name=reference)
         part = self._root
         for step in reference.removeprefix("#").split("/")[1:]:
             part = part.get(step) if isinstance(part, dict) else None
         if not reference.startswith("#") or part is None:
             return DescribedType(kind="any", name=reference)  # of another subject
-        return self.describe(part, (*around, reference), reference)
+        return self.describe(part, (*enclosing, reference), reference)
 
 
 def describe_protobuf_message(descriptor: Any, former_names: Collection[str] = ()) -> DescribedType:
@@ -201,10 +205,10 @@ def describe_protobuf_message(descriptor: Any, former_names: Collection[str] = (
     )
 
 
-def _describe_message(descriptor: Any, around: tuple[str, ...]) -> DescribedType:
-    if descriptor.full_name in around:
+def _describe_message(descriptor: Any, enclosing: tuple[str, ...]) -> DescribedType:
+    if descriptor.full_name in enclosing:
         return DescribedType(kind="reference", name=descriptor.full_name)
-    inside = (*around, descriptor.full_name)
+    inside = (*enclosing, descriptor.full_name)
     fields = {
         str(each.number): DescribedField(
             type=_describe_protobuf_field(each, inside),
@@ -217,13 +221,13 @@ def _describe_message(descriptor: Any, around: tuple[str, ...]) -> DescribedType
     return DescribedType(kind="record", name=descriptor.full_name, fields=fields, unknown="keep")
 
 
-def _describe_protobuf_field(field: Any, around: tuple[str, ...]) -> DescribedType:
+def _describe_protobuf_field(field: Any, enclosing: tuple[str, ...]) -> DescribedType:
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         entry = field.message_type.fields_by_name
-        items = tuple(_describe_protobuf_field(entry[each], around) for each in ("key", "value"))
+        items = tuple(_describe_protobuf_field(entry[each], enclosing) for each in ("key", "value"))
         return DescribedType(kind="map", items=items)
     if field.message_type is not None:
-        found = _describe_message(field.message_type, around)
+        found = _describe_message(field.message_type, enclosing)
     else:
         found = _create_scalar(_PROTOBUF_TYPES[field.type])
     return DescribedType(kind="list", items=(found,)) if field.is_repeated else found

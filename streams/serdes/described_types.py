@@ -142,14 +142,14 @@ def combine_required_types(*described: DescribedType | None) -> DescribedType | 
 
 
 def _describe_within(
-    type_hint: Any, unknown: Unknown, around: tuple[type[Any], ...]
+    type_hint: Any, unknown: Unknown, enclosing: tuple[type[Any], ...]
 ) -> DescribedType:
     """Describe a type within dataclasses."""
     type_hint = strip_type_hint(type_hint)
     origin, arguments = typing.get_origin(type_hint), typing.get_args(type_hint)
 
     def describe_items(*hints: Any) -> tuple[DescribedType, ...]:
-        return tuple(_describe_within(each, unknown, around) for each in hints)
+        return tuple(_describe_within(each, unknown, enclosing) for each in hints)
 
     if (kind := _find_collection_kind(type_hint)) is not None:
         hints = arguments[:1] if kind in ("list", "set") else arguments
@@ -161,7 +161,7 @@ def _describe_within(
     if not isinstance(type_hint, type) or type_hint is object:
         return DescribedType(kind="any")
     if dataclasses.is_dataclass(type_hint):
-        return _describe_dataclass(type_hint, unknown, around)
+        return _describe_dataclass(type_hint, unknown, enclosing)
     if issubclass(type_hint, Enum):
         values = tuple(repr(each.value) for each in type_hint)
         return DescribedType(kind="enum", name=type_hint.__name__, symbols=values)
@@ -188,14 +188,14 @@ def _map_kind(origin: Any) -> Kind | None:
 
 
 def _describe_dataclass(
-    cls: type[Any], unknown: Unknown, around: tuple[type[Any], ...]
+    cls: type[Any], unknown: Unknown, enclosing: tuple[type[Any], ...]
 ) -> DescribedType:
-    if cls in around:
+    if cls in enclosing:
         return DescribedType(kind="reference", name=cls.__name__)
     hints, rest, missing = resolve_field_types(cls), find_unknown_field(cls), dataclasses.MISSING
     fields = {
         each.name: DescribedField(
-            type=_describe_within(hints[each.name], unknown, (*around, cls)),
+            type=_describe_within(hints[each.name], unknown, (*enclosing, cls)),
             has_default=each.default is not missing or each.default_factory is not missing,
         )
         for each in list_init_fields(cls)

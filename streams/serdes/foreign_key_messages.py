@@ -67,7 +67,7 @@ class SubscriptionResponseWrapper(NamedTuple):
     partition: int | None
 
 
-def subscription_serde(
+def create_subscription_serde(
     row_key_serde: Serde[Any], row_type: DescribedType | None = None
 ) -> Serde[SubscriptionWrapper]:
     """Return the serde of SubscriptionWrapper, with the serde of the rows' keys.

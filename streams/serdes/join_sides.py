@@ -58,7 +58,7 @@ def _split_entries(data: bytes) -> Iterator[tuple[bool, bytes]]:
         raise ValueError(f"a list of {count} values ends at {at} of {end} bytes")
 
 
-def timestamped_key_serde(inner: Serde[Any]) -> Serde[TimestampedKeyAndJoinSide]:
+def create_timestamped_key_serde(inner: Serde[Any]) -> Serde[TimestampedKeyAndJoinSide]:
     """Return the serde of TimestampedKeyAndJoinSide, with `inner` for the key itself."""
     serialize_key, deserialize_key = inner.serialize, inner.deserialize
     pack, unpack_from, size = _SIDE.pack, _SIDE.unpack_from, _SIDE.size
@@ -74,7 +74,7 @@ def timestamped_key_serde(inner: Serde[Any]) -> Serde[TimestampedKeyAndJoinSide]
         return TimestampedKeyAndJoinSide(timestamp_ms, is_left, deserialize_key(data[size:]))
 
     def bind_to_topic(topic: str, field: Field) -> Serde[Any]:
-        return timestamped_key_serde(inner.for_topic(topic, field))
+        return create_timestamped_key_serde(inner.for_topic(topic, field))
 
     binder = None if inner.binder is None else bind_to_topic
     return Serde(

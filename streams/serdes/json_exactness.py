@@ -71,7 +71,7 @@ def serialize_exactly(value: Any) -> bytes:
 
 
 def serialize_plain(value: Any) -> bytes:
-    """Return the JSON of a value whose types `check_plain` has accepted, or raise NotExact."""
+    """Return the JSON of a value whose types `require_plain` has accepted, or raise NotExact."""
     try:
         data = orjson.dumps(value)
     except TypeError:
@@ -86,7 +86,7 @@ def copy_plain(value: Any) -> Any:
     return deserialize_exactly(serialize_plain(value))
 
 
-def check_plain(value: Any) -> Any:
+def require_plain(value: Any) -> Any:
     """Return the value, or raise NotExact where a type is in it that JSON does not give back."""
     try:
         is_plain = _is_plain(value)

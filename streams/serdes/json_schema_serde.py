@@ -18,15 +18,15 @@ from streams.serdes.described_types import combine_required_types, describe_decl
 from streams.serdes.json_exactness import (
     MAX_DEPTH,
     NotExact,
-    check_plain,
     copy_plain,
     describe_step,
     deserialize_exactly,
+    require_plain,
     serialize_exactly,
     serialize_plain,
 )
 from streams.serdes.json_types import create_encoder
-from streams.serdes.registry_client import RegistrySettings, prepare_connection
+from streams.serdes.registry_client import RegistrySettings, create_connection_getter
 from streams.serdes.registry_serde import (
     Convert,
     Deserializer,
@@ -107,7 +107,7 @@ def json_schema(
         from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
     except ImportError as error:
         raise create_missing_extra_error("json_schema", error) from error
-    connect, schema_text = prepare_connection(registry), convert_schema_to_text(schema)
+    connect, schema_text = create_connection_getter(registry), convert_schema_to_text(schema)
     conf = complete_settings(serializer)
     has_registered_schema = uses_registered_schema(conf)
     writes = schema_text is not None or has_registered_schema
@@ -156,8 +156,8 @@ def _select_conversions(
     check_unknown(unknown)
     if type is None:
         if to_dict is None:
-            return check_plain, from_dict
-        return lambda value: check_plain(to_dict(value)), from_dict
+            return require_plain, from_dict
+        return lambda value: require_plain(to_dict(value)), from_dict
     if to_dict is not None or from_dict is not None:
         raise TypeError("give type=, or to_dict= and from_dict=, not both")
     build = create_builder(type, unknown)

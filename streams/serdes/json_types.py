@@ -29,7 +29,7 @@ from streams.serdes.declared_types import (
     resolve_field_types,
     strip_type_hint,
 )
-from streams.serdes.json_exactness import NotExact, check_plain
+from streams.serdes.json_exactness import NotExact, require_plain
 from streams.serdes.unknown_fields import Unknown, find_unknown_field, get_unknown_fields
 
 Encode = Callable[[Any], Any]
@@ -81,11 +81,11 @@ class _EncoderComposer:
                 find_scalar_kinds(arguments[1]),
             )
         if not isinstance(type_hint, type) or type_hint is object:
-            return check_plain
+            return require_plain
         if dataclasses.is_dataclass(type_hint):
             return self._encoders.get(type_hint) or self._add_dataclass(type_hint)
         if issubclass(type_hint, Enum):
-            return _create_exact_encoder(type_hint, lambda member: check_plain(member.value))
+            return _create_exact_encoder(type_hint, lambda member: require_plain(member.value))
         return _TEXT_ENCODERS.get(type_hint) or _create_plain_encoder(type_hint)
 
     def _add_dataclass(self, cls: type[Any]) -> Encode:
@@ -135,7 +135,7 @@ class _EncoderComposer:
 
     def _compose_tuple(self, type_hints: Sequence[Any]) -> Encode:
         if not type_hints:
-            return _create_list_encoder(tuple, check_plain)
+            return _create_list_encoder(tuple, require_plain)
         if len(type_hints) == 2 and type_hints[1] is Ellipsis:
             return _create_list_encoder(tuple, self.compose(type_hints[0]))
         return _create_tuple_encoder([self.compose(hint) for hint in type_hints])
@@ -151,7 +151,7 @@ def _add_unknown_fields(encode: Encode, rest: str | None) -> Encode:
             if type(unknown) is not dict:
                 raise NotExact(f"needs a dict, got {describe_value(unknown)}")
             if unknown:
-                check_plain(unknown)
+                require_plain(unknown)
                 if both := message.keys() & unknown.keys():
                     raise NotExact(f"has {sorted(both)}, which are fields of their own")
                 message.update(unknown)
@@ -182,7 +182,7 @@ def _scalar_encoder(kinds: Kinds, type_hint: Any) -> Encode:
 
     def check_scalar(value: Any) -> Any:
         if type(value) not in kinds:
-            check_plain(value)
+            require_plain(value)
             raise NotExact(f"needs {need}, got {describe_value(value)}")
         return value
 
@@ -194,7 +194,7 @@ def _create_plain_encoder(cls: type[Any]) -> Encode:
     base: Any = dict if typing.is_typeddict(cls) else cls
 
     def check_instance(value: Any) -> Any:
-        check_plain(value)
+        require_plain(value)
         try:
             is_instance = isinstance(value, base)
         except TypeError:  # a protocol that says nothing at run time
@@ -224,7 +224,7 @@ def _create_union_encoder(encoders: Sequence[Encode], type_hint: Any) -> Encode:
     need = describe_type(type_hint)
 
     def encode_first(value: Any) -> Any:
-        check_plain(value)
+        require_plain(value)
         for encode in encoders:
             try:
                 return encode(value)

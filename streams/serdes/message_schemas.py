@@ -35,8 +35,8 @@ from streams.serdes.declared_types import (
 from streams.serdes.unknown_fields import (
     Unknown,
     attach_unknown_fields,
-    check_can_keep,
     find_unknown_field,
+    require_place_for_unknown_fields,
 )
 
 Convert = Callable[[Any], Any]
@@ -160,7 +160,7 @@ class _SchemaComposer:
         return core_schema.definition_reference_schema(reference)
 
     def _compose_fields(self, cls: type[Any]) -> CoreSchema:
-        check_can_keep(cls, self._unknown)
+        require_place_for_unknown_fields(cls, self._unknown)
         rest = find_unknown_field(cls)
         hints, fields, missing = resolve_field_types(cls), {}, dataclasses.MISSING
         for each in list_init_fields(cls):

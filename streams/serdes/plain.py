@@ -63,7 +63,7 @@ def _refuse_to_deserialize(data: builtins.bytes) -> None:
 
 
 # str.encode itself, not a function around it, which would cost as much again for each record. What
-# it says of another type is put into other words by `state.errors.describe_refusal`.
+# it says of another type is put into other words by `state.errors.describe_serde_error`.
 string: Serde[str] = Serde("string", str.encode, builtins.bytes.decode)
 int32: Serde[int] = _create_fixed_size_serde("int32", ">i", int, "int from -2**31 to 2**31 - 1")
 int64: Serde[int] = _create_fixed_size_serde("int64", ">q", int, "int from -2**63 to 2**63 - 1")

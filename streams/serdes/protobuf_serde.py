@@ -17,7 +17,7 @@ from streams.serdes.described_schemas import describe_protobuf_message
 from streams.serdes.protobuf_evolution import ProtobufMismatch, find_messages
 from streams.serdes.protobuf_texts import create_text_check
 from streams.serdes.protobuf_writers import WriterComparisons
-from streams.serdes.registry_client import RegistrySettings, prepare_connection
+from streams.serdes.registry_client import RegistrySettings, create_connection_getter
 from streams.serdes.registry_serde import (
     Deserializer,
     Serializer,
@@ -64,7 +64,7 @@ def protobuf(
         raise create_missing_extra_error("protobuf", error) from error
     if not (isinstance(message_type, type) and issubclass(message_type, Message)):
         raise TypeError(f"serdes.protobuf needs a class that protoc has made, got {message_type!r}")
-    connect = prepare_connection(registry)
+    connect = create_connection_getter(registry)
     descriptor: Any = message_type.DESCRIPTOR  # type: ignore[attr-defined]
     if descriptor.file.name.startswith(_PROTOBUF_FILES):
         raise TypeError(
@@ -84,7 +84,9 @@ def protobuf(
         comparisons = WriterComparisons(client, schemas, descriptor, former_names)
         read = ProtobufDeserializer(message_type, reading, client)
         write = ProtobufSerializer(message_type, client, writing)
-        return _write_exactly(write, message_type), _read_exactly(read, comparisons, descriptor)
+        return _create_exact_serializer(write, message_type), _create_exact_deserializer(
+            read, comparisons, descriptor
+        )
 
     return create_unbound_serde(
         f"protobuf({message_type.__name__})",
@@ -94,7 +96,7 @@ def protobuf(
     )
 
 
-def _write_exactly(write: Serializer, message_type: Any) -> Serializer:
+def _create_exact_serializer(write: Serializer, message_type: Any) -> Serializer:
     """Return a serializer that refuses unreadable messages and writes equal ones alike."""
     kinds = list(find_messages(message_type.DESCRIPTOR))
     has_maps = any(kind.GetOptions().map_entry for kind in kinds)
@@ -153,7 +155,7 @@ def _refuse_deep(message_type: Any, message: Any) -> None:
         raise ValueError(f"it is nested more than {_MAX_DEPTH} deep: {error}") from None
 
 
-def _read_exactly(
+def _create_exact_deserializer(
     read: Deserializer, comparisons: WriterComparisons, descriptor: Any
 ) -> Deserializer:
     """Return a deserializer that refuses what `message_type` would take for another message."""

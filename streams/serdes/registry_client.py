@@ -140,7 +140,7 @@ RegistrySettings = str | Mapping[str, Any] | ApplicationRegistry
 within this process, for tests."""
 
 
-def prepare_connection(registry: RegistrySettings) -> Callable[[], RegistryConnection]:
+def create_connection_getter(registry: RegistrySettings) -> Callable[[], RegistryConnection]:
     """Return a function that returns the connection to a registry.
 
     Raises ValueError for settings that can't be used; those of an application are not there yet.

@@ -43,7 +43,7 @@ def find_unknown_field(cls: type[Any]) -> str | None:
     return None
 
 
-def check_can_keep(cls: type[Any], unknown: Unknown) -> None:
+def require_place_for_unknown_fields(cls: type[Any], unknown: Unknown) -> None:
     """Raise TypeError for a dataclass whose objects have no place for unknown fields."""
     name = find_unknown_field(cls)
     if name is None and unknown == "keep" and cls.__dictoffset__ == 0:

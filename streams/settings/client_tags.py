@@ -40,7 +40,7 @@ def _parse_tag_keys(given: Any) -> Any:
     return _split_list(given) if isinstance(given, str) else given
 
 
-def _check_client_tags(tags: dict[str, str]) -> dict[str, str]:
+def _require_valid_client_tags(tags: dict[str, str]) -> dict[str, str]:
     """Return the client tags, after a check of their number and lengths. Raises ValueError."""
     if len(tags) > TAG_COUNT_MAX:
         raise ValueError(f"{len(tags)} tags, and at most {TAG_COUNT_MAX} can be given")
@@ -74,6 +74,6 @@ ClientTags = Annotated[
     dict[str, str],
     NoDecode,
     BeforeValidator(_parse_client_tags),
-    AfterValidator(_check_client_tags),
+    AfterValidator(_require_valid_client_tags),
 ]
 TagKeys = Annotated[list[str], NoDecode, BeforeValidator(_parse_tag_keys)]

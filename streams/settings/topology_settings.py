@@ -13,7 +13,7 @@ ProcessorWrapper = Callable[[str, Callable[[], Any]], Callable[[], Any]]
 """Name of a step, function that makes its processor -> the function to call instead of it."""
 
 
-def _check_wrapper(value: Any) -> ProcessorWrapper | None:
+def _require_wrapper_function(value: Any) -> ProcessorWrapper | None:
     """Return a processor wrapper, or None. Raises ValueError for what is no function."""
     if value is None or callable(value):
         return value  # type: ignore[no-any-return]
@@ -31,7 +31,9 @@ class TopologySettings(BaseSettings):
     ensure_explicit_internal_resource_naming: bool = False
     """Whether a topology is refused in which a store or a repartition topic has a generated
     name."""
-    processor_wrapper: Annotated[ProcessorWrapper | None, PlainValidator(_check_wrapper)] = None
+    processor_wrapper: Annotated[
+        ProcessorWrapper | None, PlainValidator(_require_wrapper_function)
+    ] = None
     """A function of a step's name and the function that makes its processor, which returns one
     that makes the processor to run (KIP-1112). It is called for processors, and not for the steps
     of the DSL."""

@@ -24,7 +24,7 @@ _ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
 """The date of every file in the zip: a constant, so that the same sources give the same bytes."""
 
 
-def zip_package(target: Path) -> int:
+def zip_package_and_count_files(target: Path) -> int:
     """Write the Python packages to a zip and return how many files are in it.
 
     Raises ConfigError for a name that Spark would not take for a package, or that can't be written.
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("python -m streams.spark.package TO.zip\n")
         return 2
     try:
-        count = zip_package(Path(arguments[0]))
+        count = zip_package_and_count_files(Path(arguments[0]))
     except UserError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from state.errors import describe_refusal
+from state.errors import describe_serde_error
 from streams.common.partitioning import partition_for_key
 from streams.common.topic_partitions import Partition
 from streams.dsl.kafka_streams_names import create_missing_attribute_error
@@ -335,7 +335,7 @@ class DriverTopic:
         except Exception as error:
             raise SerdeError(
                 f"topic {self.name!r}: its {role} serde {serde.name!r} can't write {value!r:.200}: "
-                f"{describe_refusal(error)}"
+                f"{describe_serde_error(error)}"
             ) from error
 
     def _decode_record(self, message: Message) -> Record[Any, Any]:

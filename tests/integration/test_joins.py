@@ -10,13 +10,13 @@ import pytest
 from state.rocksdb import RocksDisk
 from streams.runtime.threads.commit import CommitStep
 from streams.serdes import string
-from streams.serdes.join_sides import timestamped_key_serde
+from streams.serdes.join_sides import create_timestamped_key_serde
 from tests.brokers import IN_CI
 from tests.integration.cluster import Topics, Worker
 
 pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
-SIDED = timestamped_key_serde(string)
+SIDED = create_timestamped_key_serde(string)
 NewWorker = Callable[..., Worker]
 
 

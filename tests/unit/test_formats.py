@@ -22,7 +22,7 @@ from coordinator.log.data_directory import (
 )
 from coordinator.log.disk import SystemDisk
 from state.directory import StateDirectory
-from state.disk_layout import read_own_checkpoint
+from state.disk_layout import read_checkpoint_or_hold_disk_back
 from state.errors import StateError
 from state.memory import MemoryDisk
 from state.store_checkpoint import StoreCheckpoint
@@ -97,7 +97,7 @@ def test_a_state_directory_of_a_later_release_is_refused_and_left_as_it_is(tmp_p
 def test_a_store_whose_layout_is_not_known_is_held_back_unread() -> None:
     disk = MemoryDisk()
     disk.write_changes({b"k": b"v"}, StoreCheckpoint(7, "topic", layout="windows-of-tomorrow"))
-    held, checkpoint = read_own_checkpoint(disk, "", "counts")
+    held, checkpoint = read_checkpoint_or_hold_disk_back(disk, "", "counts")
     assert checkpoint is None
     with pytest.raises(StateError, match="on disk windows-of-tomorrow, now key-value"):
         held.get(b"k")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from state.key_value import KeyValueStore
 from state.replica import CopiedRecord, TopicReplica
-from state.shown_values import read_repr
+from state.shown_values import read_repr_safely
 from streams.common.host import Host
 from streams.errors import StreamsError
 from streams.graph.global_store_spec import GlobalStoreSpec
@@ -102,7 +102,7 @@ class GlobalStateUpdate:
             self._processor.init(self._context)
         except Exception as error:
             raise StreamsError(
-                f"step {self._step!r} can't be initialised: {read_repr(error)}"
+                f"step {self._step!r} can't be initialised: {read_repr_safely(error)}"
             ) from error
 
     def process_batch(

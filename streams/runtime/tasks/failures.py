@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from state.errors import StateError, StoreSerdeError
-from state.shown_values import hide_values, read_repr, read_text
+from state.shown_values import hide_values, read_repr_safely, read_text
 from streams.common.user_code import describe_error
 from streams.errors import (
     AuthorizationError,
@@ -216,7 +216,7 @@ class FailureHandler:
         if response in ("fail", "skip") or isinstance(response, DeadLetter):
             return response
         raise StreamsError(
-            f"the {failure.stage} handler answered {read_repr(response)} on "
+            f"the {failure.stage} handler answered {read_repr_safely(response)} on "
             f"{origin}: it must return 'fail', 'skip' or dead_letter('topic')"
         )
 
@@ -268,7 +268,7 @@ class FailureHandler:
             failure.stage,
             _describe_origin(context, failure),
             "skipped" if response == "skip" else response,
-            _describe_failure(failure, read_repr(failure.error)),
+            _describe_failure(failure, read_repr_safely(failure.error)),
             f" ({unlogged_count} more like it since the last message)" if unlogged_count else "",
             extra={"error_class": _SYMPTOM_CLASSES[failure.stage]},
         )

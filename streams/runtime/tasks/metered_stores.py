@@ -38,7 +38,7 @@ _METHODS: dict[StoreKind, dict[str, tuple[str, ...]]] = {
         "fetch": (*_WINDOW_READS, "get_entry_for_update"),
     },
     StoreKind.SESSION: {
-        "put": ("put", "get_entry_for_update", "take_merged"),
+        "put": ("put", "get_entry_for_update", "take_entry_for_merged"),
         "remove": ("remove", "remove_merged"),
         "fetch": _SESSION_READS,
     },

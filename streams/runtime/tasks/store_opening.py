@@ -9,7 +9,7 @@ from typing import Any
 from state.buffer import BufferStore
 from state.cache import ObjectCache
 from state.key_value import KeyValueStore
-from state.read_back import find_difference
+from state.read_back import describe_first_difference
 from state.segmented import WindowSettings
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
@@ -62,7 +62,7 @@ def with_read_back_check(spec: StoreSpec) -> StoreSpec:
 
     def serialize_checked(value: Any) -> bytes:
         data = serialize(value)
-        if difference := find_difference(value, deserialize(data)):
+        if difference := describe_first_difference(value, deserialize(data)):
             raise ValueError(
                 f"a restart would read another value: {difference}. Give the store a serde that "
                 "carries the type, as serdes.json(Type)"

@@ -45,13 +45,13 @@ log = logging.getLogger(__name__)
 class KeptStore:
     """Holds a store without a changelog that is on disk, in the directory `path`.
 
-    `set_aside` moves what is there to the directory `set_aside_path`.
+    `move_data_aside` moves what is there to the directory `set_aside_path`.
     """
 
     store: StateStore
     path: Path
     set_aside_path: Path
-    set_aside: Callable[[Path], object]
+    move_data_aside: Callable[[Path], object]
 
 
 def keep_store(
@@ -60,7 +60,7 @@ def keep_store(
     """Return an open store without a changelog with the directories that it has, and may get."""
     path = directory.store_path(task_directory, store.name)
     set_aside_path = directory.set_aside_path(task_directory, store.name)
-    return KeptStore(store, path, set_aside_path, disk.set_aside)
+    return KeptStore(store, path, set_aside_path, disk.move_data_aside)
 
 
 class UnloggedCommits:
@@ -111,7 +111,7 @@ class UnloggedCommits:
                 "remove its directory to begin with an empty store"
             )
         if held.first != known.first:
-            kept.set_aside(kept.set_aside_path)
+            kept.move_data_aside(kept.set_aside_path)
             kept.store.clear_all_data()
             self._on_disk[name] = StoreCommits()
             return (

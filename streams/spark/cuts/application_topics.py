@@ -133,7 +133,7 @@ def _store_of_changelog(
     return changelog[len(application_id) + 1 : -len(_CHANGELOG)] or None
 
 
-def commit_numbers(
+def read_commit_numbers(
     sources: Iterable[Partition], offsets: Mapping[Partition, OffsetAndMetadata]
 ) -> dict[Partition, int]:
     """Map each partition to the commit number that the metadata of its committed offset names.

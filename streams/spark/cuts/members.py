@@ -63,7 +63,7 @@ def find_runs_outside_cut(
     }
 
 
-def trim_ends(
+def trim_excluded_ends(
     end_offsets: Mapping[Partition, int],
     excluded_runs: Mapping[Partition, tuple[WrittenRange, ...]],
 ) -> tuple[dict[Partition, int], dict[Partition, tuple[WrittenRange, ...]]]:

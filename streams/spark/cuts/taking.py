@@ -52,19 +52,19 @@ from streams.errors import ConfigError, UserError
 from streams.ledger import LedgerTransaction, ledger_topic
 from streams.spark.cuts.application_topics import (
     ApplicationTopics,
-    commit_numbers,
     infer_group_topics,
     list_app_topics,
+    read_commit_numbers,
     resolve_store_positions,
 )
 from streams.spark.cuts.cut import Cut, StoreCut
 from streams.spark.cuts.ledger_reader import read_ledger_transactions
-from streams.spark.cuts.members import find_runs_outside_cut, trim_ends
+from streams.spark.cuts.members import find_runs_outside_cut, trim_excluded_ends
 from streams.spark.cuts.offset_client import OffsetClient
 from streams.spark.cuts.topic_ids import (
     check_committed_changelogs,
     check_committed_topics,
-    keep_known_ids,
+    require_unchanged_topic_ids,
 )
 from streams.spark.source.broker_access import BrokerAccess, create_access
 
@@ -133,7 +133,7 @@ def take_cut(application: App | str, access: BrokerAccess, timeout_ms: int = 60_
         raise _create_no_offsets_error(client, name)
     check_committed_topics(committed.offsets, ids_before)
     check_committed_changelogs(committed.offsets, app_topics.store_changelogs, ids_before)
-    stores, exact = _locate_stores(client, app_topics, committed)
+    stores, exact = _locate_stores_and_check_all_named(client, app_topics, committed)
     offsets = dict.fromkeys(sources, 0) | {p: held.offset for p, held in committed.offsets.items()}
     cut = Cut(
         application_id=name,
@@ -141,14 +141,14 @@ def take_cut(application: App | str, access: BrokerAccess, timeout_ms: int = 60_
         offsets=offsets,
         stores=stores,
         exact=exact,
-        commits=commit_numbers(sources, committed.offsets),
+        commits=read_commit_numbers(sources, committed.offsets),
     )
     if ledger is not None:
         cut = _add_ends_by_ledger(client, cut, app_topics, ledger, settled_offset)
     else:
         cut = _add_ends_if_idle(client, cut, app_topics, committed)
     ids_after = client.fetch_topic_ids({*cut.topics, *ledger_topics})
-    return replace(cut, topic_ids=keep_known_ids(ids_before, ids_after))
+    return replace(cut, topic_ids=require_unchanged_topic_ids(ids_before, ids_after))
 
 
 def _find_ledger(client: OffsetClient, app: App | None, application_id: str) -> Partition | None:
@@ -187,7 +187,7 @@ def _create_no_offsets_error(client: OffsetClient, group: str) -> ConfigError:
     )
 
 
-def _locate_stores(
+def _locate_stores_and_check_all_named(
     client: OffsetClient, app_topics: ApplicationTopics, committed: CommittedOffsets
 ) -> tuple[dict[str, StoreCut], bool]:
     """Return each store's changelog positions, and whether the committed offsets name all of them.
@@ -257,7 +257,7 @@ def _add_ends_by_ledger(
     ends = client.fetch_ends_and_await_transactions(client.list_partitions(outputs))
     ledger_end = client.fetch_ends_and_await_transactions([ledger])[ledger]
     excluded_runs = find_runs_outside_cut(read_transactions(settled_offset, ledger_end), cut, ends)
-    ends, excluded_runs = trim_ends(ends, excluded_runs)
+    ends, excluded_runs = trim_excluded_ends(ends, excluded_runs)
     return replace(cut, ends=ends, beyond=excluded_runs, ledger_end=ledger_end)
 
 

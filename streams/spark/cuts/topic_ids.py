@@ -63,7 +63,9 @@ def check_committed_changelogs(
                 )
 
 
-def keep_known_ids(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+def require_unchanged_topic_ids(
+    before: Mapping[str, str], after: Mapping[str, str]
+) -> dict[str, str]:
     """Return the ids of topics; raise UserError if one has changed from `before` to `after`."""
     for topic, topic_id in sorted(after.items()):
         if before.get(topic, topic_id) != topic_id:

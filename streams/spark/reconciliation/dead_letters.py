@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 from streams.common.counted import format_count
 from streams.errors import ConfigError
 from streams.settings.exception_handlers import ExceptionHandlers, Stage
-from streams.spark.reconciliation.inputs import end_offsets_in_cut
+from streams.spark.reconciliation.inputs import find_end_offsets_at_cut
 
 if TYPE_CHECKING:
     from streams.spark.reconciliation.inputs import TopicRecords
@@ -66,7 +66,10 @@ def count_dead_letters(
 def _count_in_topic(topic: str, records: TopicRecords) -> DeadLetterCount:
     """Count the dead letters in a topic, or say why that can't be done."""
     try:
-        ends, begins = end_offsets_in_cut(topic, records.cut), records.fetch_earliest_offsets(topic)
+        ends, begins = (
+            find_end_offsets_at_cut(topic, records.cut),
+            records.fetch_earliest_offsets(topic),
+        )
         removed_count = sum(begins.values())
         if all(begins[each] >= end for each, end in ends.items()):
             return DeadLetterCount(topic, removed_count=removed_count)

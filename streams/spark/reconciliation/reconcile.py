@@ -144,7 +144,7 @@ class _Reconciliation:
         """Check what can be checked, and report on it. Raises NothingChecked if nothing can be."""
         targets = reconcilable_targets(self.topology)
         targets_by_key = {create_account_key(each): each for each in targets}
-        in_transit, in_transit_count = self._read_records_in_transit()
+        in_transit, in_transit_count = self._read_and_count_records_in_transit()
         wanted: Sequence[ReconciliationTarget | OpaqueAccount]
         if expected is None:
             wanted, answers, recomputed = self._derive_accounts(targets, names)
@@ -341,7 +341,7 @@ class _Reconciliation:
             with_origins[name] = replace(each, account=replace(each.account, origins=origins))
         return with_origins
 
-    def _read_records_in_transit(self) -> tuple[DataFrame | None, int | None]:
+    def _read_and_count_records_in_transit(self) -> tuple[DataFrame | None, int | None]:
         """Read the positions and keys of records in transit between sub-topologies at the cut.
 
         Returns them and their number, both None if the cut doesn't know them.

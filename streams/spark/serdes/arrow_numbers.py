@@ -15,7 +15,7 @@ import pyarrow as pa
 _ARRAY_TYPE_CODES = {pa.int32(): "i", pa.int64(): "q", pa.float64(): "d"}
 
 
-def from_big_endian(values: Sequence[bytes | None], arrow_type: Any) -> Any:
+def decode_big_endian_numbers(values: Sequence[bytes | None], arrow_type: Any) -> Any:
     """Convert big-endian bytes to an Arrow array of `arrow_type`: int32, int64 or float64.
 
     Raises pyarrow.ArrowInvalid where the length of one is not that of the type.
@@ -30,7 +30,7 @@ def from_big_endian(values: Sequence[bytes | None], arrow_type: Any) -> Any:
     )
 
 
-def to_big_endian(numbers: Any) -> list[bytes | None]:
+def encode_big_endian_numbers(numbers: Any) -> list[bytes | None]:
     """Convert an Arrow array of int32, int64 or float64 to the big-endian bytes of each number."""
     whole = pa.concat_arrays([numbers])  # A slice of another array then begins at 0, or:
     validity, data = whole.buffers()

@@ -36,19 +36,19 @@ def _find_converter(schema: AvroType) -> Converter | None:
     if schema.logical_type == "uuid":
         return _to_uuid
     if schema.logical_type and schema.kind in ("int", "long"):
-        return _convert_number(schema)
+        return _create_number_converter(schema)
     if schema.kind == "union":
         converts = [convert for each in schema.branches if (convert := _find_converter(each))]
         return converts[0] if converts else None
     if schema.fields:
-        return _convert_fields(schema)
+        return _create_fields_converter(schema)
     convert = None if schema.items is None else _find_converter(schema.items)
     if convert is None:
         return None
     return _convert_entries(convert) if schema.kind == "map" else _convert_elements(convert)
 
 
-def _convert_fields(schema: AvroType) -> Converter | None:
+def _create_fields_converter(schema: AvroType) -> Converter | None:
     converts = [
         (each.name, convert) for each in schema.fields if (convert := _find_converter(each.type))
     ]
@@ -79,7 +79,7 @@ def _to_uuid(value: Any) -> Any:
     return UUID(value) if isinstance(value, str) else value
 
 
-def _convert_number(schema: AvroType) -> Converter:
+def _create_number_converter(schema: AvroType) -> Converter:
     """Return the conversion of numbers to times; what Python has none for stays a number."""
     from streams.serdes.avro_logical_types import create_logical_reader
 

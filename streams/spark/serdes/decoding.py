@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from streams import serdes
 from streams.errors import ConfigError
 from streams.serdes import Field, Serde
-from streams.spark.serdes.arrow_numbers import from_big_endian
+from streams.spark.serdes.arrow_numbers import decode_big_endian_numbers
 from streams.spark.serdes.avro_values import avro_to_spark_type, create_avro_reader
 from streams.spark.serdes.ddl import parse_type
 from streams.spark.serdes.json_values import create_json_batch_reader, create_json_reader
@@ -92,7 +92,7 @@ def create_column_decoder(serde: ColumnSerde) -> ColumnDecoder:
         case _:
             kind, number_serde = _NUMBERS[serde.serde]
             one = number_serde.deserialize
-            many = partial(from_big_endian, arrow_type=find_arrow_type(kind))
+            many = partial(decode_big_endian_numbers, arrow_type=find_arrow_type(kind))
     arrow = find_arrow_type(kind)
     many = many or _decode_one_by_one(one, arrow)
     can_fail = serde.serde is not SerdeName.BYTES

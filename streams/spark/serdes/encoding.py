@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from streams.errors import ConfigError, UserError
-from streams.spark.serdes.arrow_numbers import to_big_endian
+from streams.spark.serdes.arrow_numbers import encode_big_endian_numbers
 from streams.spark.serdes.avro_values import create_avro_serde
 from streams.spark.serdes.avro_writing import create_spark_converter
 from streams.spark.serdes.decoding import ColumnSerde
@@ -45,7 +45,7 @@ def encode_column(column: Any, serde: ColumnSerde) -> list[bytes | None]:
     is_float = serde.serde is SerdeName.FLOAT64 and pa.types.is_floating(kind)
     _check_column_type(pa.types.is_integer(kind) or is_float, column, serde)
     try:
-        return to_big_endian(column.cast(_NUMBER_TYPES[serde.serde]))
+        return encode_big_endian_numbers(column.cast(_NUMBER_TYPES[serde.serde]))
     except pa.ArrowInvalid as error:
         raise UserError(
             f"column {serde.field} can't be written as {serde.serde.value}: {error}"

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from state.keys import TIME_MAX
-from streams.spark.serdes.arrow_numbers import from_big_endian
+from streams.spark.serdes.arrow_numbers import decode_big_endian_numbers
 from streams.spark.serdes.times import SPARK_MS_MAX, are_beyond_spark
 from streams.spark.source.options import TimeFormat, WindowedKeyKind
 
@@ -127,6 +127,6 @@ def _mark_wrong(
 
 def _read_int64(keys: Sequence[bytes | None], start_byte: int, end_byte: int | None) -> Any:
     """Return the big-endian int64 between two bytes of each key as an Arrow array."""
-    return from_big_endian(
+    return decode_big_endian_numbers(
         [None if key is None else key[start_byte:end_byte] for key in keys], pa.int64()
     )

@@ -92,7 +92,7 @@ def _resolve_ranges(
         first = _resolve_offset(limits.offsets_from, partition.number, start, end, start)
         until = _resolve_offset(limits.offsets_to, partition.number, start, end, end)
         if limits.cut is not None:
-            cut_at = cut_end_offset(limits.cut, partition)
+            cut_at = find_end_offset_at_cut(limits.cut, partition)
             if cut_at and not start <= cut_at <= end:  # 0: nothing of it is in the cut
                 removed = f"; {explain_removal(admin, partition, start)}" if start else ""
                 raise ConfigError(
@@ -154,7 +154,7 @@ def select_by_time(limits: TopicReadLimits, raw: RawBatch) -> RawBatch:
     return raw.select_records([begin_ms <= each < end_ms for each in raw.timestamps_ms])
 
 
-def cut_end_offset(cut: Cut, partition: Partition) -> int:
+def find_end_offset_at_cut(cut: Cut, partition: Partition) -> int:
     """Return a partition's end offset at the cut: committed offset, store position or output end.
 
     Raises ConfigError where the cut doesn't say.

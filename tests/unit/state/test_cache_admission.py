@@ -84,13 +84,13 @@ def test_what_was_cached_before_is_kept_up_to_date_meanwhile() -> None:
 @pytest.mark.parametrize(("found", "admits"), [(62, False), (63, True)])
 def test_one_write_in_16_has_to_be_found(found: int, admits: bool) -> None:
     cached = ObjectCache(1_000).add_store_cache()
-    cached.judge_use(WRITES, found, is_full=True)
+    cached.choose_caching_by_use(WRITES, found, is_full=True)
     assert cached.admits_new is admits
 
 
 def test_few_writes_are_no_ground_to_judge() -> None:
     cached = ObjectCache(1_000).add_store_cache()
-    cached.judge_use(WRITES - 1, 0, is_full=True)
+    cached.choose_caching_by_use(WRITES - 1, 0, is_full=True)
     assert cached.admits_new
-    cached.judge_use(1, 0, is_full=True)
+    cached.choose_caching_by_use(1, 0, is_full=True)
     assert not cached.admits_new

@@ -52,9 +52,13 @@ def test_replaced_ids_last_and_are_those_of_the_slot_and_of_the_directory(tmp_pa
     directory.read_or_create_id(lambda: FIRST)
     slots = [directory.claim_slot(lambda: FIRST), directory.claim_slot(lambda: SECOND)]
     new_ids = [UUID(int=number) for number in (3, 4, 5)]
-    assert directory.replace_ids(slots[0], FIRST, lambda: new_ids.pop(0)) == UUID(int=3)
+    assert directory.replace_slot_and_directory_ids(
+        slots[0], FIRST, lambda: new_ids.pop(0)
+    ) == UUID(int=3)
     # The worker of the other slot knows the former id, too: both still share one directory.
-    assert directory.replace_ids(slots[1], FIRST, lambda: new_ids.pop(0)) == UUID(int=3)
+    assert directory.replace_slot_and_directory_ids(
+        slots[1], FIRST, lambda: new_ids.pop(0)
+    ) == UUID(int=3)
     assert [slot.id for slot in slots] == [UUID(int=4), UUID(int=5)]
     for slot in slots:
         slot.release_lock()

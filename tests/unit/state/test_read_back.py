@@ -13,7 +13,7 @@ import pytest
 
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
-from state.read_back import find_difference
+from state.read_back import describe_first_difference
 from state.state_serdes import StoreCodecs
 from state.store_checkpoint import StoreCheckpoint
 
@@ -49,7 +49,7 @@ class Array:
     ],
 )
 def test_a_difference_is_named_with_its_place(written: Any, read: Any, difference: str) -> None:
-    assert (find_difference(written, read) or "").startswith(difference)
+    assert (describe_first_difference(written, read) or "").startswith(difference)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_difference_is_named_with_its_place(written: Any, read: Any, differenc
     ],
 )
 def test_equal_values_and_those_that_cannot_be_compared_pass(written: Any, read: Any) -> None:
-    assert find_difference(written, read) is None
+    assert describe_first_difference(written, read) is None
 
 
 def test_a_commit_warns_once_of_a_value_that_is_not_read_back(

@@ -93,7 +93,7 @@ class Twin:
                 for disk_key, entry in found.items():
                     store.remove_merged(disk_key, entry, time_ms)
             if isinstance(value, int):
-                taken = store.take_merged(key_bytes, found, session)
+                taken = store.take_entry_for_merged(key_bytes, found, session)
                 committed.append(taken and store.read_committed_value(taken))
                 if taken is not None:
                     taken.value, taken.timestamp_ms = value, time_ms
@@ -214,7 +214,9 @@ def test_a_session_that_is_written_again_has_its_committed_value() -> None:
     twin.add_record(b"b", 40, 1)
     twin.end("commit")
     session = Windowed(b"b", 40, 40)
-    merged = twin.store.take_merged(*twin.store.find_sessions_to_merge(b"b", 40, 40), session)
+    merged = twin.store.take_entry_for_merged(
+        *twin.store.find_sessions_to_merge(b"b", 40, 40), session
+    )
     assert merged is not None
     assert (merged.value, twin.store.read_committed_value(merged)) == (1, 1)
     twin.roll_back()
@@ -233,7 +235,7 @@ def test_a_session_that_a_crash_left_on_disk_beyond_stream_time_is_looked_up() -
     plain_disk.write_changes({}, replace(checkpoint, stream_time_ms=0))
     twin.reopen()
     key_bytes, found = twin.plain.find_sessions_to_merge(b"a", 50, 50)
-    entry = twin.plain.take_merged(key_bytes, found, session)
+    entry = twin.plain.take_entry_for_merged(key_bytes, found, session)
     assert found == {}
     assert entry is not None
     assert twin.plain.read_committed_value(entry) == 1
@@ -260,7 +262,7 @@ def test_no_session_is_merged_after_the_drain() -> None:
         with pytest.raises(RuntimeError, match="after drain"):
             twin.store.remove_merged(disk_key, entry, 10)
     with pytest.raises(RuntimeError, match="after drain"):
-        twin.store.take_merged(key_bytes, found, Windowed(b"a", 0, 10))
+        twin.store.take_entry_for_merged(key_bytes, found, Windowed(b"a", 0, 10))
 
 
 def test_a_session_that_a_rollback_brings_back_is_found() -> None:

@@ -90,7 +90,9 @@ def plan_topic_read(
     return BrokerTopicRead(access, ranges, "compact" in settings["cleanup.policy"])
 
 
-def find_copied_ends(order: LedgerOrder, steps: Collection[str]) -> tuple[dict[int, int], set[int]]:
+def find_ends_seen_by_steps(
+    order: LedgerOrder, steps: Collection[str]
+) -> tuple[dict[int, int], set[int]]:
     """Find up to which offset of each partition `steps` have seen a global table, by the ledger.
 
     The second result are the hashes of the ids that its topic had. Raises ConfigError where the

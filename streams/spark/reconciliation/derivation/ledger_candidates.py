@@ -30,14 +30,14 @@ from streams.spark.reconciliation.derivation.determinism import (
 from streams.spark.reconciliation.derivation.executors import pickle_for_executors
 from streams.spark.reconciliation.derivation.global_topics import (
     GlobalTopicRead,
-    find_copied_ends,
+    find_ends_seen_by_steps,
 )
 from streams.spark.reconciliation.derivation.ledger_order import (
     LedgerOrder,
     collect_ledger_orders,
 )
 from streams.spark.reconciliation.derivation.ledger_replay import replay_in_ledger_order
-from streams.spark.reconciliation.derivation.replay import STORE_PREFIX, ReplayWork, dry_run
+from streams.spark.reconciliation.derivation.replay import STORE_PREFIX, ReplayWork, dry_run_steps
 from streams.spark.reconciliation.derivation.replayed_lookups import GlobalTableSource
 from streams.spark.reconciliation.derivation.subgraphs import extract_steps
 from streams.spark.session import to_user_error
@@ -184,7 +184,7 @@ class LedgerReplay:
             )
         try:
             work = self._create_work([candidate])
-            dry_run(work)
+            dry_run_steps(work)
             pickle_for_executors(work)
         except (AuthenticationError, AuthorizationError):
             raise
@@ -238,7 +238,7 @@ class LedgerReplay:
         assert self._tasks.order is not None
         table = self._tasks.global_tables[store]
         try:
-            ends, hashes = find_copied_ends(self._tasks.order, steps)
+            ends, hashes = find_ends_seen_by_steps(self._tasks.order, steps)
             return GlobalTableSource(table, self._tasks.plan_topic_read(table.topic, ends, hashes))
         except UserError as error:
             return error

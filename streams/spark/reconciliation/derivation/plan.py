@@ -52,7 +52,7 @@ from streams.spark.reconciliation.derivation.origins import (
 )
 from streams.spark.reconciliation.derivation.replay import (
     STORE_PREFIX,
-    dry_run,
+    dry_run_steps,
     replay_partitions,
 )
 from streams.spark.reconciliation.derivation.row_schemas import MADE
@@ -285,7 +285,7 @@ class _AccountPlanner:
             how = COMPUTED if ancestors & computable.joined_streams.keys() else ONE_BY_ONE
             return computable.replay_each_record(computable.create_replay_work(nodes), nodes), how
         work = computable.create_replay_work(nodes, stores)
-        dry_run(work)
+        dry_run_steps(work)
         ordered = (
             self._read_source_topics(nodes)
             .repartition("partition")

@@ -146,7 +146,7 @@ def replay_partitions(
         yield from drain_into_batches(task.output_rows)
 
 
-def dry_run(replay_work: ReplayWork) -> None:
+def dry_run_steps(replay_work: ReplayWork) -> None:
     """Run the steps without records on the driver, so that it reports errors. Raises UserError."""
     try:
         ReplayedTask(replay_work, partition=0).finish_task()

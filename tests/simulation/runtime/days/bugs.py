@@ -246,7 +246,7 @@ def stores_emptied_when_opened(world: World) -> AbstractContextManager[None]:
 
         return read
 
-    return replaced(transaction, "read_own_checkpoint", make)
+    return replaced(transaction, "read_checkpoint_or_hold_disk_back", make)
 
 
 def stores_emptied_before_the_changelog_is_asked(world: World) -> AbstractContextManager[None]:

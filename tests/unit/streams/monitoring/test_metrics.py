@@ -83,8 +83,8 @@ class HeldStores:
 
     def __init__(self) -> None:
         self.cache = StoreCache()
-        self.cache.judge_use(4, 1, is_full=False)
-        self.cache.judge_use(4, 3, is_full=False)
+        self.cache.choose_caching_by_use(4, 1, is_full=False)
+        self.cache.choose_caching_by_use(4, 3, is_full=False)
         self.cache.bytes = 900
         self.logged = {"c": SimpleNamespace(restored_records=8)}
         self.iterators: list[Iterator[str]] = []

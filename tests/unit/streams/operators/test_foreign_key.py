@@ -23,7 +23,7 @@ from streams.serdes.foreign_key_messages import (
     SubscriptionResponseWrapper,
     SubscriptionWrapper,
     create_response_serde,
-    subscription_serde,
+    create_subscription_serde,
 )
 
 BOTH: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
@@ -292,7 +292,7 @@ def test_a_row_that_cannot_be_computed_when_it_is_asked_for_is_for_the_handler()
 
 
 def test_subscriptions_of_version_0_are_read_and_written_as_they_came() -> None:
-    serde = subscription_serde(serdes.string)
+    serde = create_subscription_serde(serdes.string)
     old = bytes((0, 3)) + b"h" * 16 + b"row"
     asks = SubscriptionWrapper(
         b"h" * 16, SubscriptionInstruction.SUBSCRIBE_RESPOND_IF_FOUND, "row", None
@@ -306,11 +306,11 @@ def test_subscriptions_of_version_0_are_read_and_written_as_they_came() -> None:
 @pytest.mark.parametrize(
     ("serde", "data"),
     [
-        (subscription_serde(serdes.string), b""),
-        (subscription_serde(serdes.string), b"\x81\x01"),
-        (subscription_serde(serdes.string), b"\x81\x04row\0\0\0\0"),
-        (subscription_serde(serdes.string), b"\x02\x01" + b"h" * 30),
-        (subscription_serde(serdes.string), b"\x01\x01" + b"h" * 10),
+        (create_subscription_serde(serdes.string), b""),
+        (create_subscription_serde(serdes.string), b"\x81\x01"),
+        (create_subscription_serde(serdes.string), b"\x81\x04row\0\0\0\0"),
+        (create_subscription_serde(serdes.string), b"\x02\x01" + b"h" * 30),
+        (create_subscription_serde(serdes.string), b"\x01\x01" + b"h" * 10),
         (create_response_serde(serdes.string), b""),
         (create_response_serde(serdes.string), b"\x01" + b"h" * 16),
         (create_response_serde(serdes.string), b"\x00" + b"h" * 15),

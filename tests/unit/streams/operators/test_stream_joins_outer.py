@@ -12,7 +12,7 @@ from streams.serdes.join_sides import (
     LeftOrRightValue,
     TimestampedKeyAndJoinSide,
     create_left_or_right_values_serde,
-    timestamped_key_serde,
+    create_timestamped_key_serde,
 )
 from tests.unit.streams.bound import BoundTask
 from tests.unit.streams.operators.test_stream_joins import results
@@ -225,7 +225,7 @@ def test_the_shared_store_lies_in_its_changelog_as_kafka_streams_writes_it() -> 
     [(key, value, _)] = task.stores["j-outer-shared-join-store"].drain_writes()
     assert key == b"\0\0\0\0\0\0\1\2" + b"\1" + b"k"
     assert value == (b"\1" + b"\0\0\0\2" + b"\0\0\0\2" + b"\1a" + b"\0\0\0\3" + b"\1bc")
-    keys = timestamped_key_serde(serdes.string)
+    keys = create_timestamped_key_serde(serdes.string)
     values = create_left_or_right_values_serde(serdes.string, serdes.int64)
     assert keys.deserialize(key) == TimestampedKeyAndJoinSide(258, True, "k")
     mixed = [LeftOrRightValue(True, "x"), LeftOrRightValue(False, 7), LeftOrRightValue(True, "")]

@@ -21,13 +21,13 @@ from streams.serdes.foreign_key_messages import (
     SubscriptionResponseWrapper,
     SubscriptionWrapper,
     create_response_serde,
-    subscription_serde,
+    create_subscription_serde,
 )
 from streams.serdes.join_sides import (
     LeftOrRightValue,
     TimestampedKeyAndJoinSide,
     create_left_or_right_values_serde,
-    timestamped_key_serde,
+    create_timestamped_key_serde,
 )
 from tests import edge_values as edges
 from tests.unit.properties import examples
@@ -67,12 +67,12 @@ def enclose(inner: Serde[Any], values: st.SearchStrategy[Any]) -> list[tuple[Ser
             changes.filter(lambda pair: pair != (None, None)).map(lambda pair: Change(*pair)),
         ),
         (
-            timestamped_key_serde(inner),
+            create_timestamped_key_serde(inner),
             st.builds(TimestampedKeyAndJoinSide, edges.int64s, st.booleans(), values),
         ),
         (create_left_or_right_values_serde(inner, inner), st.lists(sides, max_size=5)),
         (
-            subscription_serde(inner),
+            create_subscription_serde(inner),
             st.builds(
                 SubscriptionWrapper,
                 HASHES,

@@ -26,7 +26,7 @@ from streams.runtime.tasks.task_stores import TaskStores
 from streams.serdes.foreign_key_messages import (
     SubscriptionResponseWrapper,
     create_response_serde,
-    subscription_serde,
+    create_subscription_serde,
 )
 from streams.testing.cluster import Message
 from streams.testing.simulated_host import SimulatedHost
@@ -95,7 +95,7 @@ def create_rows() -> list[bytes]:
 
 
 def list_hashes(values: list[bytes]) -> list[bytes | None]:
-    return [subscription_serde(serdes.string).deserialize(value).hash for value in values]
+    return [create_subscription_serde(serdes.string).deserialize(value).hash for value in values]
 
 
 def test_rows_of_a_slice_are_hashed_together_after_the_first_one(

@@ -19,7 +19,7 @@ from streams.spark.cuts.members import (
     in_flight,
     merge_runs,
     ranges_in_cut,
-    trim_ends,
+    trim_excluded_ends,
 )
 
 LINES, WORDS = Partition("lines", 0), Partition("words", 0)
@@ -137,7 +137,7 @@ def test_a_cut_has_exactly_what_its_transactions_wrote(model: Model, data: Any) 
         for p, log in model.written.items()
         if p != LOG
     }
-    ends, out = trim_ends(highs, find_runs_outside_cut(model.entries, cut, highs))
+    ends, out = trim_excluded_ends(highs, find_runs_outside_cut(model.entries, cut, highs))
     cut = replace(cut, ends=ends, beyond=out)
     assert Cut.from_json(cut.to_json()) == cut
     for partition in highs:

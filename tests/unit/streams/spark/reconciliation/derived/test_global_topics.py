@@ -16,7 +16,7 @@ from streams.spark.reconciliation.derivation.determinism import Determinism, Ste
 from streams.spark.reconciliation.derivation.global_topics import (
     BrokerTopicRead,
     GlobalTableHistory,
-    find_copied_ends,
+    find_ends_seen_by_steps,
 )
 from streams.spark.reconciliation.derivation.ledger_candidates import (
     LedgerCandidate,
@@ -176,13 +176,13 @@ def test_the_topic_is_needed_up_to_the_last_state_of_the_steps_that_join_with_it
         ],
         1: [commit(other=encode_global_lookup_states(6, [LookupState(0, (99, 99))])), commit()],
     }
-    assert find_copied_ends(order, ["find"]) == ({0: 7, 1: 11}, {5})
+    assert find_ends_seen_by_steps(order, ["find"]) == ({0: 7, 1: 11}, {5})
 
 
 def test_damaged_look_ups_and_orders_are_refused_by_name() -> None:
     commit = TaskCommit({"orders": 1}, "?", {"find": "?"})
     with pytest.raises(ConfigError, match="the ledger is damaged: of step 'find'"):
-        find_copied_ends({0: [commit]}, ["find"])
+        find_ends_seen_by_steps({0: [commit]}, ["find"])
     source = GlobalTableSource(table_of(build_app()), FakeTopicRead(RATES))
     lookups = ReplayedLookups(GlobalTableHistories({"rates": source}))
     lookups.open_store("rates", "find")
