@@ -7,9 +7,11 @@ with those of the sink that writes it. What was read is not read again, by no ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from state.errors import describe_serde_error
+from streams.common.durations import duration_to_ms
 from streams.common.partitioning import partition_for_key
 from streams.common.topic_partitions import Partition
 from streams.dsl.kafka_streams_names import create_missing_attribute_error
@@ -134,6 +136,8 @@ class DriverTopic:
         self._output_serdes = output_serdes
         self._pipe_refusal = pipe_refusal
         """Why nothing can be piped; empty if records can be."""
+        self._advanced_ms = 0
+        """How far the times of piped records are ahead of the wall clock."""
 
     if not TYPE_CHECKING:
 
@@ -180,6 +184,19 @@ class DriverTopic:
         """
         self._driver.append_and_process(list(self._prepare_writes(records, start_ms, advance_ms)))
 
+    def advance_time(self, ms: int | timedelta) -> None:
+        """Let records that are piped without a time be so much later, from the wall clock on.
+
+        It adds up over the calls on this object; another object of the topic has a time of its own.
+
+        >>> orders = driver.topic("orders")
+        >>> orders.advance_time(timedelta(seconds=5))
+        >>> orders.pipe("ann", 5)
+        >>> debts.read().timestamp_ms
+        5000
+        """
+        self._advanced_ms += duration_to_ms(ms, "ms")
+
     def read(self) -> Record[Any, Any]:
         """Return the next unread record. Raises LookupError if there is none.
 
@@ -223,6 +240,24 @@ class DriverTopic:
         """
         return [(record.key, record.value) for record in self.read_all()]
 
+    read_record = read
+    read_records_to_list = read_all
+    read_values_to_list = read_values
+    read_key_values_to_list = read_pairs
+
+    def read_key_values_to_map(self) -> dict[Any, Any]:
+        """Return the last value of each key of all unread records; None where it has none.
+
+        `read_table` begins at the beginning instead, and leaves out keys without a value.
+
+        >>> driver.topic("orders").pipe_many([("ann", 5), ("bob", 50), ("ann", 7)])
+        >>> debts.read_key_values_to_map()
+        {'ann': -7, 'bob': -50}
+        >>> debts.read_key_values_to_map()
+        {}
+        """
+        return dict(self.read_pairs())
+
     def read_table(self) -> dict[Any, Any]:
         """Return the topic as a table: the last value of each key.
 
@@ -257,6 +292,10 @@ class DriverTopic:
         """Return whether all records were read."""
         return self._reader.is_exhausted()
 
+    @property
+    def _next_time_ms(self) -> int:
+        return self._driver.now_ms() + self._advanced_ms
+
     def __repr__(self) -> str:
         return f"<topic {self.name!r} of {self.partitions} partitions>"
 
@@ -267,7 +306,7 @@ class DriverTopic:
 
         Raises ValueError for what is no record.
         """
-        time_ms = self._driver.now_ms() if start_ms is None else start_ms
+        time_ms = self._next_time_ms if start_ms is None else start_ms
         for record in records:
             match record:
                 case Record():
@@ -302,7 +341,7 @@ class DriverTopic:
         """
         if self._pipe_refusal:
             raise ConfigError(self._pipe_refusal)
-        time_ms = self._driver.now_ms() if timestamp_ms is None else timestamp_ms
+        time_ms = self._next_time_ms if timestamp_ms is None else timestamp_ms
         if time_ms < 0:
             raise ValueError(f"topic {self.name!r}: a timestamp can't be negative: {time_ms}")
         key_bytes = self._serialize_part("key", self._input_serdes.key, key)

@@ -12,7 +12,11 @@ from streams.errors import ConfigError
 from streams.runtime.clients import KafkaClientSupplier
 from streams.runtime.clients import factory as clients_factory
 from streams.settings.config import StreamsConfig, load_config
+from streams.settings.kafka_streams_settings import REFUSED
 from streams.settings.timestamp_extractors import TimestampPolicy
+
+ACCEPTED_IN_FILES = {"application_id", "security_protocol"}
+"""Settings that are refused in Python, and have a place in a file."""
 
 
 def load_properties(tmp_path: Path, text: str) -> StreamsConfig:
@@ -81,6 +85,25 @@ def test_what_has_no_counterpart_is_refused_with_the_reason(
     with pytest.raises(ConfigError, match=message) as refused:
         load_properties(tmp_path, line)
     assert "app.properties" in str(refused.value)
+
+
+@pytest.mark.parametrize("setting", sorted(REFUSED.keys() - ACCEPTED_IN_FILES))
+def test_every_setting_without_a_counterpart_is_refused_with_its_own_reason(
+    tmp_path: Path, setting: str
+) -> None:
+    name = setting.replace("_", ".")
+    with pytest.raises(ConfigError) as refused:
+        load_properties(tmp_path, f"commit.interval.ms=5\n{name}=1")
+    file = tmp_path / "app.properties"
+    reason = f"{name}: there is no such setting here: {REFUSED[setting]}"
+    assert str(refused.value) == f"config file {str(file)!r}: {reason}"
+
+
+def test_a_wrong_value_is_refused_with_the_setting(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"commit_interval_ms.*often"):
+        load_properties(tmp_path, "commit.interval.ms=often")
+    with pytest.raises(ConfigError, match="num_stream_threads"):
+        load_properties(tmp_path, "num.stream.threads=0")
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])
