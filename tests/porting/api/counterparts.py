@@ -29,6 +29,14 @@ from streams.processes.running import RunningApp
 from streams.processor.context import FixedKeyContext, ProcessorContext
 from streams.processor.processor import Processor
 from streams.runtime.restoring.progress import RestoreListener
+from streams.task_assignment import (
+    ApplicationState,
+    AssignmentConfigs,
+    KafkaStreamsAssignment,
+    KafkaStreamsState,
+    TaskInfo,
+    TaskTopicPartition,
+)
 from streams.testing import DriverTopic
 
 State = Literal["same", "other way", "not there"]
@@ -57,7 +65,6 @@ def _inner(note: str) -> Counterpart:
 _FUNCTION = Counterpart(OTHER, "any function, as a lambda")
 _FUNCTION_OF_THE_STEP = _FUNCTION
 _NO_HEADERS = Counterpart(NOT, "stores keep no headers (decision 114): put them into the value")
-_NO_ASSIGNOR = Counterpart(NOT, "the assignor is Millrace's own (KIP-441)")
 _QUERY = Counterpart(
     OTHER, "`running.query(name)` and `running.store(name)` have the reads as methods"
 )
@@ -333,7 +340,87 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "processor.TimestampExtractor": _TIMES,
     "processor.*Timestamp": _TIMES,
     "processor.WallclockTimestampExtractor": _TIMES,
-    "processor.assignment.*": _NO_ASSIGNOR,
+    "processor.assignment.ApplicationState": Counterpart(
+        SAME, "`task_assignment.ApplicationState`", (ApplicationState,)
+    ),
+    "processor.assignment.AssignmentConfigs": Counterpart(
+        SAME,
+        "`task_assignment.AssignmentConfigs`",
+        (AssignmentConfigs,),
+        {
+            "of": (OTHER, "`state.assignment_configs`"),
+            "rackAwareTrafficCost": (OTHER, "`rack_aware_assignment_traffic_cost`"),
+            "rackAwareNonOverlapCost": (OTHER, "`rack_aware_assignment_non_overlap_cost`"),
+        },
+    ),
+    "processor.assignment.KafkaStreamsAssignment": Counterpart(
+        SAME,
+        "`task_assignment.KafkaStreamsAssignment`",
+        (KafkaStreamsAssignment,),
+        {
+            "of": (OTHER, "`KafkaStreamsAssignment(process_id, tasks)`"),
+            "followupRebalanceDeadline": (OTHER, "`followup_rebalance_ms`, from now on"),
+            "withFollowupRebalance": (OTHER, "`followup_rebalance_ms`, from now on"),
+        },
+    ),
+    "processor.assignment.KafkaStreamsAssignment$*": Counterpart(
+        OTHER, '`tasks` has `"active"` or `"standby"` by task id'
+    ),
+    "processor.assignment.KafkaStreamsState": Counterpart(
+        SAME,
+        "`task_assignment.KafkaStreamsState`",
+        (KafkaStreamsState,),
+        {"statefulTasksToLagSums": (OTHER, "`task_lags`")},
+    ),
+    "processor.assignment.ProcessId": Counterpart(OTHER, "text: the id of a state directory"),
+    "processor.assignment.TaskAssignmentUtils": Counterpart(
+        OTHER,
+        "functions of `task_assignment`",
+        methods={
+            "identityAssignment": (SAME, "`identity_assignment`"),
+            "validateTaskAssignment": (SAME, "`validate_task_assignment`"),
+            "defaultStandbyTaskAssignment": (
+                NOT,
+                "an own assignor places standby tasks; without one `num_standby_replicas` does",
+            ),
+            **{
+                f"optimizeRackAware{kind}Tasks": (
+                    NOT,
+                    "an own assignor has `rack_ids`; without one there is the strategy's setting",
+                )
+                for kind in ("Active", "Standby")
+            },
+        },
+    ),
+    "processor.assignment.TaskAssignmentUtils$*": Counterpart(
+        NOT, "options of the functions of `TaskAssignmentUtils` that are not there"
+    ),
+    "processor.assignment.TaskAssignor": Counterpart(
+        OTHER,
+        "the setting `task_assignor`: a function",
+        methods={
+            "onAssignmentComputed": (
+                NOT,
+                "the function has returned the assignment; an error of it ends the thread",
+            )
+        },
+    ),
+    "processor.assignment.TaskAssignor$AssignmentError": Counterpart(
+        SAME, "`task_assignment.AssignmentError`"
+    ),
+    "processor.assignment.TaskAssignor$TaskAssignment": Counterpart(
+        OTHER, "the function returns the assignments themselves"
+    ),
+    "processor.assignment.TaskInfo": Counterpart(SAME, "`task_assignment.TaskInfo`", (TaskInfo,)),
+    "processor.assignment.TaskTopicPartition": Counterpart(
+        SAME,
+        "`task_assignment.TaskTopicPartition`",
+        (TaskTopicPartition,),
+        {"topicPartition": (OTHER, "`topic`, `partition`")},
+    ),
+    "processor.assignment.assignors.StickyTaskAssignor": Counterpart(
+        NOT, "tasks are always sticky, and follow their state (KIP-441)"
+    ),
     # Stores
     "state.ReadOnlyKeyValueStore": Counterpart(
         SAME,
@@ -405,6 +492,7 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
         OTHER, "the setting `uncaught_exception_handler`, also as a function of the error"
     ),
     "errors.*ExceptionHandler*": _HANDLER,
+    "errors.TaskAssignmentException": Counterpart(SAME, "`TaskAssignmentError`"),
     "errors.ErrorHandlerContext": Counterpart(OTHER, "`ErrorContext`"),
     "errors.*": _ERROR,
     "query.*": _QUERY,
@@ -441,7 +529,6 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
             "pipeKeyValueList": (OTHER, "`pipe_many(pairs)`"),
             "pipeValueList": (OTHER, "`pipe_many((None, value) for value in values)`"),
             "pipeRecordList": (OTHER, "`pipe_many`, with times and headers in each row"),
-            "advanceTime": (OTHER, "`timestamp_ms=` of `pipe`"),
         },
     ),
     "TestOutputTopic": Counterpart(
@@ -450,13 +537,8 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
         (DriverTopic,),
         {
             "getQueueSize": (OTHER, "`len(topic.read_all())`"),
-            "readRecord": (OTHER, "`read()`"),
             "readKeyValue": (OTHER, "`read()` has key and value"),
             "readValue": (OTHER, "`read().value`"),
-            "readRecordsToList": (OTHER, "`read_all()`"),
-            "readKeyValuesToList": (OTHER, "`read_pairs()`"),
-            "readKeyValuesToMap": (OTHER, "`read_table()`"),
-            "readValuesToList": (OTHER, "`read_values()`"),
         },
     ),
     "test.TestRecord": Counterpart(OTHER, "`Record`"),
