@@ -348,7 +348,7 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
         "`task_assignment.AssignmentConfigs`",
         (AssignmentConfigs,),
         {
-            "of": (OTHER, "`state.assignment_configs`"),
+            "of": (OTHER, "`assignment_configs` of the ApplicationState"),
             "rackAwareTrafficCost": (OTHER, "`rack_aware_assignment_traffic_cost`"),
             "rackAwareNonOverlapCost": (OTHER, "`rack_aware_assignment_non_overlap_cost`"),
         },
