@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from coordinator.assignors import consumer_protocol
 from coordinator.assignors.subscriptions import TopicPartition
+from streams.command_lines import format_command, hold_invocation
 from streams.errors import ConfigError
 from streams.membership.connection import (
     BrokerConnection,
@@ -50,10 +51,11 @@ def fetch_consumers(
     AuthorizationError, StreamsError for another refusal.
     """
     if protocol == _STREAMS:
+        with hold_invocation(application_id=group_id):
+            command = format_command("group describe")
         raise ConfigError(
             f"group {group_id!r} is a streams group (KIP-1071), to which the broker assigns tasks: "
-            "no assignor of consumers can be chosen for it. "
-            f"`millrace group describe {group_id}` shows who has which task"
+            f"no assignor of consumers can be chosen for it. {command} shows who has which task"
         )
     if protocol not in ("classic", _CONSUMER):
         raise ConfigError(
