@@ -10,6 +10,7 @@ MINUTES ?= 10
 CASES ?= 1000
 SEED ?= 0
 RECORD ?= measured
+FAULTS := tests/monitoring/test_faults.py tests/monitoring/test_disk_faults.py
 PRODUCT := millrace streams state coordinator pytest_millrace.py
 
 # Tests start thousands of processes: without kept bytecode each compiles all that it imports, which
@@ -72,10 +73,10 @@ soak: $(VENV)/installed  ## many such histories: SEEDS=1000
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 
 monitoring: $(VENV)/installed  ## alert rules and dashboards in a real Prometheus; needs Debian's package prometheus
-	$(BIN)/pytest -q tests/monitoring --ignore tests/monitoring/test_faults.py $(OPTIONS)
+	$(BIN)/pytest -q tests/monitoring $(addprefix --ignore=,$(FAULTS)) $(OPTIONS)
 
 monitoring-faults: $(VENV)/installed  ## more faults in a running application, each judged by its alerts; as root
-	$(BIN)/pytest -q tests/monitoring/test_faults.py $(OPTIONS)
+	$(BIN)/pytest -q $(FAULTS) $(OPTIONS)
 
 smoke: $(VENV)/installed  ## Kafka's smoke test of Kafka Streams and of ours, with kills, verified by its driver; needs Java and Maven
 	$(BIN)/pytest -q tests/smoke $(OPTIONS)

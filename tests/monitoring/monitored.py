@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -63,11 +64,16 @@ class Monitored:
         exits: ExitStack,
         *,
         broker_directory: Path | None = None,
+        broker_settings: Mapping[str, str] | None = None,
         worker_settings: Sequence[str] = (),
     ) -> None:
+        self.produced = 0
+        """The number of records that `produce` has written."""
         metrics_port, *free = free_ports(1 + 2 * WORKERS)
         ports, query_ports = free[:WORKERS], free[WORKERS:]
-        self.broker = EmbeddedProcess(options=["--metrics-port", str(metrics_port)])
+        self.broker = EmbeddedProcess(
+            broker_settings, options=["--metrics-port", str(metrics_port)]
+        )
         if broker_directory is not None:
             self.broker.data_dir = broker_directory
         exits.callback(self.broker.close)
@@ -102,6 +108,7 @@ class Monitored:
         for number, value in enumerate(values):
             producer.produce("words-in", key=key or str(number), value=value)
         producer.flush()
+        self.produced += len(values)
 
     def wait_for_alerts(self, *names: str) -> None:
         """Wait until exactly these alerts fire."""
@@ -148,6 +155,30 @@ class Monitored:
     def _read_time_s(self) -> float:
         seconds: float = self.prometheus.query("vector(time())")[0]["value"][0]
         return seconds
+
+    def wait_until_processed(self) -> None:
+        """Wait until the workers, if none was started anew, have committed all that was written."""
+
+        def is_processed() -> bool:
+            lag = self.prometheus.query("sum(millrace_consumer_lag) == 0")
+            return bool(lag) and self._count_records() >= self.produced
+
+        wait_until(is_processed, what="all records to be processed")
+
+    def _count_records(self) -> int:
+        found = self.prometheus.query("sum(millrace_thread_records_total)")
+        return int(found[0]["value"][1]) if found else 0
+
+    def read_broker_disk_free_bytes(self) -> int:
+        """Return how many bytes of the broker's disk are free, once they have been scraped."""
+        found: list[dict[str, Any]] = []
+
+        def is_scraped() -> bool:
+            found[:] = self.prometheus.query("millrace_disk_free_bytes")
+            return bool(found)
+
+        wait_until(is_scraped, what="a scrape of the broker")
+        return int(found[0]["value"][1])
 
     def list_marked(self) -> set[str]:
         """Return the figures that `millrace metrics` marks, of all workers and the broker."""

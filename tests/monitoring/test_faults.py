@@ -1,6 +1,7 @@
 """Provoke faults in a running application: the alerts that should fire do, and no others.
 
-Those that take the longest, or a file system of their own, are here; `make ci-full` runs them.
+Those that take the longest, or a file system of their own, are here and in `test_disk_faults`;
+`make ci-full` runs them.
 """
 
 from __future__ import annotations
@@ -97,15 +98,15 @@ def test_a_transaction_hangs(monitored: Monitored) -> None:
     monitored.wait_for_alerts()  # the coordinator has aborted it
 
 
+def test_the_disk_of_the_broker_is_nearly_full(monitored: Monitored) -> None:
+    monitored.wait_for_alerts()
+    filling = Path(monitored.broker.data_dir).parent / "filling"
+    filling.write_bytes(b"x" * (monitored.read_broker_disk_free_bytes() - DISK_BYTES // 20))
+    monitored.wait_for_alerts("MillraceBrokerDiskFull")
+    filling.unlink()
+    monitored.wait_for_alerts()
+
+
 def test_standby_tasks_lag(monitored: Monitored) -> None:
     monitored.produce(*["word"] * 120_000)
-    monitored.wait_for_alerts("MillraceStandbyBehind")
-
-
-def test_the_disk_of_the_broker_is_nearly_full(monitored: Monitored) -> None:
-    filling = Path(monitored.broker.data_dir).parent / "filling"
-    free = monitored.prometheus.query("millrace_disk_free_bytes")[0]["value"][1]
-    filling.write_bytes(b"x" * (int(free) - DISK_BYTES // 20))
-    monitored.wait_for_alerts("MillraceBrokerDiskFull", "MillraceStandbyBehind")
-    filling.unlink()
     monitored.wait_for_alerts("MillraceStandbyBehind")

@@ -1,6 +1,7 @@
 """Counts words; `bad` becomes a dead letter, `slow` takes its time, and `hang` does not end.
 
-With `SLOW_STANDBYS` in the environment standby tasks follow their changelogs record by record.
+With `SLOW_STANDBYS` in the environment standby tasks follow their changelogs record by record, and
+with `SLOW_RESTORES` tasks restore their stores so.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from millrace import App, serdes
 from streams.runtime.restoring.changelog_follower import ChangelogFollower
+from streams.runtime.restoring.changelog_reader import StoreChangelogReader
 
 _HANG_S, SLOW_S = 600, 0.03
 
@@ -45,6 +47,16 @@ if "SLOW_STANDBYS" in os.environ:
 
     ChangelogFollower.records_max = 1
     setattr(ChangelogFollower, "follow_batch", follow_slowly)  # noqa: B010
+
+if "SLOW_RESTORES" in os.environ:
+    restore_batch = StoreChangelogReader.restore_batch
+
+    def restore_slowly(reader: StoreChangelogReader[Any]) -> bool:
+        time.sleep(SLOW_S)
+        return restore_batch(reader)
+
+    StoreChangelogReader.records_max = 1
+    setattr(StoreChangelogReader, "restore_batch", restore_slowly)  # noqa: B010
 
 words = app.stream("words-in", key=serdes.string, value=serdes.string).map_values(check)
 words.group_by_key().count(store="counts").to_stream().to("words-out")
