@@ -56,7 +56,8 @@ class StepMeasurements:
 
     def __init__(self, now_ms: Callable[[], int], monotonic_s: Callable[[], float]) -> None:
         self._now_ms = now_ms
-        self._monotonic_s = monotonic_s
+        self.monotonic_s = monotonic_s
+        """The clock of what is measured, and of nothing that a step does."""
         self.is_due = True
         """True if the latency of the next record is to be measured."""
         self.latency = Timing(monotonic_s)
@@ -79,7 +80,7 @@ class StepMeasurements:
             counts.is_due = True
         emits = self.suppression_emits
         if emits is not None and (count := self.emitted_count - emits.total):
-            emits.observe_calls(count, 1.0, 1.0, self._monotonic_s())
+            emits.observe_calls(count, 1.0, 1.0, self.monotonic_s())
 
     def measure_written(
         self,
@@ -103,7 +104,7 @@ class StepMeasurements:
         self.is_due = False
         if timestamp_ms >= 0:  # a record may have none
             latency_s = max(self._now_ms() - timestamp_ms, 0) / 1_000
-            self.latency.observe(latency_s, self._monotonic_s())
+            self.latency.observe(latency_s, self.monotonic_s())
 
     def count_topic(self, topic: str) -> TopicCounts:
         """Return the counts of what the step writes to a topic: the same object each time."""
@@ -117,15 +118,15 @@ class StepMeasurements:
 
         It is brought up to date after each slice: an update reads no clock.
         """
-        self.suppression_emits = self.suppression_emits or Timing(self._monotonic_s)
+        self.suppression_emits = self.suppression_emits or Timing(self.monotonic_s)
 
     def time_final_emits(self) -> Callable[[float, int], None]:
         """Return a function that adds an emission of closed windows: when it began, and results."""
-        emits = self.final_emits = self.final_emits or Timing(self._monotonic_s)
-        records = self.final_records = self.final_records or Timing(self._monotonic_s)
+        emits = self.final_emits = self.final_emits or Timing(self.monotonic_s)
+        records = self.final_records = self.final_records or Timing(self.monotonic_s)
 
         def add_emission(began_at_s: float, count: int) -> None:
-            now_s = self._monotonic_s()
+            now_s = self.monotonic_s()
             emits.observe(now_s - began_at_s, now_s)
             records.observe(count, now_s)
 
