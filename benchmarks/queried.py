@@ -8,6 +8,13 @@ INPUT = "bench-queries"
 PARTITIONS = 4
 STORE = "counts"
 
-app = App("bench-queries", commit_interval_ms=100, session_timeout_ms=20_000)
+# The lag lets a worker that comes second have half of the tasks at once, and not when it has
+# followed what the first one has counted meanwhile.
+app = App(
+    "bench-queries",
+    commit_interval_ms=100,
+    session_timeout_ms=20_000,
+    acceptable_recovery_lag=1_000_000_000,
+)
 keyed = app.stream(INPUT, key=serdes.string, value=serdes.bytes)
 keyed.group_by_key().count(store=STORE)

@@ -28,10 +28,11 @@ class QueryRegistration:
         """Return a decorator that registers a function as a query of `store`, by `name`.
 
         Each worker calls the function with a view of what one of its tasks has of the store
-        (`ReadOnlyKeyValueStore` and the like), and the query's arguments by their names. Each read
-        by the view is of one commit. `merge(results, **arguments)` makes one result of those of all
-        tasks, in the order of partitions; without it the result is their list. Arguments and
-        results are what JSON has. `RoutedStore.run_query` and GET /queries/NAME run it.
+        (`ReadOnlyKeyValueStore` and the like), and the query's arguments by their names. A look-up
+        by the view, and a range of a key-value store, is of one commit. `merge(results,
+        **arguments)` makes one result of those of all tasks, in the order of partitions; without it
+        the result is their list. Arguments and results are what JSON has. `RoutedStore.run_query`
+        and GET /queries/NAME run it.
 
         >>> @app.register_query("largest", "prices", merge=lambda found: max(found, default=None))
         ... def find_largest(prices):
