@@ -115,7 +115,7 @@ class EmbeddedBroker:
 
         def run_event_loop() -> None:
             try:
-                uvloop.run(self._run_until_stopped(config, started))
+                uvloop.run(self._run_until_stopped_or_failed(config, started))
             except BaseException as error:
                 self._failures.append(error)
             finally:
@@ -128,7 +128,7 @@ class EmbeddedBroker:
             self._thread.join()
             raise self._failures[0]
 
-    async def _run_until_stopped(
+    async def _run_until_stopped_or_failed(
         self, config: BrokerConfig, started_event: threading.Event
     ) -> None:
         broker = Broker(config, clock=self._clock, faults=self.faults)

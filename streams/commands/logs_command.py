@@ -53,7 +53,7 @@ def _analyze_files(files: list[str], *, follows: bool, as_json: bool) -> None:
     from streams.commands.output import print_json_line
     from streams.commands.tables import create_console
     from streams.log_analysis.events import LogEvent
-    from streams.log_analysis.printing import ScanProgress, print_analysis, print_event
+    from streams.log_analysis.printing import ScanProgress, print_analysis, print_event_if_fault
     from streams.log_analysis.report import analyze_logs
     from streams.log_analysis.sources import STANDARD_INPUT, LogSource
 
@@ -69,7 +69,7 @@ def _analyze_files(files: list[str], *, follows: bool, as_json: bool) -> None:
 
     def show_event(event: LogEvent) -> None:
         if follows and not as_json:
-            print_event(event, console)
+            print_event_if_fault(event, console)
 
     analysis = analyze_logs(open_sources(), show_event)
     if as_json:

@@ -78,7 +78,7 @@ def format_counts(events: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in events.items())
 
 
-def print_event(event: LogEvent, console: Console) -> None:
+def print_event_if_fault(event: LogEvent, console: Console) -> None:
     """Print an event of a log that is followed, if it is a fault."""
     if event.pattern.kind in NO_FAULTS:
         return

@@ -92,7 +92,7 @@ class UnmatchedRecords:
         if self.store.get(sided) is not None:
             self.store.put(sided, None, match_time_ms)
 
-    def emit_closed(self, binding: Binding, is_left: bool) -> None:
+    def emit_closed_if_due(self, binding: Binding, is_left: bool) -> None:
         """Join with None the unmatched records whose join window has closed, and forward them.
 
         Call it after a record of the side `is_left` has advanced the join's time.
@@ -195,7 +195,7 @@ class _JoinSide:
                 self._context.dropped_count += 1
             return
         if timestamp_ms == waiting.stream_time_ms:
-            waiting.emit_closed(self._at, self._is_left)
+            waiting.emit_closed_if_due(self._at, self._is_left)
         try:
             found = self._find(key, timestamp_ms)
         except Exception as error:

@@ -147,7 +147,7 @@ class SecurityWatch:
             self._current.is_in_doubt = True  # so that its end is noticed
             is_change_pending |= self._try_take_changed_files(is_urgent=True)
             if self._current.value is asked:
-                self._note_refusal(str(error), is_change_pending)
+                self._end_threads_if_refusal_holds(str(error), is_change_pending)
         else:
             self._refused_since_s = None
             self._current.note_refusal("")
@@ -166,7 +166,7 @@ class SecurityWatch:
             log.warning("%s", warning)
         self._others_warning = warning
 
-    def _note_refusal(self, reason: str, is_change_pending: bool) -> None:
+    def _end_threads_if_refusal_holds(self, reason: str, is_change_pending: bool) -> None:
         """Note a refusal for the stream threads to end, if it has held and no change is pending."""
         now_s = self._host.monotonic_s()
         if self._refused_since_s is None:

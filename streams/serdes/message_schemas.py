@@ -281,7 +281,7 @@ def _create_member_finder(cls: type[Enum]) -> Convert:
     return find_member
 
 
-def _to_decimal(decoded: Any) -> Decimal:
+def _to_exact_decimal(decoded: Any) -> Decimal:
     """Return the decimal of a text or an integer, or raise ValueError: a float is rounded."""
     if type(decoded) not in (int, str):
         raise ValueError("not exact")
@@ -324,5 +324,5 @@ _SCHEMAS: dict[Any, CoreSchema] = {
     date: _create_conversion_schema(date.fromisoformat, date),
     time: _create_conversion_schema(time.fromisoformat, time),
     UUID: _create_conversion_schema(UUID, UUID),
-    Decimal: _create_conversion_schema(_to_decimal, Decimal),
+    Decimal: _create_conversion_schema(_to_exact_decimal, Decimal),
 }

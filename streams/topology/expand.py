@@ -30,7 +30,7 @@ from streams.settings.optimizations import (
 )
 from streams.settings.timestamp_extractors import TimestampExtractor
 from streams.topics import is_pattern
-from streams.topology.null_keys import find_steps_needing_null_keys
+from streams.topology.null_keys import find_steps_above_keyless_joins
 from streams.topology.optimize import merge_repartition_topics, reuse_source_topics
 from streams.topology.stream_join_node import StreamJoinNode, expand_stream_join
 
@@ -59,7 +59,7 @@ def expand_graph(
         for node in graph.nodes:
             if isinstance(node, StreamJoinNode) and node.single_store:
                 del graph.stores[node.other_store]
-    without_key = find_steps_needing_null_keys(graph)
+    without_key = find_steps_above_keyless_joins(graph)
     whole = rewrite_graph(graph, lambda node: _expand_node(application_id, node, without_key))
     bound = rewrite_graph(whole, lambda node: [_bind_topic_serdes(node)])
     stores = bound.stores

@@ -106,7 +106,7 @@ BUGS: Mapping[str, Bug] = {
         "repartition",
         _replaced(
             expand,
-            "find_steps_needing_null_keys",
+            "find_steps_above_keyless_joins",
             lambda real: lambda graph: frozenset(node.name for node in graph.nodes),
         ),
     ),
@@ -129,7 +129,7 @@ BUGS: Mapping[str, Bug] = {
         "join_stream", _replaced(stream_stream_joins, "create_join_window", _window_one_less)
     ),
     "an outer join forgets who waits": Bug(
-        "join_stream", _replaced(outer_join.UnmatchedRecords, "emit_closed", _nothing)
+        "join_stream", _replaced(outer_join.UnmatchedRecords, "emit_closed_if_due", _nothing)
     ),
     "a left join with a table is an inner one": Bug(
         "join_table", _replaced(stream_table_joins, "join_records_with_table", _as_inner)

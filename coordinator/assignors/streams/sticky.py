@@ -62,7 +62,7 @@ class _Share:
         self._task_count, self._member_count = task_count, member_count
         self.tasks_per_member = self._compute_share()
 
-    def count_task(self, member_task_count: int) -> None:
+    def remove_member_if_full(self, member_task_count: int) -> None:
         """Take a member out of the computation once it has its share."""
         if member_task_count == self.tasks_per_member:
             self._member_count -= 1
@@ -163,8 +163,8 @@ class _StickyAssignment:
         return True
 
     def _count_active(self, member_task_count: int) -> None:
-        self._active_share.count_task(member_task_count)
-        self._share.count_task(member_task_count)
+        self._active_share.remove_member_if_full(member_task_count)
+        self._share.remove_member_if_full(member_task_count)
 
     def assign_standby(self) -> None:
         """Give standby tasks of each task with state to members of other processes."""
@@ -200,7 +200,7 @@ class _StickyAssignment:
         if process.task_counts[member_id] >= self._share.tasks_per_member:
             return False
         self.tasks[member_id][1].append(task)
-        self._share.count_task(process.add_task(member_id, task))
+        self._share.remove_member_if_full(process.add_task(member_id, task))
         return True
 
     def _give_standby(self, task: TaskId, queue: JavaPriorityQueue[ProcessLoad]) -> bool:
@@ -213,7 +213,7 @@ class _StickyAssignment:
             if not process.has_task(task):
                 member_id = process.add_to_least_loaded(task)
                 self.tasks[member_id][1].append(task)
-                self._share.count_task(process.task_counts[member_id])
+                self._share.remove_member_if_full(process.task_counts[member_id])
                 was_given = True
                 break
         for process in reversed(passed_over):

@@ -276,7 +276,7 @@ class StreamsPartitionAssignor:
         """
         existing = self._admin.fetch_partition_counts()
         own = self._require_input_counts(existing)
-        self._topic_check.check_topics_again(existing)
+        self._topic_check.check_and_mend_topics(existing)
         if self._assigned_input_counts is None:
             if self._adopted_inputs_hash not in (0, hash_partition_counts(own)):
                 return True

@@ -78,7 +78,7 @@ class InternalTopicCheck:
         self._unread -= found.keys()
         self._warn_of_unwise_settings(found)
 
-    def check_topics_again(self, existing_topics: Collection[str]) -> None:
+    def check_and_mend_topics(self, existing_topics: Collection[str]) -> None:
         """Check all internal topics among the existing ones, also those that were right before.
 
         It takes one request. Call it while tasks run, every `metadata_max_age_ms` at most.

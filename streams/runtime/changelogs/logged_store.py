@@ -168,10 +168,10 @@ class LoggedStore:
         """Return the bytes of each change of the transaction, key and value."""
         return [len(key) + len(value or b"") for key, value, _ in self.store.drain_writes()]
 
-    def _describe_largest_change(self, from_bytes: int) -> str:
-        """Describe the largest change of the transaction if it has `from_bytes` at least."""
+    def _describe_largest_change(self, min_bytes: int) -> str:
+        """Describe the largest change of the transaction if it has `min_bytes` at least."""
         sizes = self._measure_changes()
-        if max(sizes, default=0) < from_bytes:
+        if max(sizes, default=0) < min_bytes:
             return ""
         key, _, timestamp_ms = self.store.drain_writes()[sizes.index(max(sizes))]
         return (

@@ -52,8 +52,8 @@ from streams.runtime.restoring.progress import (
 from streams.runtime.restoring.restoration import (
     FollowedStore,
     T,
-    finish_withdrawn_store,
     group_by_partition,
+    make_withdrawn_store_durable,
     to_changelog_entries,
 )
 
@@ -162,7 +162,7 @@ class ChangelogFollower(Generic[T]):
                 followed = self._stores.pop(logged.changelog)
                 logged.hide_from_readers()
                 self._stop_reading(followed)
-                failure = failure or finish_withdrawn_store(logged)
+                failure = failure or make_withdrawn_store_durable(logged)
                 position, changelog = logged.changelog_position, followed.changelog
                 end = position if changelog is None else changelog.end_offset
                 self._notify_listener("on_update_suspended", logged, position, end, reason)
@@ -189,7 +189,7 @@ class ChangelogFollower(Generic[T]):
             if changelog is None:
                 continue
             try:
-                self._follow_within_range(followed, changelog)
+                self._start_or_adopt_range(followed, changelog)
             except StoreCorrupted as damage:
                 self._rebuild_corrupt(followed, damage)
         self._ranges_at_s = self._host.monotonic_s() + self._ranges_interval_s(ranges.values())
@@ -204,7 +204,7 @@ class ChangelogFollower(Generic[T]):
         kept_ms = [each.tombstone_retention_ms for each in ranges if each.tombstone_retention_ms]
         return max(min([_RANGES_INTERVAL_S, *(ms / 4_000 for ms in kept_ms)]), _WAITING_INTERVAL_S)
 
-    def _follow_within_range(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
+    def _start_or_adopt_range(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
         """Start a store that waits, or let one that is followed go by the new range."""
         known = followed.changelog
         if known is not None and known.topic_id == changelog.topic_id:

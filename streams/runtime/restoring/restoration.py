@@ -194,7 +194,7 @@ class RestoredTasks(Generic[T]):
         return removed
 
 
-def finish_withdrawn_store(logged: LoggedStore) -> Exception | None:
+def make_withdrawn_store_durable(logged: LoggedStore) -> Exception | None:
     """Make durable what a withdrawn store has got, and return the error if that fails.
 
     Damage is none: the next restore of the store finds it again.

@@ -146,9 +146,9 @@ class ThreadRecovery:
         """
         outage = self._outage
         is_away = outage is not None and outage.is_on
-        self.run_with_recovery(self._probe_broker_or_give_up if is_away else do_next_steps)
+        self.run_with_recovery(self._probe_broker_or_discard_work if is_away else do_next_steps)
 
-    def _probe_broker_or_give_up(self) -> None:
+    def _probe_broker_or_discard_work(self) -> None:
         """Wait a moment and ask for the end of an outage; after long, discard uncommitted work."""
         outage = self._outage
         assert outage is not None

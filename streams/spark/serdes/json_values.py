@@ -263,9 +263,9 @@ def _convert_exact_text(value: Any) -> Any:
     if type(value) is str:
         return value
     try:
-        return orjson.dumps(value, default=_to_finite_float).decode()
+        return orjson.dumps(value, default=_to_float_in_range).decode()
     except orjson.JSONEncodeError:  # It writes no whole number of more than 64 bits.
-        return _dump_any(value, _to_finite_float)
+        return _dump_any(value, _to_float_in_range)
 
 
 def _convert_float(value: Any) -> Any:
@@ -274,10 +274,10 @@ def _convert_float(value: Any) -> Any:
         return float(_SPECIAL_FLOATS[value])
     if type(value) not in (int, float, Decimal):
         raise _create_wrong_kind_error(value, "a number")
-    return _to_finite_float(value)
+    return _to_float_in_range(value)
 
 
-def _to_finite_float(value: Any) -> float:
+def _to_float_in_range(value: Any) -> float:
     """Convert a number to a float. Raises ValueError for one that is out of range."""
     try:
         found = float(value)
