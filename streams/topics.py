@@ -3,31 +3,47 @@
 The expression is RE2's (google-re2), which Kafka's brokers and consumers use too, and it has to
 match the whole of a topic's name, as Java's `matches`. In a topology a pattern stands where a
 topic's name would, as text that no topic can have: `^` and the expression.
+
+An application never reads topics of the brokers by a pattern, nor its own internal ones: a
+repartition topic is read by its name, by the tasks behind it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from streams.errors import TopologyError
+from streams.ledger import ledger_topic
 
 __all__ = ["TopicPattern", "matching"]
 
 _MARK = "^"
 """How the text of a pattern begins; no topic's name has this character."""
+_BROKERS_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Brokers' own topics, which a pattern never matches (Kafka's `exclude.internal.topics`)."""
+_INTERNAL_SUFFIXES = (
+    "-changelog",
+    "-repartition",
+    "-subscription-registration-topic",
+    "-subscription-response-topic",
+)
 _LITERAL = re.compile(r"(?:(?:[A-Za-z0-9_-]|\\[.-])(?![?*{]))*")
 """Matches the characters at the beginning of an expression that stand for themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicPattern:
-    """Selects the topics whose whole names match an expression of RE2 (Java's `Pattern`)."""
+    """Selects the topics whose whole names match an expression of RE2 (Java's `Pattern`).
+
+    With the id of the application that reads by it, no internal topic of this application matches.
+    """
 
     expression: str
+    application_id: str = ""
 
     def __repr__(self) -> str:
         return f"topics.matching({self.expression!r})"
@@ -46,13 +62,13 @@ class TopicPattern:
         return literal[0].replace("\\", "") if literal is not None else ""
 
     def matches_topic(self, topic: str) -> bool:
-        """Return whether the expression matches the whole of a topic's name."""
-        return _compile_expression(self.expression).fullmatch(topic) is not None
+        """Return whether a topic is one of those that are read by the pattern."""
+        match = _compile_expression(self.expression).fullmatch(topic)
+        return match is not None and not _is_internal(topic, self.application_id)
 
     def find_matching(self, topics: Iterable[str]) -> tuple[str, ...]:
         """Return those of the topics that match, sorted."""
-        match = _compile_expression(self.expression).fullmatch
-        return tuple(sorted(topic for topic in topics if match(topic)))
+        return tuple(sorted(filter(self.matches_topic, topics)))
 
 
 def matching(expression: str) -> TopicPattern:
@@ -76,9 +92,21 @@ def is_pattern(source: str) -> bool:
     return source.startswith(_MARK)
 
 
-def parse_pattern(text: str) -> TopicPattern:
-    """Return the pattern of a text of `TopicPattern.text`. Raises TopologyError."""
-    return matching(text.removeprefix(_MARK))
+def parse_pattern(text: str, application_id: str = "") -> TopicPattern:
+    """Return the pattern of a text of `TopicPattern.text`, by which this application reads.
+
+    Raises TopologyError.
+    """
+    return replace(matching(text.removeprefix(_MARK)), application_id=application_id)
+
+
+def _is_internal(topic: str, application_id: str) -> bool:
+    """Return whether a topic is a broker's own, or an internal topic of the application."""
+    if topic in _BROKERS_TOPICS:
+        return True
+    if not application_id or not topic.startswith(f"{application_id}-"):
+        return False
+    return topic.endswith(_INTERNAL_SUFFIXES) or topic == ledger_topic(application_id)
 
 
 @lru_cache(maxsize=256)

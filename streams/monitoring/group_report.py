@@ -153,7 +153,7 @@ def find_partitions(
     found = {Partition(*each) for each in committed}
     for member, subscribed in members.subscriptions.items():
         if subscribed.topology is not None:
-            found |= _list_source_partitions(subscribed, counts)
+            found |= _list_source_partitions(group_id, subscribed, counts)
             for ending in _find_changelogs(group_id, members, member, counts).ending.values():
                 found |= set(ending)
         found |= {Partition(*each) for each in members.assignments[member].partitions}
@@ -178,11 +178,16 @@ def build_report(
         for member, assigned in members.assignments.items()
         for partition in (
             *(Partition(*each) for each in assigned.partitions),
-            *_list_task_partitions(members.subscriptions[member], assigned.revoked, offsets.counts),
+            *_list_task_partitions(
+                group_id, members.subscriptions[member], assigned.revoked, offsets.counts
+            ),
         )
     }
     wanted = set[Partition]().union(
-        *(_list_source_partitions(each, offsets.counts) for each in members.subscriptions.values())
+        *(
+            _list_source_partitions(group_id, each, offsets.counts)
+            for each in members.subscriptions.values()
+        )
     )
     if not members.described:
         wanted |= offsets.committed.keys()
@@ -223,7 +228,10 @@ def _report_member(
         dict(subscribed.tags),
         "" if subscribed.topology is None else subscribed.topology.fingerprint,
         subscribed.generation,
-        [_report_active(task, subscribed, offsets) for task in _sort_tasks(assigned.tasks)],
+        [
+            _report_active(group_id, task, subscribed, offsets)
+            for task in _sort_tasks(assigned.tasks)
+        ],
         [report_standby(task) for task in _sort_tasks(assigned.standby)],
         [report_standby(task) for task in _sort_tasks(assigned.warmup)],
         _sort_tasks(assigned.revoked),
@@ -232,11 +240,13 @@ def _report_member(
     )
 
 
-def _report_active(task: str, subscribed: SubscriptionInfo, offsets: TopicOffsets) -> ActiveTask:
+def _report_active(
+    group_id: str, task: str, subscribed: SubscriptionInfo, offsets: TopicOffsets
+) -> ActiveTask:
     """Report an active task; its partitions are known of members that declare their topology."""
     partitions = [
         _measure_lag(each, offsets)
-        for each in _list_task_partitions(subscribed, [task], offsets.counts)
+        for each in _list_task_partitions(group_id, subscribed, [task], offsets.counts)
     ]
     lags = [each.lag for each in partitions if each.lag is not None]
     return ActiveTask(task, sum(lags) if lags else None, partitions)
@@ -252,19 +262,19 @@ def _measure_lag(partition: Partition, offsets: TopicOffsets) -> PartitionLag:
 
 
 def _list_source_partitions(
-    subscribed: SubscriptionInfo, counts: Mapping[str, int]
+    group_id: str, subscribed: SubscriptionInfo, counts: Mapping[str, int]
 ) -> set[Partition]:
     """Return the partitions of all topics that a member's topology reads."""
-    topology = _resolve_topology(subscribed)
+    topology = _resolve_topology(group_id, subscribed)
     topics = () if topology is None else topology.sources
     return {Partition(topic, n) for topic in topics for n in range(counts.get(topic, 0))}
 
 
 def _list_task_partitions(
-    subscribed: SubscriptionInfo, tasks: Collection[str], counts: Mapping[str, int]
+    group_id: str, subscribed: SubscriptionInfo, tasks: Collection[str], counts: Mapping[str, int]
 ) -> list[Partition]:
     """Return the partitions that a member's tasks read, none if its topology isn't declared."""
-    topology = _resolve_topology(subscribed)
+    topology = _resolve_topology(group_id, subscribed)
     if topology is None:
         return []
     found = []
@@ -274,11 +284,11 @@ def _list_task_partitions(
     return [each for each in found if each.number < counts.get(each.topic, 0)]
 
 
-def _resolve_topology(subscribed: SubscriptionInfo) -> DeclaredTopology | None:
+def _resolve_topology(group_id: str, subscribed: SubscriptionInfo) -> DeclaredTopology | None:
     """Return a member's topology with the topics of its patterns to which it subscribes."""
     if subscribed.topology is None:
         return None
-    return subscribed.topology.resolve_patterns(dict.fromkeys(subscribed.topics, 1), "")
+    return subscribed.topology.resolve_patterns(dict.fromkeys(subscribed.topics, 1), group_id)
 
 
 def _find_changelogs(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.membership.group_member import AssignGroup, GroupMember, Membership, MembershipSignal
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.testing.cluster import InMemoryCluster
-from streams.topics import parse_pattern
+from streams.topics import TopicPattern
 from streams.topology.declared import DeclaredTopology
 
 _MEMBER = "driver"
@@ -23,12 +23,14 @@ class OnlyMember(GroupMember):
         instance_id: str,
         plan: AssignGroup,
         topology: DeclaredTopology,
+        patterns: Collection[TopicPattern] = (),
     ) -> None:
         self.instance_id = instance_id
         self.is_leader = False  # the leader would look for new partitions of the inputs: none come
         self._cluster = cluster
         self._plan_tasks = plan
         self._topology = topology
+        self._patterns = patterns
         self._membership = Membership(-1, "")
         self._subscription: SubscriptionInfo | None = None
         self._known_topics: frozenset[str] = frozenset()
@@ -59,16 +61,14 @@ class OnlyMember(GroupMember):
 
         There is no other member that could change the group.
         """
-        if self._topology.patterns and self._has_new_topics():
+        if self._patterns and self._has_new_topics():
             return MembershipSignal.REBALANCE
         return MembershipSignal.NOTHING
 
     def _has_new_topics(self) -> bool:
         """Return whether a topic that tasks read has appeared since they were assigned."""
         new = self._cluster.partition_counts.keys() - self._known_topics
-        return any(
-            parse_pattern(text).matches_topic(t) for text in self._topology.patterns for t in new
-        )
+        return any(pattern.matches_topic(topic) for pattern in self._patterns for topic in new)
 
     @property
     def is_joining(self) -> bool:

@@ -116,6 +116,7 @@ class SimulatedProcess:
             f"{environment.topology.application_id}-driver",
             assignor.assign_group,
             assignor.declared,
+            environment.topology.patterns,
         )
         self._replicas, self._globals = self._open_global_tables(admin)
         self._task_creator = self._create_task_creator(admin, resetting, on_step)

@@ -31,7 +31,10 @@ class TopicSerdes:
             for topic, source in sub.sources.items():
                 self.sources[topic] = KeyValueSerdes(source.key, source.value)
             self._patterns += [
-                (parse_pattern(node.topic), KeyValueSerdes(node.key, node.value))
+                (
+                    parse_pattern(node.topic, topology.application_id),
+                    KeyValueSerdes(node.key, node.value),
+                )
                 for node in sub.nodes
                 if isinstance(node, SourceNode) and is_pattern(node.topic)
             ]

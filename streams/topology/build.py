@@ -52,6 +52,8 @@ class Subtopology:
     stores: tuple[StoreSpec, ...] = ()
     reads_patterns: bool = False
     """Whether the topics that it reads may come and go, of a topology that is resolved."""
+    application_id: str = ""
+    """The application, whose internal topics its patterns leave out."""
 
     @property
     def sources(self) -> dict[str, SourceNode]:
@@ -67,7 +69,8 @@ class Subtopology:
     @property
     def patterns(self) -> tuple[TopicPattern, ...]:
         """Return the patterns of the topics that are read, until the topology is resolved."""
-        return tuple(map(parse_pattern, sorted(filter(is_pattern, self.declared_sources))))
+        texts = sorted(filter(is_pattern, self.declared_sources))
+        return tuple(parse_pattern(text, self.application_id) for text in texts)
 
     @property
     def stream_time_names(self) -> tuple[str, ...]:
@@ -242,7 +245,12 @@ def build_topology(
     graph = expand_graph(application_id, graph, optimizations, default_timestamp_extractor)
     check_topology(graph, partial(changelog_topic, application_id))
     subtopologies = tuple(
-        Subtopology(number, nodes, tuple(graph.stores[name] for name in _list_store_names(nodes)))
+        Subtopology(
+            number,
+            nodes,
+            tuple(graph.stores[name] for name in _list_store_names(nodes)),
+            application_id=application_id,
+        )
         for number, nodes in enumerate(_find_connected_nodes(graph.nodes))
     )
     joined = [frozenset(find_upstream_topics(group)) for group in graph.copartitioned]

@@ -14,21 +14,12 @@ from dataclasses import replace
 from streams.errors import TopologyError
 from streams.graph.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from streams.graph.step_traits import StepTraits
-from streams.ledger import ledger_topic
 from streams.operators.routing import forward_unchanged
 from streams.topics import is_pattern, parse_pattern
 from streams.topology.build import Subtopology, Topology
 from streams.topology.expand import bind_serdes
 from streams.topology.partitions import TopicFlow, find_topics_downstream
 
-_BROKERS_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Brokers' own topics, which a pattern never matches (Kafka's `exclude.internal.topics`)."""
-_INTERNAL_SUFFIXES = (
-    "-changelog",
-    "-repartition",
-    "-subscription-registration-topic",
-    "-subscription-response-topic",
-)
 _MERGE = StepTraits(is_stateless=True, drops_records=False, forwards_unchanged=True)
 
 
@@ -40,11 +31,11 @@ def match_patterns(
     Topics of brokers and internal topics of the application never match; those of other
     applications do. Raises TopologyError for a topic that two patterns match.
     """
-    candidates = [topic for topic in topics if not _is_internal(topic, application_id)]
+    candidates = tuple(topics)
     matches: dict[str, tuple[str, ...]] = {}
     pattern_of: dict[str, str] = {}
     for text in sorted(set(patterns)):
-        pattern = parse_pattern(text)
+        pattern = parse_pattern(text, application_id)
         matches[text] = pattern.find_matching(candidates)
         for topic in matches[text]:
             if (other := pattern_of.setdefault(topic, text)) is not text:
@@ -104,7 +95,7 @@ def resolve_topology(topology: Topology, existing_counts: Mapping[str, int]) -> 
 
 
 def resolve_task(sub: Subtopology, topics: Collection[str]) -> Subtopology:
-    """Return the sub-topology of one task, which reads partitions of these topics."""
+    """Return the sub-topology of one task, which reads partitions of some of these topics."""
     patterns = sub.patterns
     if not patterns:
         return sub
@@ -154,10 +145,3 @@ def _replace_node(
     if isinstance(node, SinkNode) and node.internal and node.partitions is None:
         return [replace(node, parents=parents, partitions=kept_counts.get(node.topic_name))]
     return [replace(node, parents=parents)]
-
-
-def _is_internal(topic: str, application_id: str) -> bool:
-    """Return whether a topic is a broker's own, or an internal topic of the application."""
-    if topic in _BROKERS_TOPICS or topic == ledger_topic(application_id):
-        return True
-    return topic.startswith(f"{application_id}-") and topic.endswith(_INTERNAL_SUFFIXES)

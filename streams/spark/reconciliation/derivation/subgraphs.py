@@ -67,7 +67,7 @@ def extract_steps(
         nodes.append(copies[node])
     named = {name for node in _select_processors(nodes) for name in node.stores}
     stores = tuple(spec for spec in subtopology.stores if spec.name in named)
-    return Subtopology(subtopology.number, tuple(nodes), stores)
+    return replace(subtopology, nodes=tuple(nodes), stores=stores)
 
 
 def _find_branch_targets(subtopology: Subtopology, needed_nodes: set[Node]) -> list[Node]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -24,10 +25,11 @@ from streams.runtime.access.acls import (
 )
 from streams.runtime.assigning.required_topics import check_topics
 from streams.spark.cuts.named_topics import require_named_topics
+from streams.topics import parse_pattern
 from streams.topology.build import Topology
 from streams.topology.declared import declare_topology, decode_topology, encode_topology
 from streams.topology.description import describe_topology
-from streams.topology.resolve import match_patterns, resolve_topology
+from streams.topology.resolve import match_patterns, resolve_task, resolve_topology
 
 TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 
@@ -256,3 +258,48 @@ def test_commands_list_the_tasks_of_topics_that_match() -> None:
     tasks = list(list_tasks(topology, {**made, "orders-a": 2, "orders-b": 2}))
     assert [task.name for task in tasks] == ["0_0", "0_1", "1_0", "1_1"]
     assert [p.topic for p in tasks[0].partitions] == ["orders-a", "orders-b"]
+
+
+def test_a_pattern_that_the_repartition_topic_matches_counts_each_record_once() -> None:
+    app = App("orders-shop")
+    orders = app.stream(topics.matching(r"orders-.*"), **TEXT)
+    by_value = orders.group_by(lambda _, value: value, key=serdes.string)
+    by_value.count(store="n").to_stream().to("counts")
+    with TopologyTestDriver(app) as driver:
+        for _ in range(2):
+            driver.topic("orders-eu").pipe("x", "left", timestamp_ms=0)
+        assert driver.topic("counts").read_pairs() == [("left", 1), ("left", 2)]
+
+
+@pytest.mark.parametrize("is_pattern_first", [True, False])
+def test_a_pattern_that_the_repartition_topic_of_its_join_matches(is_pattern_first: bool) -> None:
+    app = App("shop")
+    pattern = topics.matching("shop-[a-z-]+")
+    first = app.stream(pattern, **TEXT) if is_pattern_first else None
+    other = app.stream("other", **TEXT).select_key(lambda _, value: value)
+    moved = other.repartition(name="k", **TEXT)
+    matched = first or app.stream(pattern, **TEXT)
+    moved.join(matched, lambda a, b: f"{a}/{b}", within=timedelta(minutes=5)).to("out", **TEXT)
+    with TopologyTestDriver(app) as driver:
+        driver.topic("shop-eu").pipe("x", "left", timestamp_ms=0)
+        driver.topic("other").pipe("q", "x", timestamp_ms=1)
+        assert driver.topic("out").read_pairs() == [("x", "x/left")]
+
+
+def test_internal_topics_do_not_count_as_partitions_of_a_store() -> None:
+    app = App("shop")
+    app.stream(topics.matching(".*"), **TEXT).group_by_key().count(store="n")
+    [sub] = app.topology().subtopologies
+    existing = {"orders": 2, "__consumer_offsets": 50, "shop-n-changelog": 8, "shop-ledger": 1}
+    assert resolve_task(sub, existing).sources.keys() == {"orders"}
+
+
+def test_a_lost_repartition_topic_is_none_of_a_pattern() -> None:
+    topology = counting().topology()
+    [pattern, *_] = topology.patterns
+    assert pattern.application_id == "shop"
+    assert not topics.matching(".*").matches_topic("__consumer_offsets")
+    wide = parse_pattern("^.*", "shop")
+    assert not wide.matches_topic("shop-m-repartition")
+    assert wide.matches_topic("other-m-repartition")
+    assert topics.matching(".*").matches_topic("shop-m-repartition")
