@@ -114,7 +114,7 @@ class App(QueryRegistration):
     @overload
     def stream(
         self,
-        topic: Sequence[str] | TopicPattern,
+        topic: Sequence[str | TopicPattern] | TopicPattern,
         *,
         key: Serde[K],
         value: Serde[V],
@@ -127,7 +127,7 @@ class App(QueryRegistration):
     # The overloads require both serdes; without a type checker the call says which step needs one.
     def stream(
         self,
-        topic: str | Sequence[str] | TopicPattern,
+        topic: str | Sequence[str | TopicPattern] | TopicPattern,
         *,
         key: Serde[Any] | None = None,
         value: Serde[Any] | None = None,
@@ -160,9 +160,11 @@ class App(QueryRegistration):
             raise TopologyError("stream() needs a topic, or a list of at least one")
         first, *others = (
             self._source_streams.read_topic(
-                each, key, value, None if name is None else f"{name}-{each}", options
+                *(each, key, value),
+                None if name is None else f"{name}-{each if isinstance(each, str) else number}",
+                options,
             )
-            for each in dict.fromkeys(topic)
+            for number, each in enumerate(dict.fromkeys(topic))
         )
         if not others:
             return first

@@ -118,15 +118,16 @@ def find_assignment_fault(
 def identity_assignment(state: ApplicationState) -> dict[str, KafkaStreamsAssignment]:
     """Return what each client has run since the last rebalance, by process id.
 
-    A task that nobody ran, as it is new or its client is gone, is in none. Kafka Streams'
-    counterpart is TaskAssignmentUtils.identityAssignment.
+    A task that nobody ran, as it is new or its client is gone, is in none, and so is one that there
+    is no more, as its topic is gone. Kafka Streams' counterpart is
+    TaskAssignmentUtils.identityAssignment.
     """
     return {
         process_id: KafkaStreamsAssignment(
             process_id,
             {
-                **dict.fromkeys(each.previous_standby_tasks, "standby"),
-                **dict.fromkeys(each.previous_active_tasks, "active"),
+                **dict.fromkeys(each.previous_standby_tasks & state.all_tasks.keys(), "standby"),
+                **dict.fromkeys(each.previous_active_tasks & state.all_tasks.keys(), "active"),
             },
         )
         for process_id, each in state.kafka_streams_states.items()

@@ -23,7 +23,7 @@ RECORDS = 200
 
 
 @pytest.mark.parametrize("kind", ["embedded", "kafka"])
-def test_the_racks_of_brokers_are_known_and_tasks_are_placed_by_them(
+def test_the_racks_of_brokers_are_known_and_workers_of_two_racks_share_the_tasks(
     kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Check both workers of a node with a rack; the embedded broker has none, which is logged."""

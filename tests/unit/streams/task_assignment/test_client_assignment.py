@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from streams.task_assignment import (
@@ -99,3 +101,13 @@ def test_tasks_of_a_thread_are_sorted_by_lag_without_those_of_unknown_lag(
     assert client.prev_tasks_by_lag("a-2") == []
     assert client.lag_for("0_1") == 70
     assert client.lag_for("9_9") is None
+
+
+def test_tasks_that_are_gone_are_none_of_the_identity_assignment(state: ApplicationState) -> None:
+    tasks = {STATELESS: state.all_tasks[STATELESS]}
+    kept = identity_assignment(replace(state, all_tasks=tasks))
+    assert kept == {"a": assign("a"), "b": assign("b")}
+    assert identity_assignment(state) == {
+        "a": assign("a", STATEFUL),
+        "b": assign("b", standby=STATEFUL),
+    }

@@ -303,3 +303,11 @@ def test_a_lost_repartition_topic_is_none_of_a_pattern() -> None:
     assert not wide.matches_topic("shop-m-repartition")
     assert wide.matches_topic("other-m-repartition")
     assert topics.matching(".*").matches_topic("shop-m-repartition")
+
+
+def test_a_pattern_in_a_list_that_has_a_name_is_named_by_its_place() -> None:
+    app = App("shop")
+    app.stream([topics.matching("orders-.*"), "returns"], name="in", **TEXT).to("out")
+    described = app.describe()
+    assert "Source: in-0 (topics: orders-.*)" in str(described)
+    assert "Source: in-returns (topics: [returns])" in str(described)
