@@ -19,6 +19,7 @@ from streams.errors import AuthorizationError
 from streams.membership import transactions
 from streams.membership.connection import BrokerConnection
 from streams.membership.transactions import DescribedTransactionState, OpenProducer
+from streams.runtime.access.resource_names import is_own_transactional_id
 from streams.runtime.clients import Admin
 from streams.runtime.clients.cluster_admin import (
     ClusterAdmin,
@@ -113,8 +114,8 @@ class ClusterFacts:
                     )
         return TransactionFacts(found, undescribed, self._find_listing_gap())
 
-    def fetch_producer_epochs(self, prefix: str) -> dict[str, tuple[int, int]]:
-        """Fetch the id and epoch of the producer of each transactional id with a prefix, anew."""
+    def fetch_producer_epochs(self, application_id: str) -> dict[str, tuple[int, int]]:
+        """Fetch anew the id and epoch of the producer of each transactional id of workers."""
         clients = self.clients()
         found: dict[str, tuple[int, int]] = {}
         for address in clients.ask_brokers(transactions.list_brokers):
@@ -122,7 +123,7 @@ class ClusterFacts:
                 ids = [
                     each
                     for each in transactions.list_transactional_ids(broker)
-                    if each.startswith(prefix)
+                    if is_own_transactional_id(each, application_id)
                 ]
                 if ids:
                     found |= {

@@ -31,7 +31,8 @@ def derive_former_counts(
 ) -> dict[str, int]:
     """Return the former partition counts of missing topics, as far as something shows them.
 
-    `companions` are the topics that have as many partitions as a topic has, if not fewer.
+    A topic is missing too if another has its name now. `companions` are the topics that have as
+    many partitions as a topic has, if not fewer.
     """
     found: dict[str, int] = {}
     for partition in witnesses:
@@ -39,7 +40,7 @@ def derive_former_counts(
             found[partition.topic] = max(found.get(partition.topic, 0), partition.number + 1)
     for topic in missing:
         for other in companions.get(topic, ()):
-            if other in counts:
+            if other in counts and other not in missing:
                 found[topic] = max(found.get(topic, 0), counts[other])
     return found
 

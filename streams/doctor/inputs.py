@@ -162,6 +162,7 @@ def _offer_newest(partition: Partition, end_offset: int) -> str:
     return format_command(
         *("consume", partition.topic, "--partition", str(partition.number)),
         *("--from", str(max(end_offset - _SHOWN_RECORDS, 0)), "-n", str(_SHOWN_RECORDS)),
+        "--until-end",  # markers of transactions have offsets too
     )
 
 

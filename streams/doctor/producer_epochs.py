@@ -1,7 +1,9 @@
 """Find producers that fence each other, by the epochs of their transactional ids between two looks.
 
 Each producer that takes a transactional id over gets a new epoch, and the one before is fenced. A
-worker that is started again takes it over once. Two that take turns raise it again and again.
+worker that is started again takes it over once. Two that take turns raise it again and again. Only
+ids of workers are looked at: clients that speak transactions v2 (KIP-890), as Java's do, get a new
+epoch with each commit.
 """
 
 from __future__ import annotations

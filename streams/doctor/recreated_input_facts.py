@@ -19,6 +19,7 @@ from streams.doctor.recreated_inputs import (
     check_orphaned_changelogs,
     find_recreated_topics,
 )
+from streams.errors import ConfigError
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.runtime.offsets.offset_refusals import OffsetsLeft, find_offsets_left
 from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes
@@ -41,7 +42,13 @@ def find_identity(facts: ApplicationFacts) -> InputIdentity:
     sources = (known.inputs | known.repartition) & counts.keys()
     ids = fetch_topic_id_hashes(facts.cluster.admin(), sources)
     recreated = find_recreated_topics(facts.committed(), ids)
-    lost = [p for p in _find_lost(facts) if p.topic in counts]
+    try:
+        lost = [p for p in _find_lost(facts) if p.topic in counts]
+    except ConfigError:
+        # Nothing has been started yet; or a changelog is missing, which is another point.
+        if not recreated and facts.committed():
+            raise
+        lost = []
     group = facts.group()
     found = InputIdentity(
         facts.application_id,
@@ -54,12 +61,15 @@ def find_identity(facts: ApplicationFacts) -> InputIdentity:
         has_members=group is not None and bool(group.members),
     )
     suspects = recreated | {p.topic for p in lost}
-    if facts.topology is not None:
-        companions = list_companions(facts.topology)
-        suspects = {each for each in suspects if companions.get(each)} - known.repartition
-        former = facts.derive_former_counts(suspects) if suspects else {}
-        return replace(found, former_counts=former)
-    return found
+    if facts.topology is None or not suspects:
+        return found
+    companions = list_companions(facts.topology)
+    former = {
+        topic: count
+        for topic, count in facts.derive_former_counts(suspects).items()
+        if companions.get(topic) and topic not in known.repartition
+    }
+    return replace(found, former_counts=former)
 
 
 def _find_lost(facts: ApplicationFacts) -> Collection[Partition]:

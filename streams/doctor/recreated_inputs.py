@@ -118,7 +118,7 @@ def check_identity(found: InputIdentity) -> Iterator[DoctorFinding]:
             if found.list_resized()
             else offer_ways_out(lost, found.internal, found.left),
         )
-    if not inputs and not between and not lost and not goes_on:
+    if not found.recreated and not lost:
         yield find_fine(INPUTS, "the committed offsets are of the topics that are there")
 
 

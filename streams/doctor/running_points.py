@@ -218,9 +218,8 @@ def check_epochs(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     group_now = facts.group()
     if group_now is None or not group_now.members:
         return
-    prefix = f"{facts.application_id}-"
-    before = facts.cluster.fetch_producer_epochs(prefix)
+    before = facts.cluster.fetch_producer_epochs(facts.application_id)
     time.sleep(_BETWEEN_LOOKS_S)
-    after = facts.cluster.fetch_producer_epochs(prefix)
+    after = facts.cluster.fetch_producer_epochs(facts.application_id)
     fought_over = producer_epochs.find_fought_over(before, after)
     yield from producer_epochs.check_epochs(fought_over, after, facts.report())

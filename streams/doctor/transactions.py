@@ -17,6 +17,7 @@ from streams.doctor.cluster_facts import TransactionFacts
 from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_unknown, find_warning
 from streams.doctor.topics import name_partitions
 from streams.membership.transactions import DescribedTransactionState, OpenProducer
+from streams.runtime.access.resource_names import is_own_transactional_id
 
 TRANSACTIONS = "transactions"
 _OPEN_LONG_MS, _OPEN_MS = 60_000, 10_000
@@ -80,7 +81,9 @@ def check_open_long(
             continue
         age_ms = found.now_ms - each.started_ms
         limit_ms = _OPEN_LONG_MS
-        if commit_every_ms is not None and each.transactional_id.startswith(f"{application_id}-"):
+        if commit_every_ms is not None and is_own_transactional_id(
+            each.transactional_id, application_id
+        ):
             limit_ms = max(_OPEN_MS, commit_every_ms * _COMMIT_INTERVALS)
         if age_ms < limit_ms and age_ms <= each.timeout_ms * 2:
             oldest = each if oldest is None or each.started_ms < oldest.started_ms else oldest

@@ -265,8 +265,11 @@ def test_retention_of_offsets(altered: dict[str, str], expected: list[Verdict]) 
 PLACE = Partition("out", 1)
 
 
+OWN_ID = "app-4be5bd0d-4a29-4d61-b5d0-3c1a9a1a0c52-0"
+
+
 def describe_open(age_ms: int, timeout_ms: int = 60_000) -> DescribedTransactionState:
-    return DescribedTransactionState("app-1", 7, 0, "Ongoing", timeout_ms, NOW_MS - age_ms, [PLACE])
+    return DescribedTransactionState(OWN_ID, 7, 0, "Ongoing", timeout_ms, NOW_MS - age_ms, [PLACE])
 
 
 def open_transactions(
@@ -327,7 +330,7 @@ def test_the_oldest_transaction_is_named_before_it_is_a_fault() -> None:
     young, old = describe_open(12_000, 60_000), describe_open(30_000, 60_000)
     (found,) = transactions.check_open_long(open_transactions([], young, old), ["out"])
     assert found.verdict is FINE
-    assert "the oldest for 30 s, by 'app-1'" in found.what
+    assert f"the oldest for 30 s, by {OWN_ID!r}" in found.what
     assert "out[1]" in found.what
     (quick,) = transactions.check_open_long(open_transactions([], describe_open(90)), ["out"])
     assert quick.what == "1 transaction open, none for long"

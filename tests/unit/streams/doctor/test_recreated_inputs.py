@@ -49,8 +49,9 @@ def test_offsets_without_ids_show_nothing() -> None:
     assert find_recreated_topics(committed, {"lines": 1}) == set()
 
 
-def test_inputs_that_are_what_they_were() -> None:
-    (found,) = check_identity(identity())
+@pytest.mark.parametrize("policy", ["fail", "earliest"])
+def test_inputs_that_are_what_they_were(policy: str) -> None:
+    (found,) = check_identity(identity(policy=policy))
     assert found.verdict is Verdict.FINE
 
 
