@@ -87,6 +87,7 @@ def print_event_if_fault(event: LogEvent, console: Console) -> None:
     console.print(
         Text(f"{format_instant(event.at_s) or '?'} {event.pattern.kind}: {event.message}{hint}")
     )
+    console.file.flush()  # also into a pipe, which is read as the log grows
 
 
 class ScanProgress:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import sys
 import tempfile
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Self
 
 import cramjam
 
@@ -26,8 +27,8 @@ _GZIP, _ZSTD, _LZ4 = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18"
 STANDARD_INPUT = "-"
 
 
-class _Reader(Protocol):
-    def read(self, size: int, /) -> bytes: ...
+_Read = Callable[[int], bytes]
+"""Returns at most so many bytes, and none at the end, which of a followed log is the end so far."""
 
 
 class LogSource:
@@ -42,7 +43,7 @@ class LogSource:
     ) -> None:
         self.name = "standard input" if path == STANDARD_INPUT else path
         self._path = path
-        self._follows = follows
+        self._follows = follows and path != STANDARD_INPUT  # whose end is that of the log
         self._on_bytes = on_bytes
 
     def read_blocks(self) -> Iterator[bytes]:
@@ -52,9 +53,9 @@ class LogSource:
         """
         rest = b""
         try:
-            with self._open_log() as reader:
+            with self._open_log() as read:
                 while True:
-                    data = reader.read(BLOCK_BYTES)
+                    data = read(BLOCK_BYTES)
                     if not data:
                         if not self._follows:
                             break
@@ -73,33 +74,90 @@ class LogSource:
             yield rest
 
     @contextmanager
-    def _open_log(self) -> Iterator[_Reader]:
+    def _open_log(self) -> Iterator[_Read]:
         """Open the log, and decompress it if its first bytes say that it is compressed."""
         if self._path == STANDARD_INPUT:
-            yield sys.stdin.buffer
+            yield _open_standard_input()
             return
         with Path(self._path).open("rb") as file:
             magic = file.peek(4)[:4]
             if magic.startswith(_GZIP):
-                yield _Counted(gzip.GzipFile(fileobj=file), file, self._on_bytes)
+                yield self._count_bytes(gzip.GzipFile(fileobj=file).read, file)
             elif magic in (_ZSTD, _LZ4):
                 codec = cramjam.zstd if magic == _ZSTD else cramjam.lz4
                 with _decompress_file(self._path, codec.decompress_into) as reader:
-                    yield reader
+                    yield reader.read
+            elif self._follows:
+                with _FollowedFile(self._path) as followed:
+                    yield followed.read_arrived
             else:
-                yield _Counted(file, file, self._on_bytes)
+                yield self._count_bytes(file.read, file)
+
+    def _count_bytes(self, read: _Read, file: BinaryIO) -> _Read:
+        """Return a function that reads, and tells how far the file has been read."""
+
+        def read_and_count(size: int) -> bytes:
+            data = read(size)
+            self._on_bytes(file.tell())
+            return data
+
+        return read_and_count
 
 
-class _Counted:
-    """Reads, and tells how far the file has been read."""
+def _open_standard_input() -> _Read:
+    """Return a function that reads what has arrived of standard input, decompressed if of gzip.
 
-    def __init__(self, reader: _Reader, file: BinaryIO, on_bytes: Callable[[int], None]) -> None:
-        self._reader, self._file, self._on_bytes = reader, file, on_bytes
+    Raises: ConfigError for other compressed data.
+    """
+    piped: Any = sys.stdin.buffer
+    # Another reader around a buffered one would wait until its own buffer is full.
+    stream: io.BufferedReader[Any] = (
+        piped if isinstance(piped, io.BufferedReader) else io.BufferedReader(piped)
+    )
+    magic = stream.peek(4)[:4]
+    if magic.startswith(_GZIP):
+        return gzip.GzipFile(fileobj=stream).read
+    if magic in (_ZSTD, _LZ4):
+        name = "zstd" if magic == _ZSTD else "lz4"
+        raise ConfigError(
+            f"standard input is compressed: decompress it before, as in `{name} -dc FILE | "
+            "millrace logs analyze -`"
+        )
+    return stream.read1
 
-    def read(self, size: int) -> bytes:
-        data = self._reader.read(size)
-        self._on_bytes(self._file.tell())
+
+class _FollowedFile:
+    """Reads a log that grows, and goes on with the new file once it is rotated or cut."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file = Path(path).open("rb")  # noqa: SIM115 - is replaced while it is followed
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def read_arrived(self, size: int) -> bytes:
+        """Return what has arrived; at the end of a file that was replaced, begin the new one."""
+        data = self._file.read(size)
+        if not data and self._is_replaced():
+            data = self._file.read(size)  # what was written until it was replaced
+            if not data:
+                self._file.close()
+                self._file = Path(self._path).open("rb")  # noqa: SIM115
         return data
+
+    def _is_replaced(self) -> bool:
+        """Return whether another file is at the path now, or this one has been cut."""
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:  # for a moment, as it is rotated
+            return False
+        opened = os.fstat(self._file.fileno())
+        is_other = (found.st_dev, found.st_ino) != (opened.st_dev, opened.st_ino)
+        return is_other or found.st_size < self._file.tell()
 
 
 @contextmanager

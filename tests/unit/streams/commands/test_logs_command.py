@@ -61,6 +61,24 @@ def test_a_file_that_is_not_there_is_one_line() -> None:
     )
 
 
+def test_a_pipe_that_stays_open_is_followed_to_its_end() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "streams", "logs", "analyze", "--follow", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("\n".join(read_recording("ours-fenced")) + "\n")
+        process.stdin.flush()
+        assert "fencing: " in process.stdout.readline()  # while the pipe is open
+        process.stdin.close()
+        assert "1 incident in 1 log," in process.stdout.read()
+
+
 def test_a_log_that_grows_is_followed_until_ctrl_c(tmp_path: Path) -> None:
     log = tmp_path / "worker.log"
     lines = read_recording("ours-fenced")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import subprocess
 import sys
@@ -118,6 +119,37 @@ def test_a_compressed_log_that_is_cut_off_is_named(
     path.write_bytes(compress(os.urandom(50_000))[:-20])
     with pytest.raises(ConfigError, match=r"log '.*worker\.log' can't be read: "):
         list(LogSource(str(path)).read_blocks())
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_standard_input_may_be_compressed(
+    compress: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piped = io.TextIOWrapper(io.BufferedReader(io.BytesIO(compress(QUIET + FENCED))))
+    monkeypatch.setattr(sys, "stdin", piped)
+    [incident] = analyze_logs([LogSource("-")]).incidents
+    assert incident.cause == "MR-010"
+
+
+def test_standard_input_that_is_compressed_otherwise_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    piped = io.TextIOWrapper(io.BufferedReader(io.BytesIO(compress_zstd(FENCED))))
+    monkeypatch.setattr(sys, "stdin", piped)
+    with pytest.raises(ConfigError, match=r"as in `zstd -dc FILE"):
+        analyze_logs([LogSource("-")])
+
+
+@pytest.mark.parametrize("is_cut", [False, True], ids=["renamed", "cut"])
+def test_a_followed_log_goes_on_after_it_was_rotated(is_cut: bool, tmp_path: Path) -> None:
+    path = tmp_path / "worker.log"
+    path.write_bytes(QUIET * 3)
+    blocks = LogSource(str(path), follows=True).read_blocks()
+    assert next(blocks) == QUIET * 3
+    if not is_cut:
+        path.rename(tmp_path / "worker.log.1")
+    path.write_bytes(FENCED)
+    assert next(blocks) == FENCED
 
 
 def test_a_log_that_does_not_exist_is_named() -> None:
