@@ -49,7 +49,9 @@ def explain_wrong_count(
         f"{reason}. Keys would be looked for in other partitions than they were written to. End "
         f"all workers, and start over with {format_command('group reset')}, which deletes the "
         "group's offsets, the internal topics and the state directory: a start creates the topics "
-        "as they have to be"
+        "as they have to be, and computes the state again from the records that the inputs still "
+        "have. What these have lost by their retention is lost to the state, and results are "
+        "written again"
     )
 
 

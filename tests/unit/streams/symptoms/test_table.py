@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib
-import pkgutil
 import re
 from collections.abc import Iterable
 
 import pytest
 
-import state
-import streams
 from state.errors import StateError
 from streams.errors import (
     BrokerUnavailable,
@@ -39,10 +36,8 @@ PUBLIC = (UserError, StateError, OutcomeUnknown, TaskCorrupted, TaskMigrated)
 
 def list_public_classes() -> dict[str, type[BaseException]]:
     """Import the modules that define classes of errors and return those that are public."""
-    for package in (state, streams):
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if module.name.endswith(("errors", "partitions", "producer_identity")):
-                importlib.import_module(module.name)
+    for place in list_error_modules():
+        importlib.import_module(place.removesuffix(".py").replace("/", "."))
     found: dict[str, type[BaseException]] = {}
     waiting: list[type[BaseException]] = list(PUBLIC)
     while waiting:
@@ -51,6 +46,20 @@ def list_public_classes() -> dict[str, type[BaseException]]:
             found[each.__name__] = each
         waiting += each.__subclasses__()
     return found
+
+
+def list_error_modules() -> set[str]:
+    """Return the files that define a class of public errors, by the names of their bases."""
+    public = {each.__name__ for each in PUBLIC}
+    defined = [
+        (place, node.name, {ast.unparse(base).rpartition(".")[2] for base in node.bases})
+        for place, tree in parse_product()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    ]
+    while grown := {name for _, name, bases in defined if bases & public} - public:
+        public |= grown
+    return {place for place, name, _ in defined if name in public}
 
 
 def find_raises_without_code(
@@ -71,6 +80,10 @@ def test_every_public_error_that_is_raised_has_a_code() -> None:
     classes = list_public_classes()
     assert len([each for each in raises if each.class_name in classes]) > 500
     assert find_raises_without_code(raises, classes) == []
+
+
+def test_classes_of_errors_are_found_wherever_they_are_defined() -> None:
+    assert {"NothingChecked", "NotReady", "DirectoryLocked"} <= {*list_public_classes()}
 
 
 def test_a_raise_of_an_error_without_a_code_is_found() -> None:
