@@ -52,7 +52,7 @@ def exclude_owner(path: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError as error:
             holder = _describe_holder(os.pread(file, 1_000, 0))
-            raise DirectoryLocked(f"{path.parent} is in use by {holder}") from error
+            raise DirectoryLocked(f"{path.parent} is in use by process {holder}") from error
         yield
     finally:
         os.close(file)
@@ -83,7 +83,7 @@ class ProcessFileLock:
         except BlockingIOError as error:
             holder = _describe_holder(os.pread(self._file, 1_000, 0))
             self._close_file()
-            raise DirectoryLocked(f"{path.parent} is in use by {holder}") from error
+            raise DirectoryLocked(f"{path.parent} is in use by process {holder}") from error
         except OSError as error:
             self._close_file()
             raise StateError(f"{path} can't be locked: {error.strerror}") from error
@@ -134,7 +134,7 @@ def _process_command() -> str:
 def _describe_holder(lock_file_content: bytes) -> str:
     """Return a description of the process that holds a lock, from the content of its lock file."""
     pid, command, owner, *_ = [*lock_file_content.decode(errors="replace").split("\n"), "", "", ""]
-    who = f"process {pid or 'unknown'}"
+    who = pid or "unknown"
     if command:
         who += f" ({command})"
     return f"{who}, {owner}" if owner else who

@@ -95,7 +95,7 @@ _KINDS = {
 }
 """The kinds of symptoms; those of others are failures."""
 
-_OURS = (
+_OUR_EVENTS = (
     Pattern(" runs '", EventKind.START),
     Pattern("RUNNING -> REBALANCING", EventKind.REBALANCE),
     Pattern("PENDING_SHUTDOWN -> NOT_RUNNING", EventKind.END),
@@ -103,11 +103,17 @@ _OURS = (
     Pattern("a broker answers again at ", EventKind.END_OF_OUTAGE),
     Pattern(" is restored: ", EventKind.RESTORE),
     Pattern(" records replayed, at most ", EventKind.RESTORE),
-    *(
+)
+_OUR_MESSAGES, _MESSAGES_IN_ANY_LINE = (
+    tuple(
         Pattern(part, _KINDS.get(code, EventKind.FAILURE), code, is_warning=True)
-        for code, parts in list_message_parts()
+        for code, parts in list_message_parts(of_classes=of_classes)
         for part in parts
-    ),
+    )
+    for of_classes in (True, False)
+)
+"""The second leaves out words that are common, and mean what they do only where we say them."""
+_OUR_ENDS = (
     Pattern(" is replaced in ", EventKind.FAILURE, "MR-003", is_warning=True),
     Pattern("a stream thread ended", EventKind.FAILURE, "MR-003", is_warning=True),
     Pattern(" was ended by SIG", EventKind.FAILURE, "MR-003", is_warning=True),
@@ -188,9 +194,19 @@ _CODES = {
 }
 """What a line says itself goes over all else, but for the codes whose pages say no more."""
 _GENERAL = frozenset(each.code for each in SYMPTOMS if each.is_general)
-PATTERNS = (*_KAFKA_STREAMS, *_BROKERS, *_OURS, *_CODES.values())
+PATTERNS = (
+    *_KAFKA_STREAMS,
+    *_BROKERS,
+    *(*_OUR_EVENTS, *_MESSAGES_IN_ANY_LINE, *_OUR_ENDS),
+    *_CODES.values(),
+)
 """All patterns, in the order in which they decide about lines of others."""
-OWN_PATTERNS = (*_OURS, *_KAFKA_STREAMS, *_BROKERS, *_CODES.values())
+OWN_PATTERNS = (
+    *(*_OUR_EVENTS, *_OUR_MESSAGES, *_OUR_ENDS),
+    *_KAFKA_STREAMS,
+    *_BROKERS,
+    *_CODES.values(),
+)
 """The same for lines of ours."""
 _CODE = re.compile(r"\(see (MR-\d{3})\)")
 

@@ -31,7 +31,7 @@ def compile_patterns() -> Any:
     """Compile all patterns into one expression."""
     import re2
 
-    texts = sorted({each.text for each in PATTERNS})
+    texts = sorted({each.text for each in (*PATTERNS, *OWN_PATTERNS)})
     return re2.compile(b"|".join(re2.escape(text).encode() for text in texts))
 
 

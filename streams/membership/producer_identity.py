@@ -76,7 +76,9 @@ def check_transaction_coordinator(open_connection: OpenConnection, transactional
         _connect_to_coordinator(open_connection, transactional_id).close()
     except ConnectionLost as lost:
         if isinstance(lost.__cause__, AuthenticationError):
-            raise OutcomeUnknown(f"transactional id {transactional_id!r}: {lost}") from lost
+            raise OutcomeUnknown(
+                f"the coordinator of transactional id {transactional_id!r}: {lost}"
+            ) from lost
 
 
 def _connect_to_coordinator(

@@ -81,12 +81,15 @@ class StoreLocations:
                 counts = self._fetch_partition_counts()
             except (OutcomeUnknown, StreamsError) as error:
                 raise StoreUnavailable(
-                    f"the partitions of {sorted(self._subtopology.declared_sources)} are not "
-                    f"known: {error}"
+                    "how many partitions a store has can't be told: those of "
+                    f"{sorted(self._subtopology.declared_sources)} are not known: {error}"
                 ) from error
             topics = sorted(resolve_task(self._subtopology, counts).sources)
             if missing := [topic for topic in topics if topic not in counts]:
-                raise StoreUnavailable(f"the partitions of {missing} are not known")
+                raise StoreUnavailable(
+                    "how many partitions a store has can't be told: those of "
+                    f"{missing} are not known"
+                )
             self._counted = assignments, max((counts[topic] for topic in topics), default=0)
         return self._counted[1]
 

@@ -29,7 +29,7 @@ CLASS_MESSAGES = {
         " has left generation ",
         "the coordinator does not know this member any more",
         "the group has moved on: offsets were refused",
-        " by another member",
+        " has been read beyond ",
         "the thread is no member of its group: nothing can be committed",
     ),
     "MR-022": (
@@ -38,7 +38,7 @@ CLASS_MESSAGES = {
         ", though records that were made of the input's went through ",
         ", is an old copy: it holds what was written up to commit ",
     ),
-    "MR-023": (" is in use by ",),
+    "MR-023": (" is in use by process ",),
     "MR-070": (
         " of an entry (",
         "; give another serde",
@@ -66,7 +66,7 @@ CLASS_MESSAGES = {
         "ask the group for our membership: ",
         " tracks what it delivers",
         "over from what is committed: ",
-        "transactional id ",
+        "the coordinator of transactional id ",
     ),
     "MR-080": (
         " does not answer: ",
@@ -77,7 +77,7 @@ CLASS_MESSAGES = {
         "this worker is being stopped: ask another one",
         " of these: ask for fewer keys, or a shorter time",
         " can't be read now: ",
-        "the partitions of ",
+        "how many partitions a store has can't be told: ",
     ),
 }
 """Parts by codes; the first code with a part of a message is the message's."""

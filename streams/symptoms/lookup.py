@@ -27,11 +27,15 @@ def find_by_text(text: str) -> Symptom | None:
     return next((_BY_CODE[code] for code in codes), None)
 
 
-def list_message_parts() -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield all codes with parts of their messages, in the order in which they decide of a text."""
+def list_message_parts(*, of_classes: bool = True) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield all codes with parts of their messages, in the order in which they decide of a text.
+
+    Last come, unless `of_classes` is False, the parts that tell the class of an error of ours.
+    """
     yield from ((each.code, each.messages) for each in SYMPTOMS)
     yield from ((each.code, each.later_messages) for each in SYMPTOMS)
-    yield from CLASS_MESSAGES.items()
+    if of_classes:
+        yield from CLASS_MESSAGES.items()
 
 
 def find_by_class(error_class: type[BaseException]) -> Symptom | None:

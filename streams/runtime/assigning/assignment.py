@@ -282,9 +282,12 @@ class StreamsPartitionAssignor:
                 return True
             self._assigned_input_counts = own
         application_id = self._topology.application_id
-        versions = [
-            each.resolve_patterns(existing, application_id) for each in self._assigned_versions
-        ]
+        try:
+            versions = [
+                each.resolve_patterns(existing, application_id) for each in self._assigned_versions
+            ]
+        except TopologyError:
+            return True  # two patterns of another version match a topic: it is refused at a join
         inputs = {topic for each in versions for topic in each.input_topics}
         return {topic: existing.get(topic) for topic in inputs} != self._assigned_input_counts
 

@@ -165,6 +165,7 @@ def _call_assignor(assignor: TaskAssignor, state: ApplicationState) -> list[Kafk
                 f"task_assignor returned {each!r} among its assignments, and not a "
                 "KafkaStreamsAssignment"
             )
+        _check_types(each)
         for task, task_type in each.tasks.items():
             if task_type not in ("active", "standby"):
                 raise StreamsError(
@@ -175,3 +176,20 @@ def _call_assignor(assignor: TaskAssignor, state: ApplicationState) -> list[Kafk
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise StreamsError(f"task_assignor returned two assignments of client {twice[0]!r}")
     return assignments
+
+
+def _check_types(assignment: KafkaStreamsAssignment) -> None:
+    """Raise StreamsError for a field of another type than it is declared with."""
+    tasks, rebalance_ms = assignment.tasks, assignment.followup_rebalance_ms
+    if not isinstance(tasks, Mapping):
+        raise StreamsError(
+            f"task_assignor returned tasks={tasks!r:.200} for client {assignment.process_id!r}: "
+            "give a dict of task ids with 'active' or 'standby'"
+        )
+    is_whole = isinstance(rebalance_ms, int) and not isinstance(rebalance_ms, bool)
+    if rebalance_ms is not None and not (is_whole and 0 <= rebalance_ms < 2**31):
+        raise StreamsError(
+            f"task_assignor returned followup_rebalance_ms={rebalance_ms!r} for client "
+            f"{assignment.process_id!r}: give a whole number of milliseconds from 0 to 2^31-1, or "
+            "None"
+        )

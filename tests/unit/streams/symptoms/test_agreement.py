@@ -13,7 +13,13 @@ from typing import NamedTuple
 import orjson
 import pytest
 
-from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.errors import (
+    ConfigError,
+    OutcomeUnknown,
+    StreamsError,
+    TaskMigrated,
+    TopologyError,
+)
 from streams.log_analysis.scanning import LogScanner
 from streams.processes.logging_setup import JsonFormatter, SymptomFilter, TextFormatter
 from streams.symptoms.lookup import (
@@ -167,3 +173,30 @@ def test_the_address_of_a_message_with_a_stack_is_on_its_first_line() -> None:
     assert text.splitlines()[0].endswith("its stack: (see MR-063)")
     assert orjson.loads(json_line)["message"] == message
     assert find_by_class(StreamsError) is not None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TopologyError("the partitions of repartition topics ['r'] can't be derived: they"),
+        ConfigError("there is no transactional id 'x' on localhost:9092: "),
+        ConfigError("transactional id 'x' has no open transaction: its state is Empty"),
+    ],
+)
+def test_words_of_a_class_say_nothing_of_another(error: StreamsError) -> None:
+    found = find_symptom(error)
+    assert found is not None
+    assert found.is_general
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WARNING myapp.web: user bob was edited by another member",
+        "WARNING myapp.db: no answer for 3 s from postgres",
+        "ERROR myapp.web: room 5 is in use by process 7",
+    ],
+)
+def test_words_of_a_class_say_nothing_in_lines_of_others(line: str) -> None:
+    text = f"2026-11-29 12:00:00,000 7 {line}\n"
+    assert list(LogScanner("a.log").find_events(text.encode())) == []

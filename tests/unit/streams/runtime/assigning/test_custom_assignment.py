@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -178,6 +179,17 @@ def fail(state: ApplicationState) -> list[KafkaStreamsAssignment]:
         (fail, "task_assignor failed: LookupError: told to"),
         (lambda state: None, "task_assignor failed: TypeError"),
         (lambda state: ["a"], "returned 'a' among its assignments"),
+        (
+            lambda state: [KafkaStreamsAssignment("a", ["0_0"])],  # type: ignore[arg-type]
+            "tasks=.*'0_0'.* for client 'a': give a dict",
+        ),
+        *(
+            (
+                give_all_to("a", followup_rebalance_ms=given),
+                "followup_rebalance_ms=.* for client 'a': give a whole number",
+            )
+            for given in (5.5, float("nan"), -1, True, 1 << 31, timedelta(seconds=1))
+        ),
         (
             lambda state: [KafkaStreamsAssignment("a", {"0_0": "warm"})],  # type: ignore[dict-item]
             "assigned task '0_0' as 'warm', which is neither",
