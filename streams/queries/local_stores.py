@@ -212,19 +212,28 @@ class LocalStores:
         while True:
             left_s = max(give_up_at_s - self._monotonic_s(), 0.0)
             try:
+                if read.call is not None:  # how long its function takes is not known
+                    self._check_positions(spec.name, sub, at_least or {}, wanted)
                 answer = self._read_active(spec, provider, read, wanted, stale_ok)
                 if stale_ok is not None and (rest := {*wanted} - answer.partitions):
                     waits_s = max(left_s, ends_wait_s)
                     answer = self._add_standbys(spec, read, answer, rest, stale_ok, waits_s)
-                behind = _find_missing_positions(answer, at_least or {})
-                if not behind:
-                    return answer
-                raise PositionNotReached(f"store {name!r} has not taken in {behind} yet")
+                _require_position(name, answer.position, answer.partitions, at_least or {})
+                return answer
             except StoreUnavailable:
                 # Only what comes with time, and without a rebalance, is waited for.
                 if not (at_least or stale_ok) or self._monotonic_s() > give_up_at_s:
                     raise
             time.sleep(_POSITION_POLL_S)
+
+    def _check_positions(
+        self, name: str, sub: Subtopology, at_least: Position, wanted: Collection[int]
+    ) -> None:
+        """Raise PositionNotReached if a task of `wanted` has not taken in `at_least`."""
+        for task in self._list_tasks():
+            number = parse_partition(task.name)
+            if task.name.startswith(f"{sub.number}_") and number in wanted:
+                _require_position(name, task.committed_positions, {number}, at_least)
 
     def _read_active(
         self,
@@ -366,10 +375,14 @@ def _check_position_topics(name: str, sub: Subtopology, position: Position) -> N
         )
 
 
-def _find_missing_positions(answer: StoreAnswer, wanted: Position) -> str:
-    """Return which wanted positions an answer has not reached, of the partitions that were read."""
-    return ", ".join(
-        f"{partition} up to offset {offset} (it is at {answer.position.get(partition, 0)})"
+def _require_position(
+    name: str, position: Position, partitions: Collection[int], wanted: Position
+) -> None:
+    """Raise PositionNotReached if `position` has not reached what is wanted of `partitions`."""
+    behind = ", ".join(
+        f"{partition} up to offset {offset} (it is at {position.get(partition, 0)})"
         for partition, offset in wanted.items()
-        if partition.number in answer.partitions and answer.position.get(partition, 0) < offset
+        if partition.number in partitions and position.get(partition, 0) < offset
     )
+    if behind:
+        raise PositionNotReached(f"store {name!r} has not taken in {behind} yet")

@@ -151,8 +151,11 @@ class StateStoreProvider(Generic[S]):
         the position that is added or later.
         """
         assignments = self._list_assignments()
+        tasks = [task for task, _ in self._find_stores(partitions)]
+        # Before the calls too: a caller that tries again would call for nothing each time.
+        self._check_no_transition([task.name for task in tasks], assignments, partitions)
         by_task: dict[str, tuple[R, Position]] = {}
-        for task, _ in self._find_stores(partitions):
+        for task in tasks:
             position = task.committed_positions
             alone = StateStoreProvider[S](self.spec, lambda task=task: (task,))  # type: ignore[misc]
             by_task[task.name] = call(task.name, alone), position

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from streams.common.partitioning import partition_for_key
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, StoreNotLocal, StoreUnavailable
 from streams.membership.protocol import AssignmentInfo, EndpointTasks
-from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
+from streams.queries.local_stores import LocalStores, PositionNotReached, ThreadAssignmentTimes
 from streams.queries.read_only_stores import create_view
+from streams.queries.store_calls import StoreCall
 from streams.queries.store_reads import StoreRead
+from streams.topology.store_queries import StoreQuery, list_results
 from tests.unit.streams.runtime.world import World, build_counting_topology
 
 LOOK_UP = StoreRead(is_lookup=True, key="a")
@@ -77,6 +83,51 @@ def test_an_answer_is_as_old_as_a_commit_that_is_not_in_the_store_yet(tmp_path: 
 
     world.run_until(look)
     assert ages == [0.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("assigned_tasks", "at_least", "error"),
+    [
+        (("0_0",), 1, None),
+        (("0_0",), 2, PositionNotReached),
+        (("0_0", "0_1"), 1, StoreUnavailable),  # a task is still to come
+    ],
+)
+def test_a_function_is_called_only_where_its_answer_can_be_used(
+    tmp_path: Path,
+    assigned_tasks: tuple[str, ...],
+    at_least: int,
+    error: type[Exception] | None,
+) -> None:
+    world = World(build_counting_topology(), tmp_path)
+    world.load("x", key="a")
+    assigned = AssignmentInfo(assigned_tasks, ())
+    stores = LocalStores(
+        build_counting_topology(),
+        list_tasks=lambda: list(world.loop.tasks.values()),
+        list_assignments=lambda: [ThreadAssignmentTimes("t", assigned, 0.0, 100.0)],
+        fetch_partition_counts=lambda: {"in": len(assigned_tasks)},
+        monotonic_s=count(100).__next__,
+        now_ms=lambda: 100_000,
+        session_timeout_s=45.0,
+    )
+    seen: list[int] = []
+
+    def count_keys(view: Any) -> int:
+        seen.append(len(list(view.all())))
+        return seen[-1]
+
+    call = StoreCall(StoreQuery("keys", "c", count_keys, list_results), {})
+
+    def look() -> bool:
+        if not world.consumed(0):
+            return False
+        with nullcontext() if error is None else pytest.raises(error):
+            stores.read("c", StoreRead(call=call), at_least={Partition("in", 0): at_least})
+        return True
+
+    world.run_until(look)
+    assert seen == ([1] if error is None else [])
 
 
 def test_a_key_that_another_worker_has_is_refused_with_its_address(tmp_path: Path) -> None:
