@@ -144,7 +144,7 @@ def _format_request(spec: StoreSpec, read: StoreRead) -> tuple[str, dict[str, st
     """Return the path and the parameters of a read."""
     if read.call is not None:
         path = f"/queries/{quote(read.call.query.name, safe='')}"
-        return path, {"arguments": orjson.dumps(read.call.arguments).decode()}
+        return path, {"arguments": read.call.arguments_json.decode()}
     path = f"/stores/{quote(spec.name, safe='')}"
     if read.is_lookup:
         # A key may be empty in bytes, and a path may not.

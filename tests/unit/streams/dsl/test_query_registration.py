@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from streams import App, serdes
 from streams.errors import ConfigError, QueryFailed, TopologyError
-from streams.queries.store_calls import StoreCall
+from streams.queries.store_calls import ARGUMENTS_SIZE_MAX, StoreCall
 from streams.topology.store_queries import StoreQuery, list_results
 
 
@@ -80,3 +81,23 @@ def test_arguments_that_a_function_does_not_take_are_refused_before_it_is_called
     call(max).check_arguments()
     with pytest.raises(ConfigError, match=r"can't be called with {}: missing .* 'count'"):
         call(lambda rows, count: 0).check_arguments()
+
+
+def test_each_call_gets_arguments_of_its_own_as_another_worker_would() -> None:
+    asked = call(lambda rows, words: [words.pop(), words], words=["a", "b"])
+    assert [asked.call_function([]) for _ in range(2)] == [["b", ["a"]]] * 2
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    assert call(lambda rows, at: at, at=at).call_function([]) == "2026-01-02T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("argument", "reason"),
+    [
+        ({1, 2}, "not JSON serializable: set; arguments are what JSON has"),
+        ({1: 2}, "must be str; arguments are what JSON has"),
+        ("x" * ARGUMENTS_SIZE_MAX, "bytes in a URL, and may have 12000"),
+    ],
+)
+def test_arguments_that_can_not_be_sent_are_refused(argument: Any, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        call(lambda rows, ids: 0, ids=argument)

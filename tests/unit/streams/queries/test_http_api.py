@@ -241,6 +241,7 @@ def test_a_registered_query_is_answered_for_all_partitions_or_for_each(
         ("/queries/largest?arguments={2}", 400, "is not an object of JSON"),
         ('/queries/largest?arguments={"n":2}', 400, "got an unexpected keyword argument 'n'"),
         ("/queries/largest?limit=2", 400, "unknown parameter 'limit'"),
+        (f'/queries/largest?arguments={{"count":"{"x" * 12_000}"}}', 400, "may have 12000"),
         ("/queries/broken", 500, "query 'broken' has failed: TypeError"),
     ],
 )
