@@ -24,6 +24,14 @@ V = TypeVar("V")
 PAGE_ROWS = 1_000
 """The rows of a range that are fetched at a time, as the caller takes them."""
 
+_METHODS = {
+    StoreKind.KEY_VALUE: "use get, range or all",
+    StoreKind.WINDOW: "use fetch, fetch_range or iterate_windows",
+    StoreKind.SESSION: "use fetch, fetch_range or iterate_windows",
+    StoreKind.VERSIONED: "use get or fetch_versions",
+    StoreKind.BUFFER: "it can't be read",
+}
+
 
 class QueryResult(NamedTuple, Generic[V]):
     """Holds the value of a key, and what is known about it (Kafka Streams' QueryResult).
@@ -119,6 +127,7 @@ class RoutedStore(Generic[K, V]):
         All are of one commit: the first `limit`, from the newest one on if `reverse`. Without
         `limit` raises StoreUnavailable for more than `store_reads.ROWS_MAX`.
         """
+        self._require_windows("fetch")
         return self._read_windows(
             StoreRead(is_lookup=True, key=key, from_ms=from_ms, to_ms=to_ms, is_reverse=reverse),
             limit,
@@ -138,6 +147,11 @@ class RoutedStore(Generic[K, V]):
         the latest if `reverse`. Raises StoreUnavailable for more than `store_reads.ROWS_MAX`. Kafka
         Streams' MultiVersionedKeyQuery.
         """
+        if self._find_kind() is not StoreKind.VERSIONED:
+            raise ConfigError(
+                f"{self.name!r} is a {self._find_kind()} store, which keeps no versions: "
+                f"{_METHODS[self._find_kind()]}"
+            )
         answer = self._read_whole(
             StoreRead(
                 is_lookup=True, key=key, from_ms=from_ms or 0, to_ms=to_ms, is_reverse=reverse
@@ -161,6 +175,7 @@ class RoutedStore(Generic[K, V]):
         `reverse`. Without `limit` raises StoreUnavailable for more than `store_reads.ROWS_MAX`: ask
         for fewer keys, a shorter time, or for `iterate_windows`.
         """
+        self._require_windows("fetch_range")
         read = StoreRead(
             key_from=key_from, key_to=key_to, from_ms=from_ms, to_ms=to_ms, is_reverse=reverse
         )
@@ -179,10 +194,15 @@ class RoutedStore(Generic[K, V]):
 
         Each page may be of a later commit. For each one the store reads the whole range again.
         """
+        self._require_windows("iterate_windows")
         page = StoreRead(
             key_from=key_from, key_to=key_to, from_ms=from_ms, to_ms=to_ms, is_reverse=reverse
         )
-        is_session = self._reads.local.find_store(self.name)[0].kind is StoreKind.SESSION
+        return self._iterate_window_pages(page)
+
+    def _iterate_window_pages(self, page: StoreRead) -> Iterator[tuple[Windowed[K], V]]:
+        """Yield windows, fetching a page when the one before has been taken."""
+        is_session = self._find_kind() is StoreKind.SESSION
         while True:
             answer = self._read_answer(page)
             yield from _to_windows(answer)
@@ -223,6 +243,18 @@ class RoutedStore(Generic[K, V]):
             if not answer.has_more:
                 return
             page = replace(page, after=answer.rows[-1].key)
+
+    def _find_kind(self) -> StoreKind:
+        """Return the kind of this store. Raises ConfigError if there is no such store."""
+        return self._reads.local.find_store(self.name)[0].kind
+
+    def _require_windows(self, method: str) -> None:
+        """Raise ConfigError for a method of windows if this store has none."""
+        if (kind := self._find_kind()) not in (StoreKind.WINDOW, StoreKind.SESSION):
+            raise ConfigError(
+                f"{self.name!r} is a {kind} store, and {method} reads windows and sessions: "
+                f"{_METHODS[kind]}"
+            )
 
     def _read_windows(self, read: StoreRead, limit: int | None) -> list[tuple[Windowed[K], V]]:
         """Return rows as windows and values; without a limit all of them, or StoreUnavailable."""
