@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from streams.common.names import check_step_name
-from streams.dsl.function_checks import check_callable
+from streams.dsl.function_checks import check_callable, describe_function
 from streams.errors import TopologyError
 from streams.graph.nodes import StoreKind
 from streams.topology.build import Topology
@@ -43,9 +44,11 @@ class QueryRegistration:
             raise TopologyError(f"the query {name!r} is registered twice: give it another name")
         if merge is not None:
             check_callable(f"merge of query {name}", merge)
+            _check_parameter(f"merge of query {name}", merge, "the results of all tasks")
 
         def register_function(function: F) -> F:
             check_callable(f"query {name}", function)
+            _check_parameter(f"query {name}", function, "a view of the store")
             self._queries[name] = StoreQuery(name, store, function, merge or list_results)
             return function
 
@@ -66,3 +69,18 @@ class QueryRegistration:
                     f"{sorted(stores)}"
                 )
         return replace(topology, queries=tuple(self._queries.values()))
+
+
+def _check_parameter(step: str, function: Callable[..., Any], given: str) -> None:
+    """Raise TopologyError for a function that takes nothing by its place."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some built-in functions have none
+        return
+    try:
+        signature.bind_partial(given)
+    except TypeError:
+        raise TopologyError(
+            f"step {step!r}: {describe_function(function)} takes {signature}, and is called with "
+            f"{given}: give it a first parameter for that"
+        ) from None

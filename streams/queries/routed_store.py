@@ -212,7 +212,7 @@ class RoutedStore(Generic[K, V]):
             end_ms = last.end_ms if is_session else None
             page = replace(page, after=last.key, after_start_ms=last.start_ms, after_end_ms=end_ms)
 
-    def run_query(self, query: str, **arguments: Any) -> Any:
+    def run_query(self, query: str, /, **arguments: Any) -> Any:
         """Return the merged result of a registered query of this store (`App.register_query`).
 
         Its function runs at the workers with the partitions, on active tasks alone. Raises
@@ -221,7 +221,7 @@ class RoutedStore(Generic[K, V]):
         """
         return self.run_query_result(query, **arguments).value
 
-    def run_query_result(self, query: str, **arguments: Any) -> QueryResult[Any]:
+    def run_query_result(self, query: str, /, **arguments: Any) -> QueryResult[Any]:
         """Return what `run_query` returns with its position and age."""
         if self._stale_ok is not None:
             raise ConfigError("standby tasks run no registered queries: leave stale_ok out")

@@ -57,9 +57,14 @@ class StoreCall:
         return loaded
 
     def check_arguments(self) -> None:
-        """Raise ConfigError for arguments that the function does not take."""
+        """Raise ConfigError for arguments that the function, or the merge, does not take."""
+        self._check_function("", self.query.function)
+        self._check_function("merge of ", self.query.merge)
+
+    def _check_function(self, part: str, function: Callable[..., Any]) -> None:
+        """Raise ConfigError for arguments that a function of the user does not take."""
         try:
-            signature = inspect.signature(self.query.function)
+            signature = inspect.signature(function)
         except (TypeError, ValueError):  # some built-in functions have none
             return
         arguments = self.load_arguments()
@@ -67,7 +72,7 @@ class StoreCall:
             signature.bind("store", **arguments)
         except TypeError as error:
             raise ConfigError(
-                f"query {self.query.name!r} can't be called with {arguments!r:.200}: {error}"
+                f"{part}query {self.query.name!r} can't be called with {arguments!r:.200}: {error}"
             ) from None
 
     def call_function(self, view: Any) -> Any:

@@ -21,6 +21,6 @@ class StoreQuery:
     merge: Callable[..., Any]
 
 
-def list_results(results: Sequence[Any], **arguments: object) -> list[Any]:
+def list_results(results: Sequence[Any], /, **arguments: object) -> list[Any]:
     """Return the results of all tasks as a list: what a query without `merge` results in."""
     return list(results)

@@ -37,11 +37,18 @@ def test_a_query_is_a_part_of_the_topology() -> None:
     [
         ("a name", lambda prices: 0, "a name"),
         ("largest", 5, "step 'query largest' needs a function"),
+        ("largest", lambda: 0, r"takes \(\), and is called with a view of the store"),
+        ("largest", lambda *, count: 0, r"is called with a view of the store"),
     ],
 )
 def test_what_is_no_query_is_refused(name: str, function: Any, reason: str) -> None:
     with pytest.raises(TopologyError, match=reason):
         create_app().register_query(name, "prices")(function)
+
+
+def test_a_merge_that_takes_no_results_is_refused() -> None:
+    with pytest.raises(TopologyError, match="is called with the results of all tasks"):
+        create_app().register_query("largest", "prices", merge=lambda: 0)
 
 
 def test_a_query_of_a_store_that_there_is_not_and_one_that_is_there_twice_are_refused() -> None:
@@ -101,3 +108,20 @@ def test_each_call_gets_arguments_of_its_own_as_another_worker_would() -> None:
 def test_arguments_that_can_not_be_sent_are_refused(argument: Any, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         call(lambda rows, ids: 0, ids=argument)
+
+
+def test_arguments_that_a_merge_does_not_take_are_refused_before_the_function_is_called() -> None:
+    query = StoreQuery("largest", "prices", lambda rows, count=1: count, lambda results: results)
+    StoreCall(query, {}).check_arguments()
+    with pytest.raises(ConfigError, match=r"merge of query 'largest' can't be called .* 'count'"):
+        StoreCall(query, {"count": 2}).check_arguments()
+
+
+def test_an_argument_may_have_any_name() -> None:
+    def list_arguments(rows: Any, /, **arguments: Any) -> Any:
+        return arguments
+
+    names = {"results": 1, "query": 2, "self": 3, "store": 4}
+    asked = call(list_arguments, **names)
+    asked.check_arguments()
+    assert asked.merge_results([asked.call_function([])]) == [names]

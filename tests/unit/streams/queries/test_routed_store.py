@@ -47,3 +47,12 @@ def test_a_kind_has_its_own_methods() -> None:
         assert store.fetch("a") == store.fetch_range() == list(store.iterate_windows())
     [version] = open_routed_store(StoreKind.VERSIONED).fetch_versions("a")
     assert (version.value, version.timestamp_ms) == (3, 0)
+
+
+def test_a_query_gets_an_argument_of_any_name() -> None:
+    store = open_routed_store(StoreKind.KEY_VALUE)
+    for name in ("query", "self"):
+        with pytest.raises(ConfigError, match="there is no query 'smallest'"):
+            store.run_query("smallest", **{name: 1})
+        with pytest.raises(ConfigError, match="there is no query 'smallest'"):
+            store.run_query_result("smallest", **{name: 1})
