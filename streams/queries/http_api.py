@@ -12,6 +12,7 @@ of an answer are in its headers.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -24,7 +25,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from streams.errors import ConfigError
+from streams.errors import ConfigError, StoreUnavailable
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.queries.endpoint_client import MORE_HEADER
 from streams.queries.http_parameters import (
@@ -189,7 +190,13 @@ class _StoreEndpoints:
                 return b"".join(map(encode_result, answer.rows))
             return orjson.dumps(call.merge_results([row.value for row in answer.rows]))
 
-        answer, body = await self._threads.read_answer(terms, StoreRead(call=call), encode_results)
+        read = StoreRead(call=call)
+        try:
+            answer, body = await self._threads.read_answer(terms, read, encode_results)
+        except asyncio.CancelledError:
+            if not self._reads.is_stopping:
+                raise
+            raise StoreUnavailable("this worker is being stopped: ask another one") from None
         media_type = ROWS_TYPE if terms.is_local else JSON_TYPE
         return Response(body, headers=describe_answer(answer), media_type=media_type)
 

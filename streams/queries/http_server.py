@@ -15,7 +15,7 @@ from streams.queries.http_connection import HttpConnection
 from streams.queries.query_tls import CHECK_INTERVAL_S, ServerCertificate
 
 _KEEP_ALIVE_S = 30
-_SHUTDOWN_S = 10
+SHUTDOWN_S = 10
 """The seconds after which reads that still run are given up; `RoutedReads.stop_waiting` ends them
 before."""
 
@@ -43,7 +43,7 @@ class QueryServer:
             ws="none",
             server_header=False,
             timeout_keep_alive=_KEEP_ALIVE_S,
-            timeout_graceful_shutdown=_SHUTDOWN_S,
+            timeout_graceful_shutdown=SHUTDOWN_S,
         )
         config.load()
         self._certificate = certificate
