@@ -1,7 +1,8 @@
 """Read stores for requests of HTTP on threads, and say as of when an answer is.
 
 Those that other workers send (`scope=local`) have threads of their own, or workers that ask each
-other could all wait for each other's threads.
+other could all wait for each other's threads. So do functions of registered queries, which may take
+any time: look-ups go on beside them.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from streams.queries.store_reads import StoreRead
 R = TypeVar("R")
 
 _THREADS_OF_EACH_SCOPE = 16
+_CALLS_OF_EACH_SCOPE = 4
 _POSITION_POLL_S = 0.01
 _ENDS_WAIT_S = 0.5
 """The seconds for which a read waits for brokers to say how far behind a standby is."""
@@ -82,7 +84,11 @@ class ReadThreads:
     def __init__(self, reads: RoutedReads) -> None:
         self._reads = reads
         self._limits = {
-            is_local: anyio.CapacityLimiter(_THREADS_OF_EACH_SCOPE) for is_local in (False, True)
+            (is_local, is_call): anyio.CapacityLimiter(
+                _CALLS_OF_EACH_SCOPE if is_call else _THREADS_OF_EACH_SCOPE
+            )
+            for is_local in (False, True)
+            for is_call in (False, True)
         }
 
     async def read_answer(
@@ -107,13 +113,12 @@ class ReadThreads:
                 answer = self._reads.read(terms.store, read, timeout_s=wait_s, **bounds)
             return answer, encode(answer)
 
+        threads = self._limits[terms.is_local, read.call is not None]
         give_up_at_s = anyio.current_time() + terms.wait_s
         while True:
             left_s = max(give_up_at_s - anyio.current_time(), 0.0)
             try:
-                return await self._run_in_thread(
-                    partial(read_encoded, left_s), terms.is_local, left_s
-                )
+                return await _run_in_thread(partial(read_encoded, left_s), threads, left_s)
             except PositionNotReached:
                 # Without a thread: many may wait.
                 is_over = left_s <= _POSITION_POLL_S or self._reads.is_stopping
@@ -121,19 +126,19 @@ class ReadThreads:
                     raise
             await anyio.sleep(_POSITION_POLL_S)
 
-    async def _run_in_thread(self, read: Callable[[], R], is_local: bool, wait_s: float) -> R:
-        """Return the result of `read`, on one of the threads for its scope.
 
-        Raises StoreUnavailable if all of them are at work for as long as `wait_s`.
-        """
-        threads = self._limits[is_local]
-        with anyio.move_on_after(max(wait_s, _POSITION_POLL_S)) as waiting:
-            await threads.acquire()
-        if waiting.cancelled_caught:
-            raise StoreUnavailable(
-                f"this worker is busy with {_THREADS_OF_EACH_SCOPE} other reads: try again later"
-            )
-        try:
-            return await run_sync(read)
-        finally:
-            threads.release()
+async def _run_in_thread(read: Callable[[], R], threads: anyio.CapacityLimiter, wait_s: float) -> R:
+    """Return the result of `read`, on one of the threads of its kind.
+
+    Raises StoreUnavailable if all of them are at work for as long as `wait_s`.
+    """
+    with anyio.move_on_after(max(wait_s, _POSITION_POLL_S)) as waiting:
+        await threads.acquire()
+    if waiting.cancelled_caught:
+        raise StoreUnavailable(
+            f"this worker is busy with {threads.total_tokens:.0f} other reads: try again later"
+        )
+    try:
+        return await run_sync(read)
+    finally:
+        threads.release()

@@ -154,6 +154,8 @@ class RoutedReads:
                         answers.append(answer)
                     missing -= answer.partitions
                 failed |= {(endpoint, partition) for partition in plan[endpoint]}
+            if read.call and terms.left_s <= _RETRY_PAUSE_S:
+                break
         if missing:
             raise StoreUnavailable(
                 reason
@@ -190,9 +192,10 @@ class RoutedReads:
     ) -> Iterator[tuple[str, Future[StoreAnswer]]]:
         """Yield each worker with its answer, the other workers' after they were asked all at once.
 
-        They have half of the time that is left: so there is a second attempt.
+        They have half of the time that is left: so there is a second attempt. Nobody ends a
+        function that takes too long, so a call has all of the time and is not tried again.
         """
-        timeout_s = min(terms.left_s / 2, _ATTEMPT_S)
+        timeout_s = terms.left_s if read.call else min(terms.left_s / 2, _ATTEMPT_S)
         others = {
             endpoint: each for endpoint, each in plan.items() if endpoint != self._own_endpoint
         }

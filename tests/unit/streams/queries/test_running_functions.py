@@ -5,13 +5,21 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from itertools import islice
+from typing import Any
 
 import httpx
 import pytest
 
+from streams.errors import StoreUnavailable
 from streams.queries import http_server
+from streams.queries.endpoint_client import EndpointClient
+from streams.queries.routed_reads import RoutedReads
+from streams.queries.store_calls import StoreCall
+from streams.queries.store_hosts import StoreHost
+from streams.queries.store_reads import StoreRead
 from tests.unit.streams.queries.served import TOKEN, FakeReads, create_reads, serve
 
 _LIMIT_S = 20.0
@@ -56,3 +64,56 @@ def test_a_worker_stops_without_a_traceback_while_a_function_runs(
             assert functions.begun.acquire(timeout=_LIMIT_S)
         assert isinstance(asked.exception(_LIMIT_S), httpx.HTTPError)
     assert [each.getMessage() for each in caplog.records if each.exc_info] == []
+
+
+class OtherWorker:
+    """Stands in for a worker without tasks, which knows one that has them all."""
+
+    def __init__(self, reads: FakeReads, host: str, port: int) -> None:
+        self.find_store = reads.find_store
+        self._host = StoreHost(host, port, 0, "active", 0.0)
+
+    def count_partitions(self, name: str) -> int:
+        return 1
+
+    def list_own_partitions(self, name: str, *, with_standbys: bool) -> set[int]:
+        return set()
+
+    def list_hosts(self, name: str) -> list[StoreHost]:
+        return [self._host]
+
+
+def test_a_function_that_takes_too_long_is_called_once() -> None:
+    with run_functions() as functions, serve(functions.reads) as address:
+        local: Any = OtherWorker(functions.reads, *address)
+        reads = RoutedReads(local, lambda: EndpointClient(TOKEN), "127.0.0.1:1")
+        call = StoreCall(functions.reads.find_query("largest"), {})
+        with pytest.raises(StoreUnavailable, match="does not answer"):
+            reads.read("counts", StoreRead(call=call), at_least={}, timeout_s=1.0)
+        reads.close()
+        functions.end.set()
+    assert functions.count == 1
+
+
+@pytest.mark.parametrize("scope", ["cluster", "local"])
+def test_look_ups_go_on_beside_functions_that_take_long(scope: str) -> None:
+    with (
+        ThreadPoolExecutor(16) as threads,
+        run_functions() as functions,
+        serve(functions.reads) as (host, port),
+    ):
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        base = f"http://{host}:{port}"
+
+        def ask(path: str, wait_ms: int) -> httpx.Response:
+            parameters = {"scope": scope, "wait-ms": str(wait_ms)}
+            return httpx.get(base + path, params=parameters, headers=headers, timeout=_LIMIT_S)
+
+        asked = [threads.submit(ask, "/queries/largest", 1_000) for _ in range(16)]
+        for _ in range(4):
+            assert functions.begun.acquire(timeout=_LIMIT_S)
+        refused = list(islice(as_completed(asked, _LIMIT_S), 12))
+        assert {each.result().status_code for each in refused} == {503}
+        assert ask("/stores/counts/a", 1_000).status_code == 200
+        functions.end.set()
+        assert [each.result(_LIMIT_S).status_code for each in asked].count(200) == 4
