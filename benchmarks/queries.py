@@ -216,10 +216,13 @@ class QueryBench:
             load = QueryLoad(
                 lambda: self.choose_query(is_routed=kinds.random() < 0.5), per_second, _THREADS
             )
-        before, began_s = self.count_committed(), time.perf_counter()
-        time.sleep(span_s)
-        records = (self.count_committed() - before) / (time.perf_counter() - began_s)
-        return records, 0.0 if load is None else load.finish()
+        try:
+            before, began_s = self.count_committed(), time.perf_counter()
+            time.sleep(span_s)
+            records = (self.count_committed() - before) / (time.perf_counter() - began_s)
+        finally:  # or its threads would never end
+            answered = 0.0 if load is None else load.finish()
+        return records, answered
 
 
 def print_latencies(bench: QueryBench, count: int) -> None:
