@@ -40,16 +40,24 @@ def choose_offsets_partition(group: str, partition_count: int) -> int:
     return code % partition_count
 
 
-def decode_offset_commit(key: bytes | None, value: bytes | None) -> OffsetCommit | None:
-    """Return the commit of a record; None for tombstones, other records and unknown versions."""
-    if key is None or value is None:
-        return None
+def decode_offset_place(key: bytes | None) -> tuple[str, Partition] | None:
+    """Return the group and the partition that a record of an offset is of; None for another one."""
     try:
-        fields = _CommitFields(key)
+        fields = _CommitFields(key or b"")
         if fields.read_number(_SHORT) not in _OFFSET_KEYS:
             return None
         group, topic = fields.read_text(), fields.read_text()
-        partition = Partition(topic, fields.read_number(_INT))
+        return group, Partition(topic, fields.read_number(_INT))
+    except (error, IndexError, UnicodeDecodeError):
+        return None
+
+
+def decode_offset_commit(key: bytes | None, value: bytes | None) -> OffsetCommit | None:
+    """Return the commit of a record; None for tombstones, other records and unknown versions."""
+    place = decode_offset_place(key)
+    if place is None or value is None:
+        return None
+    try:
         fields = _CommitFields(value)
         version = fields.read_number(_SHORT)
         if not 0 <= version <= _VERSION_MAX:
@@ -61,7 +69,7 @@ def decode_offset_commit(key: bytes | None, value: bytes | None) -> OffsetCommit
             fields.read_compact_text()
         else:
             fields.read_text()
-        return OffsetCommit(group, partition, offset, fields.read_number(_LONG))
+        return OffsetCommit(*place, offset, fields.read_number(_LONG))
     except (error, IndexError, UnicodeDecodeError):
         return None
 

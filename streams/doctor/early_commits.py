@@ -20,6 +20,7 @@ from streams.doctor.commit_times import (
     OffsetCommit,
     choose_offsets_partition,
     decode_offset_commit,
+    decode_offset_place,
 )
 from streams.doctor.transaction_ends import find_transaction_end
 from streams.errors import StreamsError
@@ -69,14 +70,28 @@ def fetch_newest_commits(
     starts = {p: max(firsts[p], ends[p] - _RECORDS_MAX) for p in places}
     reader = cluster.clients().create_reader(committed_only=True)
     with closing(reader):
-        found = [
-            commit
-            for message in reader.read_records(starts, ends)
-            if (commit := decode_offset_commit(message.key(), message.value())) is not None
-            and commit.group in groups
-            and commit.partition in outputs
-        ]
-    return sorted(found, key=lambda each: each.committed_at_ms, reverse=True)
+        found = list_commits(
+            (message.key(), message.value()) for message in reader.read_records(starts, ends)
+        )
+    kept = (each for each in found if each.group in groups and each.partition in outputs)
+    return sorted(kept, key=lambda each: each.committed_at_ms, reverse=True)
+
+
+def list_commits(records: Iterable[tuple[bytes | None, bytes | None]]) -> list[OffsetCommit]:
+    """Return the commits in records of the offsets' topic that are of the topics there are now.
+
+    Offsets are deleted with their topic: commits before that are of another one of its name.
+    """
+    found: dict[tuple[str, Partition], list[OffsetCommit]] = {}
+    for key, value in records:
+        place = decode_offset_place(key)
+        if place is None:
+            continue
+        if value is None:
+            found.pop(place, None)
+        elif (commit := decode_offset_commit(key, value)) is not None:
+            found.setdefault(place, []).append(commit)
+    return [commit for commits in found.values() for commit in commits]
 
 
 def compare_commits(

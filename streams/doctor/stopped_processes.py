@@ -12,7 +12,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 def find_stopped_listeners(addresses: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
     """Return the stopped processes that listen at addresses of this machine, by these."""
-    own = (*_LOOPBACK, socket.gethostname(), socket.getfqdn())
+    own = (*_LOOPBACK, socket.gethostname())
     found = {}
     for host, port in addresses:
         if host in own:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -56,13 +57,15 @@ def test_sessions_end_and_the_application_goes_on(
     monkeypatch: pytest.MonkeyPatch,
     mechanism: str,
 ) -> None:
-    opened: list[tuple[str, int]] = []
+    opened: list[str] = []
 
     def note_connection(address: tuple[str, int], limit: WaitLimit) -> socket.socket:
         # The watch over the credentials asks with connections of its own why a client of
         # librdkafka had an error; these are none of the membership.
-        if threading.current_thread().name not in ("security", "connection-check"):
-            opened.append(address)
+        thread = threading.current_thread().name
+        if thread not in ("security", "connection-check"):
+            stack = traceback.format_stack(limit=12)
+            opened.append(f"{thread} at {time.monotonic():.3f} s:\n{''.join(stack)}")
         return connect_socket(address, limit)
 
     monkeypatch.setattr("streams.membership.connection.connect_socket", note_connection)
@@ -78,7 +81,8 @@ def test_sessions_end_and_the_application_goes_on(
             application.load(10)
             application.wait_until_counted()
         metrics = running.metrics()
-        assert len(opened) == opened_count, "the membership reconnected"
+        again = opened[opened_count:]
+        assert not again, f"the membership reconnected: {''.join(again)}"
         assert metrics["rebalances"] == at_start["rebalances"]
         assert metrics["recoveries"] == 0
     application.check_exact()

@@ -230,4 +230,4 @@ def test_the_newest_records_of_a_skewed_partition_are_shown() -> None:
     lags = dict.fromkeys(LINES, 0)
     (found,) = inputs.check_skew(sizes, lags, {LINES[0]: 50_000}, " of the last hour")
     assert "9,000 records of the last hour" in found.what
-    assert "--partition 0 --from 49900 -n 100" in found.remedy
+    assert "--partition 0 --from 49900 -n 100 --until-end" in found.remedy
