@@ -291,13 +291,16 @@ def cached(draft: Draft, store: Mapping[str, Any] | None) -> bool:
     return draft.cache_bytes > 0 and (store is None or bool(store["caching"]))
 
 
-def results_store(draft: Draft, kind: str | None, emit: str | None = None) -> Any:
-    """Choose where the results are kept.
+def results_store(
+    draft: Draft, kind: str | None, emit: str | None = None, *, stream_count: int = 1
+) -> Any:
+    """Choose where the results of windows, or none, of one stream or several are kept.
 
     Those of windows are kept for long where Kafka Streams would show, or lose, what has expired:
-    through its cache, at the edge of sessions, and where they close (docs/decisions/0020).
+    through its cache, at the edge of sessions, and where they close (docs/decisions/0020). Streams
+    have times of their own, so that one may look for what has expired by the other's.
     """
-    looks_back = kind in ("session", "sliding")
+    looks_back = kind in ("session", "sliding") or (kind is not None and stream_count > 1)
     store = draft.store(1.0 if emit == "on_close" or looks_back else 0.7, windows=kind is not None)
     if store is None or kind in (None, "unlimited"):
         return store
@@ -358,7 +361,7 @@ def cogroup(draft: Draft) -> None:
     if draft.chance(0.5):
         kind = draft.rng.choice(("tumbling", "hopping", "sliding", "session"))
         whole, key = windowed(draft, whole, kind)
-    store = results_store(draft, kind)
+    store = results_store(draft, kind, stream_count=len(groups))
     table = draft.add("aggregate", [whole], TABLE, key, value, fn=function, store=store)
     table.closes = kind is not None
     table.starts_from_initial = not cached(draft, store)
