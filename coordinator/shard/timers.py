@@ -4,8 +4,9 @@ Setting a timer again moves it. Heartbeats move theirs further out all the time,
 costs one dictionary write: the heap keeps the old entry, which is pushed again when it comes up.
 Kafka's counterpart is CoordinatorTimer.
 
-An event loop that has stood still runs its timers before it reads from its sockets, where the
-heartbeats of the meantime wait. A call that comes much too late therefore gives way once.
+uvloop, which the broker runs on, runs its timers before it reads from its sockets. After it has
+stood still, heartbeats of the meantime wait there: a call that comes much too late therefore gives
+way once. (asyncio's own loop reads first.)
 """
 
 from __future__ import annotations
