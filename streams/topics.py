@@ -17,7 +17,6 @@ from functools import lru_cache
 from typing import Any
 
 from streams.errors import TopologyError
-from streams.ledger import ledger_topic
 
 __all__ = ["TopicPattern", "matching"]
 
@@ -104,9 +103,10 @@ def _is_internal(topic: str, application_id: str) -> bool:
     """Return whether a topic is a broker's own, or an internal topic of the application."""
     if topic in _BROKERS_TOPICS:
         return True
+    # The names are those of `streams.ledger` and other layers above, which are not imported here.
     if not application_id or not topic.startswith(f"{application_id}-"):
         return False
-    return topic.endswith(_INTERNAL_SUFFIXES) or topic == ledger_topic(application_id)
+    return topic.endswith(_INTERNAL_SUFFIXES) or topic == f"{application_id}-ledger"
 
 
 @lru_cache(maxsize=256)
