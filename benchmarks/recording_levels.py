@@ -116,7 +116,7 @@ _UNMEASURED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (ClientStatisticsRecorder, "settings", lambda self, client_id: {}),
     (task_creator, "meter_store", _create_meter_alone),
 )
-"""What is replaced in a worker without metrics: an owner, a name, and what takes its place."""
+"""The attributes that are replaced in a worker without metrics: owner, name and replacement."""
 
 
 def _compile_sinks_without_counts() -> ModuleType:

@@ -13,7 +13,7 @@ from streams.monitoring.scraped_figures import MetricsOutput
 
 _BYTES_IN_MB = 1_000_000
 _LAG_RECORDS = 10_000
-"""As many as a task may lag and still count as caught up (`acceptable_recovery_lag`)."""
+"""The most records that a task that has caught up may lag (`acceptable_recovery_lag`)."""
 _LAG_S = 10.0
 _FEW_RECORDS = 10
 """A lag of fewer records is no delay, however few come in a second."""

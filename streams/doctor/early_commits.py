@@ -32,7 +32,7 @@ _COMMITS_MAX = 20
 _COMPARED_MAX = 200
 _BYTES_MAX = 1 << 18
 _CLOCKS_APART_MS = 1_000
-"""How far the clocks of several brokers may be apart, so that their times prove something."""
+"""The milliseconds by which the clocks of several brokers may be apart."""
 _PROOFS = 2
 
 

@@ -29,7 +29,7 @@ class SourceOptions:
     timestamp_extractor: TimestampExtractor | TimestampPolicyName | None = None
     offset_reset: str | timedelta | None = None
     co_partitioned: bool = True
-    """Of a pattern: whether its topics must have equal partition counts before state by key."""
+    """True if the topics of a pattern must have equal partition counts before state by key."""
 
 
 DEFAULT_OPTIONS = SourceOptions()

@@ -154,7 +154,7 @@ class SourceNode(Node):
     offset_reset: OffsetResetPolicy | None = None
     """The policy for partitions without a committed offset; None: the application's."""
     co_partitioned: bool = True
-    """Whether the topics of a pattern must have equal partition counts before state by key."""
+    """True if the topics of a pattern must have equal partition counts before state by key."""
 
     @property
     def takes_each_record(self) -> bool:

@@ -31,7 +31,7 @@ NO_STRATEGY, BALANCE_SUBTOPOLOGY = "none", "balance_subtopology"
 _STANDBY_ROUND_LIMIT = 4
 """After so many rounds Kafka Streams ends to exchange standby tasks."""
 _MOVE_PENALTY, _HOLDER_PENALTY = 2, 1
-"""What decides among placements of one cost: each move, less where the client has a copy."""
+"""The weight of each move among placements of one cost; less where the client has a copy."""
 
 
 ListStandbys = Callable[[int, int], Iterable[str]]

@@ -65,9 +65,9 @@ class AssignmentConfigs(NamedTuple):
     """`min_traffic` or `balance_subtopology`: tasks run near the replicas of what they read
     (KIP-925)."""
     rack_aware_assignment_traffic_cost: int | None = None
-    """What a partition costs without a replica in the client's rack; None: Kafka's default."""
+    """The cost of a partition without a replica in the client's rack; None is Kafka's default."""
     rack_aware_assignment_non_overlap_cost: int | None = None
-    """What it costs that a task leaves the client that it would have without regard to racks."""
+    """The cost of a task that is not at the client that it would have without regard to racks."""
 
 
 class ClientTasks(NamedTuple):

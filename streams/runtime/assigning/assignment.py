@@ -200,6 +200,7 @@ class StreamsPartitionAssignor:
             describe_tasks(group.numbers.subtopologies, sources, changelogs, racks),
             describe_clients(state, group.members, are_lags_known=ends is not None),
             get_assignment_configs(config),
+            are_lags_known=ends is not None,
         )
 
     def _fetch_end_offset_sums(self, changelogs: TaskChangelogs) -> dict[str, int] | None:

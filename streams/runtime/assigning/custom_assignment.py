@@ -113,8 +113,13 @@ def assign_by_application(
     tasks: Mapping[str, TaskInfo],
     clients: Mapping[str, KafkaStreamsState],
     configs: AssignmentConfigs,
+    *,
+    are_lags_known: bool = True,
 ) -> TaskAssignment:
     """Return what the application's own assignor assigns, shared among the members of each client.
+
+    Where lags are not known one member is to join again later, unless the assignor has asked for a
+    rebalance that comes before.
 
     Raises: TaskAssignmentError if the assignor does; StreamsError for anything else that it raises,
     and for an assignment that can't be used.
@@ -145,6 +150,10 @@ def assign_by_application(
         for name, each in by_client.items()
         if each.followup_rebalance_ms is not None
     }
+    if not are_lags_known:
+        interval_ms = configs.probing_rebalance_interval_ms
+        if interval_ms < min(rejoin_ms.values(), default=interval_ms + 1):
+            rejoin_ms = {min(shared): interval_ms}
     return TaskAssignment(shared, False, rejoin_ms)
 
 

@@ -122,8 +122,10 @@ def test_lags_are_unknown_while_nobody_tells_the_ends_of_changelogs() -> None:
     group.join("a", tasks=TASKS, generation=1, offsets=dict.fromkeys(TASKS, RUNNING_OFFSET))
     group.join("b")
     group.script.fail("admin.fetch_known_latest_offsets", StreamsError("no broker"))
-    group.rebalance()
+    given = group.rebalance()
     assert lags == [[None] * 4]
+    interval_ms = group.config.probing_rebalance_interval_ms
+    assert [given[member].rejoin_ms for member in "ab"] == [interval_ms, 0]
 
 
 def test_the_assignor_is_told_racks() -> None:

@@ -60,8 +60,8 @@ class Group:
                 self.kafka.load(partition, *[("k", "v")] * LOG_SIZE)
         self.script = Script()
         self.admin = FakeAdmin(self.kafka, self.script)
-        config = StreamsConfig(acceptable_recovery_lag=10, **settings)
-        self.leader = StreamsPartitionAssignor(counting(*self.topics), config, self.admin)
+        self.config = StreamsConfig(acceptable_recovery_lag=10, **settings)
+        self.leader = StreamsPartitionAssignor(counting(*self.topics), self.config, self.admin)
         self.members: dict[str, SubscriptionInfo] = {}
         self.generation = 1
 

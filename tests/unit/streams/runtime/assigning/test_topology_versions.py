@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams import App, serdes
+from streams import App, serdes, topics
 from streams.common.topic_partitions import Partition
 from streams.errors import TopologyRefused
 from streams.membership.protocol import (
@@ -26,6 +26,8 @@ from streams.runtime.assigning.topology_versions import find_tasks, find_version
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from streams.topology.compatibility import find_conflicts
+from streams.topology.declared import declare_topology
+from streams.topology.description import describe_topology
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 
@@ -337,3 +339,22 @@ def test_a_task_of_two_versions_has_one_name_whatever_its_number() -> None:
         "c_0",
         "d_1",
     ]
+
+
+def test_a_topic_that_two_patterns_of_another_version_match_changes_the_inputs() -> None:
+    kafka = Kafka({"a": 1, "p-one": 1, "q-one": 1, "out": 1})
+    leader = planner("a", kafka=kafka)
+    newer = App("app")
+    for expression in ("p-.*", "q-.*|p-new"):
+        matched = newer.stream(topics.matching(expression), key=serdes.string, value=serdes.string)
+        matched.to("out")
+    newer.stream("a", key=serdes.string, value=serdes.string).to("out")
+    declared = declare_topology(describe_topology(newer.topology()))
+    other = decode_subscription(
+        encode_subscription(("a", "p-one", "q-one"), SubscriptionInfo(()), declared)
+    )
+    assigned = leader.assign_group({"m": says("a", runs=("0_0",)), "n": other})
+    assert assigned["n"].tasks != ()
+    assert not leader.are_inputs_changed()
+    kafka.create_topic("p-new", 1)
+    assert leader.are_inputs_changed()
