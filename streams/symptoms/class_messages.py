@@ -22,7 +22,6 @@ CLASS_MESSAGES = {
         "no answer for ",
         "no commit for ",
         " has got no producer for ",
-        "dead letters of global table ",
     ),
     "MR-033": ("the group's leader has assigned topic ",),
     "MR-021": (
@@ -45,7 +44,7 @@ CLASS_MESSAGES = {
         "; the serde of its keys is ",
         " can't be read with serdes key=",
     ),
-    "MR-081": ("not closed after ", " has not ended after "),
+    "MR-081": ("not closed after ",),
     "MR-013": (
         "brokers refuse its credentials, which have been replaced since",
         ": the brokers don't list it yet",
@@ -65,8 +64,6 @@ CLASS_MESSAGES = {
         "its task is gone",
         "ask the group for our membership: ",
         " tracks what it delivers",
-        "over from what is committed: ",
-        "the coordinator of transactional id ",
     ),
     "MR-080": (
         " does not answer: ",

@@ -54,10 +54,11 @@ def find_symptom(error: BaseException) -> Symptom | None:
 
 
 def choose_symptom(message: str, by_class: Symptom | None) -> Symptom | None:
-    """Return the symptom of a message whose error's class has one: what says more goes over it."""
-    if by_class is not None and not by_class.is_general:
-        return find_by_message(message) or by_class
-    return find_by_text(message) or by_class
+    """Return the symptom of a message whose error's class has one: what says more goes over it.
+
+    Parts that only tell the class (`CLASS_MESSAGES`) say nothing where it is known.
+    """
+    return find_by_message(message) or by_class
 
 
 def format_page_address(symptom: Symptom | None) -> str:

@@ -26,7 +26,12 @@ _BROKERS = (
             "the embedded broker did not start in ",
             "what is not committed is given up",
         ),
-        later_messages=("no answer in time", "_ALL_BROKERS_DOWN", "_TRANSPORT"),
+        later_messages=(
+            "no answer in time",
+            "_ALL_BROKERS_DOWN",
+            "_TRANSPORT",
+            "dead letters of global table ",
+        ),
         classes=("BrokerUnavailable",),
     ),
     Symptom(
@@ -109,7 +114,7 @@ _TRANSACTIONS = (
         code="MR-013",
         meaning="It is not known whether a commit or a write took effect; it is found out.",
         page="outcome-unknown.md",
-        later_messages=("_TIMED_OUT",),
+        later_messages=("_TIMED_OUT", "over from what is committed: "),
         classes=("OutcomeUnknown", "ConnectionLost"),
     ),
 )
@@ -337,6 +342,7 @@ _APPLICATION = (
         code="MR-081",
         meaning="A worker does not end in time.",
         page="application.md",
+        later_messages=(" has not ended after ",),
         classes=("NotClosed",),
     ),
     Symptom(

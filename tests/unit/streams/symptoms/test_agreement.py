@@ -22,6 +22,7 @@ from streams.errors import (
 )
 from streams.log_analysis.scanning import LogScanner
 from streams.processes.logging_setup import JsonFormatter, SymptomFilter, TextFormatter
+from streams.symptoms.class_messages import CLASS_MESSAGES
 from streams.symptoms.lookup import (
     find_by_class,
     find_by_code,
@@ -181,6 +182,7 @@ def test_the_address_of_a_message_with_a_stack_is_on_its_first_line() -> None:
         TopologyError("the partitions of repartition topics ['r'] can't be derived: they"),
         ConfigError("there is no transactional id 'x' on localhost:9092: "),
         ConfigError("transactional id 'x' has no open transaction: its state is Empty"),
+        *(ConfigError(part) for parts in CLASS_MESSAGES.values() for part in parts),
     ],
 )
 def test_words_of_a_class_say_nothing_of_another(error: StreamsError) -> None:
