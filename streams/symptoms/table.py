@@ -114,7 +114,11 @@ _TRANSACTIONS = (
         code="MR-013",
         meaning="It is not known whether a commit or a write took effect; it is found out.",
         page="outcome-unknown.md",
-        later_messages=("_TIMED_OUT", "over from what is committed: "),
+        later_messages=(
+            "_TIMED_OUT",
+            "over from what is committed: ",
+            " were not acknowledged may be written as well",
+        ),
         classes=("OutcomeUnknown", "ConnectionLost"),
     ),
 )
