@@ -37,6 +37,7 @@ STUCK = {"metadata.recovery.strategy": "none"}
 default this happens now and then, after a broker has hung for more than five minutes."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("settings", [{}, STUCK], ids=["default", "stuck"])
 def test_workers_go_on_after_their_only_broker_has_hung(
     own_broker: RealKafka | EmbeddedProcess, tmp_path: Path, settings: dict[str, str]

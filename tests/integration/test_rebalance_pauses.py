@@ -234,7 +234,7 @@ def describe(event: str, pauses: Pauses, replayed: Replayed, bounds: tuple[float
     )
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(1, by="broker")
 def test_partitions_stand_still_shortly_and_standbys_are_promoted_with_what_they_have(
     broker: Broker, unique: Callable[[str], str], memory_path: Path
 ) -> None:
