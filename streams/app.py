@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
@@ -20,6 +21,7 @@ from streams.dsl.query_registration import QueryRegistration
 from streams.dsl.source_serdes import require_source_serdes, resolve_source_serdes
 from streams.dsl.source_streams import SourceStreams
 from streams.dsl.sources import SourceOptions, add_source_node
+from streams.dsl.step_wrapping import wrap_steps
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, create_table
 from streams.dsl.topology_builder import TopologyBuilder
@@ -261,6 +263,7 @@ class App(QueryRegistration):
             optimizations,
             config.default_timestamp_extractor,
             default_store=config.default_store,
+            wrap_steps=partial(wrap_steps, self._builder) if config.processor_wrapper else None,
         )
         if config.ensure_explicit_internal_resource_naming:
             check_explicit_names(topology, graph.generated_names)

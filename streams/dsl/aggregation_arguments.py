@@ -40,7 +40,7 @@ def refuse_wrong_arguments(aggregation: F) -> F:
     signature = inspect.signature(aggregation)
 
     @functools.wraps(aggregation)
-    def call(*args: Any, **keywords: Any) -> Any:
+    def call_checked(*args: Any, **keywords: Any) -> Any:
         try:
             signature.bind(*args, **keywords)
         except TypeError as error:
@@ -50,7 +50,7 @@ def refuse_wrong_arguments(aggregation: F) -> F:
             ) from None
         return aggregation(*args, **keywords)
 
-    return cast(F, call)
+    return cast(F, call_checked)
 
 
 def _find_hint(

@@ -19,6 +19,7 @@ from streams.graph.nodes import (
     StoreSpec,
 )
 from streams.graph.step_traits import MERGED_TABLES, UNKNOWN_STEP, StepTraits
+from streams.processor.processor_supplier import is_supplier
 from streams.serdes import Serde
 from streams.settings.topology_settings import ProcessorWrapper
 from streams.topology.rules import StepRule
@@ -44,17 +45,21 @@ class InternalStreamsBuilder:
     application_id: str
     graph: Graph = field(default_factory=Graph)
     processor_wrapper: ProcessorWrapper | None = None
-    """Wraps each processor of the user's (the setting of that name)."""
+    """Wraps the processors of the user's and the steps of the DSL (the setting of that name)."""
+    wrapped_steps: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = field(
+        default_factory=dict
+    )
+    """By step of the DSL the function that makes its wrapped processors, and their stores."""
 
-    def wrap_processor(self, step: str, create_processor: Callable[[], Any]) -> Callable[[], Any]:
-        """Return the function that makes the processors of `step`, as the application wraps them.
+    def wrap_processor(self, step: str, create_processor: Callable[[], Any]) -> Any:
+        """Return what makes the processors of `step`, as the application wraps them.
 
-        Raises TopologyError if the wrapper returns none.
+        Raises TopologyError if the wrapper returns nothing that does.
         """
         if self.processor_wrapper is None:
             return create_processor
         wrapped = self.processor_wrapper(step, create_processor)
-        if not callable(wrapped):
+        if not callable(wrapped) and not is_supplier(wrapped):
             raise TopologyError(
                 f"step {step!r}: processor_wrapper returned {wrapped!r}, and not a function that "
                 "makes the processor"

@@ -13,6 +13,7 @@ from streams.errors import TopologyError
 from streams.graph.global_store_spec import GlobalStoreSpec
 from streams.graph.materialized import Store
 from streams.graph.nodes import StoreKind
+from streams.processor.processor_supplier import ProcessorSupplier
 from streams.serdes import Serde
 
 
@@ -20,7 +21,7 @@ def declare_global_store(
     builder: InternalStreamsBuilder,
     store: Store,
     topic: str,
-    processor: Callable[[], Any],
+    processor: Callable[[], Any] | ProcessorSupplier,
     key: Serde[Any] | None,
     value: Serde[Any] | None,
     name: str | None,
@@ -34,10 +35,8 @@ def declare_global_store(
         raise TopologyError(f"store {store.name!r} is a global one, and can have no ttl=")
     spec = store.create_spec(key, value, kinds=(StoreKind.KEY_VALUE,), step=step)
     key, value = require_source_serdes(step, topic, key or spec.key, value or spec.value)
-    create_processor = builder.wrap_processor(step, processor)
-    others = [
-        s for s in list_supplier_stores(step, create_processor) if s not in (store, store.name)
-    ]
+    create_processor, used = list_supplier_stores(step, processor)
+    others = [s for s in used if s not in (store, store.name)]
     if others:
         raise TopologyError(
             f"step {step!r} fills the global store {store.name!r}, and can use no other: take "

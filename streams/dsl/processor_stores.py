@@ -13,6 +13,11 @@ from streams.graph.nodes import Node, Operator, ProcessorNode
 from streams.graph.step_traits import StepTraits
 from streams.operators.process import ProcessorFactory
 from streams.processor.processor import Processor
+from streams.processor.processor_supplier import (
+    ProcessorSupplier,
+    get_supplied_stores,
+    is_supplier,
+)
 
 
 def add_processor_step(
@@ -21,7 +26,7 @@ def add_processor_step(
     step: str,
     parents: tuple[Node, ...],
     create_operator: Callable[[ProcessorFactory, Collection[str]], Operator],
-    factory: ProcessorFactory,
+    supplier: ProcessorFactory | ProcessorSupplier,
     stores: Sequence[str | Store],
     *,
     co_partitioned: bool,
@@ -30,16 +35,21 @@ def add_processor_step(
 
     Raises TopologyError naming the step.
     """
-    create_processor = builder.wrap_processor(step, factory)
-    # One list for the node and for the processor's context: stores may be connected later.
-    used = list(connect_processor_stores(builder, step, create_processor, stores))
+    factory, supplied = _resolve_supplier(step, supplier, Processor)
+    create_processor, names = connect_processor_stores(
+        builder,
+        step,
+        builder.wrap_processor(step, factory),
+        [*supplied, *_check_stores(step, stores)],
+    )
+    used = list(names)  # for the node and the processor's context: stores may be connected later
     node = ProcessorNode(
         name=step,
         parents=parents,
         operator=create_operator(create_processor, used),
         kind=kind,
         stores=used,
-        traits=StepTraits(runs_processor=True),
+        traits=StepTraits(runs_processor=True, is_never_wrapped=True),
         co_partitioned=co_partitioned,
     )
     builder.graph.add_node(node)
@@ -49,40 +59,34 @@ def add_processor_step(
 def connect_processor_stores(
     builder: InternalStreamsBuilder,
     step: str,
-    factory: Callable[[], Any],
+    supplier: Any,
     more_stores: Sequence[str | Store],
     *,
     kind: type[Any] = Processor,
-) -> tuple[str, ...]:
-    """Check the processor supplier of a step and return the names of its stores, each once.
+) -> tuple[Callable[[], Any], tuple[str, ...]]:
+    """Check the processor supplier of a step; return its function and the names of its stores.
 
-    Stores that come as a Store are declared. `kind` is the class of what `factory` must make.
-    Raises TopologyError naming the step.
+    Stores that come as a Store are declared, and each is named once. `kind` is the class of what
+    the function must make. Raises TopologyError naming the step.
     """
-    stores = [*list_supplier_stores(step, factory, kind=kind), *_check_stores(step, more_stores)]
-    return tuple(
-        dict.fromkeys(
-            each if isinstance(each, str) else builder.declare_shared_store(each, step)
-            for each in stores
-        )
+    factory, stores = list_supplier_stores(step, supplier, kind=kind)
+    names = (
+        each if isinstance(each, str) else builder.declare_shared_store(each, step)
+        for each in (*stores, *_check_stores(step, more_stores))
     )
+    return factory, tuple(dict.fromkeys(names))
 
 
 def list_supplier_stores(
-    step: str, factory: Callable[[], Any], *, kind: type[Any] = Processor
-) -> Sequence[str | Store]:
-    """Check the processor supplier of a step and return the stores that its processors name.
+    step: str, supplier: Any, *, kind: type[Any] = Processor
+) -> tuple[Callable[[], Any], Sequence[str | Store]]:
+    """Check the processor supplier of a step; return its function and the stores that it names.
 
-    Calls `factory` twice: each task needs a processor of its own (Kafka Streams checks that too).
-    Raises TopologyError naming the step.
+    These are its own and those that its processors name. Calls the function twice: each task needs
+    a processor of its own (Kafka Streams checks that too). Raises TopologyError naming the step.
     """
     wanted = kind.__name__
-    if isinstance(factory, kind):
-        raise TopologyError(
-            f"step {step!r} needs a {wanted}'s class, or a function that makes one, and got "
-            f"{factory!r}: each task needs one of its own"
-        )
-    check_callable(step, factory)
+    factory, supplied = _resolve_supplier(step, supplier, kind)
     try:
         one, other = factory(), factory()
     except Exception as error:
@@ -90,13 +94,29 @@ def list_supplier_stores(
             f"step {step!r} can't make a {wanted}: {factory!r} raised {error!r}"
         ) from error
     if not isinstance(one, kind):
-        raise TopologyError(f"step {step!r} needs a {wanted}, and {factory!r} made {one!r}")
+        hint = f": give the supplier as {factory.__name__}()" if is_supplier(one) else ""
+        raise TopologyError(f"step {step!r} needs a {wanted}, and {factory!r} made {one!r}{hint}")
     if one is other:
         raise TopologyError(
             f"step {step!r}: {factory!r} returned the same {wanted} twice; each task needs one of "
             "its own"
         )
-    return _check_stores(step, one.stores)
+    return factory, [*supplied, *_check_stores(step, one.stores)]
+
+
+def _resolve_supplier(
+    step: str, supplier: Any, kind: type[Any]
+) -> tuple[Callable[[], Any], Sequence[str | Store]]:
+    """Return the function that makes the processors of a step, and the stores of its supplier."""
+    if isinstance(supplier, kind):
+        raise TopologyError(
+            f"step {step!r} needs a {kind.__name__}'s class, or a function that makes one, and got "
+            f"{supplier!r}: each task needs one of its own"
+        )
+    if is_supplier(supplier):
+        return supplier.get, _check_stores(step, get_supplied_stores(supplier))
+    check_callable(step, supplier)
+    return supplier, ()
 
 
 def _check_stores(step: str, stores: Sequence[str | Store]) -> Sequence[str | Store]:

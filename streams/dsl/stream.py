@@ -35,16 +35,18 @@ V = TypeVar("V")
 K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
-_FILTER = StepTraits(is_stateless=True, forwards_unchanged=True)
+_FILTER = StepTraits(is_stateless=True, forwards_unchanged=True, keeps_keys=True)
 _FLAT_MAP = StepTraits(is_stateless=True)
 _MAP = StepTraits(is_stateless=True, drops_records=False)
-_MAP_VALUES = StepTraits(is_stateless=True, drops_records=False, keeps_latest=True)
+_FLAT_MAP_VALUES = StepTraits(is_stateless=True, keeps_keys=True)
+_MAP_VALUES = StepTraits(is_stateless=True, drops_records=False, keeps_latest=True, keeps_keys=True)
 _PEEK = StepTraits(
     is_stateless=True,
     drops_records=False,
     keeps_latest=True,
     forwards_unchanged=True,
     has_side_effects=True,
+    keeps_keys=True,
 )
 
 
@@ -223,7 +225,7 @@ class Stream(DslBase, StreamJoins[K, V], StreamProcessing[K, V], StreamRouting[K
             mapper,
             flat_map_values(mapper),
             name,
-            _FLAT_MAP,
+            _FLAT_MAP_VALUES,
             VALUE_ARGUMENTS,
             may_yield=True,
         )

@@ -11,6 +11,7 @@ from streams.graph.materialized import Store
 from streams.graph.nodes import Node, Operator
 from streams.operators.process import ProcessorFactory, process_records, process_with_fixed_keys
 from streams.processor.processor import Processor
+from streams.processor.processor_supplier import ProcessorSupplier
 from streams.serdes import Serde
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class StreamProcessing(Generic[K, V]):
 
     def process(
         self,
-        processor: Callable[[], Processor[K, V, K2, V2]],
+        processor: ProcessorSupplier[K, V, K2, V2] | Callable[[], Processor[K, V, K2, V2]],
         *,
         stores: Sequence[str | Store] = (),
         key: Serde[K2] | None = None,
@@ -39,9 +40,9 @@ class StreamProcessing(Generic[K, V]):
     ) -> Stream[K2, V2]:
         """Process records by a Processor; each task has one of its own.
 
-        `processor` is its class, or a function making one. `stores` names more stores than the
-        class does, or brings them. What it forwards has the serdes given here, and may have another
-        key.
+        `processor` is its class, a function making one, or a `ProcessorSupplier`. `stores` names
+        more stores than the class does, or brings them. What it forwards has the serdes given here,
+        and may have another key.
 
         The topics whose records reach a store, here and at other steps, must have equal partition
         counts, so that the records of a key meet in one task. `co_partitioned=False` says that
@@ -58,7 +59,7 @@ class StreamProcessing(Generic[K, V]):
 
     def process_values(
         self,
-        processor: Callable[[], Processor[K, V, K, V2]],
+        processor: ProcessorSupplier[K, V, K, V2] | Callable[[], Processor[K, V, K, V2]],
         *,
         stores: Sequence[str | Store] = (),
         key: Serde[K] | None = None,
@@ -85,7 +86,7 @@ class StreamProcessing(Generic[K, V]):
 
 def _add_processor(
     stream: Any,
-    factory: ProcessorFactory,
+    supplier: ProcessorFactory | ProcessorSupplier,
     create_operator: Callable[[ProcessorFactory, Collection[str]], Operator],
     stores: Sequence[str | Store],
     name: str | None,
@@ -100,7 +101,7 @@ def _add_processor(
         step,
         (stream._node,),
         create_operator,
-        factory,
+        supplier,
         stores,
         co_partitioned=co_partitioned,
     )

@@ -30,6 +30,7 @@ from streams.operators.table_values import (
     create_map_computation,
 )
 from streams.operators.to_stream import forward_as_records
+from streams.processor.processor_supplier import ValueTransformerSupplier
 from streams.processor.transformer import ValueTransformer
 from streams.serdes import Serde
 
@@ -140,7 +141,7 @@ class Table(DslBase, TableJoins[K, V]):
 
     def transform_values(
         self,
-        transformer: Callable[[], ValueTransformer[K, V, V2]],
+        transformer: ValueTransformerSupplier[K, V, V2] | Callable[[], ValueTransformer[K, V, V2]],
         *,
         stores: Sequence[str | Store] = (),
         value: Serde[V2] | None = None,
@@ -150,9 +151,9 @@ class Table(DslBase, TableJoins[K, V]):
     ) -> Table[K, V2]:
         """Replace each row's value by what a ValueTransformer, which may use stores, returns.
 
-        `transformer` is its class, or a function making one. The value's serde stays unless `value`
-        is given. `stores` names more stores than the class does, or brings them; `store` keeps the
-        result. `co_partitioned` is as in `Stream.process`.
+        `transformer` is its class, a function making one, or a `ValueTransformerSupplier`. The
+        value's serde stays unless `value` is given. `stores` names more stores than the class does,
+        or brings them; `store` keeps the result. `co_partitioned` is as in `Stream.process`.
 
         >>> class Label(ValueTransformer):
         ...     def transform(self, item, price):
@@ -211,7 +212,7 @@ class Table(DslBase, TableJoins[K, V]):
             self._node,
             forward_as_records,
             name=name,
-            traits=StepTraits(only_forwards=True, keeps_latest=True),
+            traits=StepTraits(only_forwards=True, keeps_latest=True, keeps_keys=True),
         )
         return Stream(self._builder, node, self._key, self._value)
 

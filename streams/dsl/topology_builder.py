@@ -38,6 +38,7 @@ from streams.graph.step_traits import StepTraits
 from streams.operators.process import process_records
 from streams.operators.routing import forward_unchanged
 from streams.processor.processor import Processor
+from streams.processor.processor_supplier import ProcessorSupplier
 from streams.serdes import Serde
 from streams.settings.timestamp_extractors import (
     TimestampExtractor,
@@ -54,7 +55,9 @@ if TYPE_CHECKING:
 
 _TOPIC_TIMES = SourceOptions(timestamp_extractor=TimestampPolicy.FAIL_ON_INVALID_TIMESTAMP)
 """Has the times that a restore from the topic has, before the application's default."""
-_MERGE = StepTraits(is_stateless=True, drops_records=False, forwards_unchanged=True)
+_MERGE = StepTraits(
+    is_stateless=True, drops_records=False, forwards_unchanged=True, is_never_wrapped=True
+)
 
 
 class TopologyBuilder:
@@ -129,7 +132,8 @@ class TopologyBuilder:
     def add_processor(
         self,
         name: str,
-        processor: Callable[[], Processor[Any, Any, Any, Any]],
+        processor: ProcessorSupplier[Any, Any, Any, Any]
+        | Callable[[], Processor[Any, Any, Any, Any]],
         *parents: Parent,
         stores: Sequence[str | Store] = (),
         co_partitioned: bool = True,
@@ -245,7 +249,8 @@ class TopologyBuilder:
         self,
         store: Store,
         topic: str,
-        processor: Callable[[], Processor[Any, Any, Any, Any]],
+        processor: ProcessorSupplier[Any, Any, Any, Any]
+        | Callable[[], Processor[Any, Any, Any, Any]],
         *,
         key: Serde[Any] | None = None,
         value: Serde[Any] | None = None,
@@ -297,7 +302,7 @@ class TopologyBuilder:
         step = name or f"{store.name}-reader"
         key, value = resolve_source_serdes(store, None, None)
         source = self._add_source_of_topic(f"{step}-source", topic, key, value, _TOPIC_TIMES)
-        traits = StepTraits(takes_latest=True, reads_table_topic=True)
+        traits = StepTraits(takes_latest=True, reads_table_topic=True, is_never_wrapped=True)
         create_table(self._builder, "PROCESSOR", source, key, value, store, step, traits)
         stores = self._builder.graph.stores
         stores[store.name] = replace(stores[store.name], source_topic=topic, logged=True)

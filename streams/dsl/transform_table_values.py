@@ -13,13 +13,14 @@ from streams.operators.transform_values import (
     TransformerFactory,
     transform_row_values,
 )
+from streams.processor.processor_supplier import ValueTransformerSupplier
 from streams.processor.transformer import ValueTransformer
 from streams.serdes import Serde
 
 
 def transform_table_values(
     table: Table[Any, Any],
-    factory: TransformerFactory,
+    supplier: TransformerFactory | ValueTransformerSupplier,
     stores: Sequence[str | Store],
     value: Serde[Any] | None,
     store: str | Store | None,
@@ -27,13 +28,13 @@ def transform_table_values(
     *,
     co_partitioned: bool,
 ) -> Table[Any, Any]:
-    """Return a table whose values the transformers made by `factory` compute.
+    """Return a table whose values the transformers of `supplier` compute.
 
     Raises TopologyError naming the step.
     """
     builder = table._builder
     step = builder.graph.choose_step_name("KTABLE-TRANSFORMVALUES", name)
-    used = connect_processor_stores(builder, step, factory, stores, kind=ValueTransformer)
+    factory, used = connect_processor_stores(builder, step, supplier, stores, kind=ValueTransformer)
     value = value or table._value
     spec = None
     if store is not None:

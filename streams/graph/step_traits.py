@@ -44,6 +44,10 @@ class StepTraits:
     """The step makes a table of the latest record of each key, and writes its store alone."""
     computes_rows: bool = False
     """Each row of the step follows from the rows of that key in the tables before it."""
+    keeps_keys: bool = False
+    """The step is one whose records keep their keys, to which no wrapper may give others."""
+    is_never_wrapped: bool = False
+    """The step is no processor in Kafka Streams, or one that no wrapper is handed."""
     joins_tables: bool = False
     """The step is a side of a join of two tables, whose updates depend on which comes first."""
 

@@ -204,6 +204,8 @@ class FixedKeyContext(ProcessorContext[K2, V2]):
 
     key: Any = _NO_KEY
     """The key of the record being processed."""
+    refusal_of_other_keys = "process_values can't change the key, process can"
+    """What to say of a record with another key."""
 
     def schedule(
         self,
@@ -227,6 +229,6 @@ class FixedKeyContext(ProcessorContext[K2, V2]):
         if has_record and record.key is not key and record.key != key:
             raise StreamsError(
                 f"step {self._at.step!r} forwards the key {quote_value(record.key)} for a record "
-                f"with the key {quote_value(key)}: process_values can't change the key, process can"
+                f"with the key {quote_value(key)}: {self.refusal_of_other_keys}"
             )
         super().forward(record, to)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from typing_extensions import TypeVar
 
@@ -30,6 +30,18 @@ class Processor(Generic[K, V, K2, V2]):
 
     context: ProcessorContext[K2, V2]
     """Set before `init`."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that says who sets the context, if it is asked for too early."""
+            hint = (
+                " yet: it is set before init, and of a processor within another the outer one sets "
+                "it: inner.context = context; inner.init(context)"
+                if name == "context"
+                else ""
+            )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def init(self, context: ProcessorContext[K2, V2]) -> None:
         """Get the stores and schedule punctuations."""

@@ -9,8 +9,8 @@ from pydantic import PlainValidator
 from pydantic_settings import BaseSettings
 
 StoreMedium = Literal["rocksdb", "in_memory"]
-ProcessorWrapper = Callable[[str, Callable[[], Any]], Callable[[], Any]]
-"""Name of a step, function that makes its processor -> the function to call instead of it."""
+ProcessorWrapper = Callable[[str, Callable[[], Any]], Any]
+"""Name of a step, function that makes its processor -> what makes the processor instead of it."""
 
 
 def _require_wrapper_function(value: Any) -> ProcessorWrapper | None:
@@ -35,8 +35,8 @@ class TopologySettings(BaseSettings):
         ProcessorWrapper | None, PlainValidator(_require_wrapper_function)
     ] = None
     """A function of a step's name and the function that makes its processor, which returns one
-    that makes the processor to run (KIP-1112). It is called for processors, and not for the steps
-    of the DSL."""
+    that makes the processor to run (KIP-1112). It is called for each processor and for each step of
+    the DSL."""
 
 
 class TopologyKeywords(TypedDict, total=False):

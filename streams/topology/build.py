@@ -6,7 +6,7 @@ partition; records go from one to another through repartition topics only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -25,7 +25,6 @@ from streams.settings.topology_settings import StoreMedium
 from streams.topics import TopicPattern, is_pattern, parse_pattern
 from streams.topology.check import check_topology
 from streams.topology.copartitioning import find_topics_by_store, find_upstream_topics
-from streams.topology.default_stores import keep_default_stores_in_memory
 from streams.topology.expand import changelog_topic, expand_graph
 from streams.topology.partitions import (
     TopicFlow,
@@ -236,13 +235,22 @@ def build_topology(
     default_timestamp_extractor: TimestampExtractor | None = None,
     *,
     default_store: StoreMedium = "rocksdb",
+    wrap_steps: Callable[[Graph], Graph] | None = None,
 ) -> Topology:
-    """Check the graph and divide it into sub-topologies. Raises TopologyError naming the step."""
+    """Check the graph and divide it into sub-topologies. Raises TopologyError naming the step.
+
+    `wrap_steps` puts the application's processor wrapper around the steps that run.
+    """
     if not graph.nodes:
         raise TopologyError(f"{application_id!r} has no steps: begin with app.stream('a-topic')")
-    if default_store == "in_memory":
-        graph = keep_default_stores_in_memory(graph)
-    graph = expand_graph(application_id, graph, optimizations, default_timestamp_extractor)
+    graph = expand_graph(
+        application_id,
+        graph,
+        optimizations,
+        default_timestamp_extractor,
+        wrap_steps=wrap_steps,
+        default_store=default_store,
+    )
     check_topology(graph, partial(changelog_topic, application_id))
     subtopologies = tuple(
         Subtopology(

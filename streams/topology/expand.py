@@ -29,7 +29,9 @@ from streams.settings.optimizations import (
     SINGLE_STORE_SELF_JOIN,
 )
 from streams.settings.timestamp_extractors import TimestampExtractor
+from streams.settings.topology_settings import StoreMedium
 from streams.topics import is_pattern
+from streams.topology.default_stores import keep_default_stores_in_memory
 from streams.topology.null_keys import find_steps_above_keyless_joins
 from streams.topology.optimize import merge_repartition_topics, reuse_source_topics
 from streams.topology.stream_join_node import StreamJoinNode, expand_stream_join
@@ -42,12 +44,16 @@ def expand_graph(
     graph: Graph,
     optimizations: Collection[str] = (),
     default_timestamp_extractor: TimestampExtractor | None = None,
+    *,
+    wrap_steps: Callable[[Graph], Graph] | None = None,
+    default_store: StoreMedium = "rocksdb",
 ) -> Graph:
     """Return the graph that runs, with the chosen optimizations applied.
 
     Each RepartitionNode becomes a filter, a sink and a source, each StreamJoinNode the steps of its
     two sides, and every serde is bound to the topic that it reads or writes: a store's to its
     changelog, if it has one or not, or to the topic that takes its place.
+    `wrap_steps` is handed the steps that run, and may add stores.
     """
     graph = rewrite_graph(graph, lambda node: [_set_extractor(node, default_timestamp_extractor)])
     if REUSE_SOURCE_TOPICS in optimizations:
@@ -61,6 +67,10 @@ def expand_graph(
                 del graph.stores[node.other_store]
     without_key = find_steps_above_keyless_joins(graph)
     whole = rewrite_graph(graph, lambda node: _expand_node(application_id, node, without_key))
+    if wrap_steps is not None:
+        whole = wrap_steps(whole)
+    if default_store == "in_memory":
+        whole = keep_default_stores_in_memory(whole)
     bound = rewrite_graph(whole, lambda node: [_bind_topic_serdes(node)])
     stores = bound.stores
     stores |= {name: bind_changelog_serdes(application_id, spec) for name, spec in stores.items()}
@@ -175,7 +185,7 @@ def _expand_node(
                 name=f"{base}-filter",
                 parents=parents,
                 operator=drop_records_without_key,
-                traits=StepTraits(is_stateless=True, forwards_unchanged=True),
+                traits=StepTraits(is_stateless=True, forwards_unchanged=True, keeps_keys=True),
             )
         )
         parents = (expanded[-1],)

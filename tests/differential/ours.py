@@ -25,10 +25,13 @@ from tests.differential.processors import Changes, Fill, processor
 SERDES: Mapping[str, Any] = {"string": serdes.string, "int64": serdes.int64}
 
 
-def run(case: Case) -> dict[str, Any]:
-    """Run the case in Millrace and return its results in the form in which `Peer` answers."""
+def run(case: Case, **settings: Any) -> dict[str, Any]:
+    """Run the case in Millrace and return its results in the form in which `Peer` answers.
+
+    `settings` are those of the application.
+    """
     try:
-        app = build(case.topology)
+        app = build(case.topology, **settings)
         with TopologyTestDriver(app, start_ms=case.wall_clock_ms) as driver:
             _create_matching_topics(driver, case.topology)
             for each in case.input:

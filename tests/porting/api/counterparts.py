@@ -16,7 +16,14 @@ from state.session import SessionStore
 from state.versioned import VersionedStore
 from state.window import WindowStore
 from state.windowed import Windowed
-from streams import App, Record, TopologyTestDriver, ValueTransformer
+from streams import (
+    App,
+    ProcessorSupplier,
+    Record,
+    TopologyTestDriver,
+    ValueTransformer,
+    ValueTransformerSupplier,
+)
 from streams.dsl.cogrouped import Cogrouped, WindowedCogroup
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouped import Grouped
@@ -242,7 +249,9 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
         OTHER, "`ValueTransformer`, for `table.transform_values`", (ValueTransformer,)
     ),
     "kstream.ValueTransformerWithKeySupplier": Counterpart(
-        OTHER, "the class itself, or a function"
+        OTHER,
+        "`ValueTransformerSupplier`; or the transformer's class, or a function",
+        (ValueTransformerSupplier,),
     ),
     "kstream.ValueTransformer*": Counterpart(
         NOT, "`transform` is gone in Kafka Streams 4: `process`"
@@ -255,9 +264,11 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     ),
     "processor.api.Contextual*": Counterpart(OTHER, "`Processor` has `self.context`", (Processor,)),
     "processor.api.*Wrapp*": Counterpart(
-        OTHER, "the setting `processor_wrapper`, for processors of the application"
+        OTHER, "the setting `processor_wrapper`, a function: also for steps of the DSL"
     ),
-    "processor.api.*ProcessorSupplier": Counterpart(OTHER, "the class itself, or a function"),
+    "processor.api.*ProcessorSupplier": Counterpart(
+        SAME, "`ProcessorSupplier`; or the processor's class, or a function", (ProcessorSupplier,)
+    ),
     "processor.api.ProcessorContext": Counterpart(SAME, "`ProcessorContext`", (ProcessorContext,)),
     "processor.api.FixedKeyProcessorContext": Counterpart(
         OTHER, "`context` of a processor in `process_values`", (FixedKeyContext,)
@@ -325,7 +336,9 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "processor.StandbyUpdateListener": Counterpart(
         OTHER, "`RestoreListener`, for `app.start(restore_listener=...)`", (RestoreListener,)
     ),
-    "processor.ConnectedStoreProvider": Counterpart(OTHER, "`stores` of the processor's class"),
+    "processor.ConnectedStoreProvider": Counterpart(
+        OTHER, "`stores` of a `ProcessorSupplier`, or of the processor's class"
+    ),
     "processor.Punctuator": _FUNCTION_OF_THE_STEP,
     "processor.PunctuationType": Counterpart(OTHER, '`clock="stream"`, `clock="wall"`'),
     "processor.Cancellable": Counterpart(

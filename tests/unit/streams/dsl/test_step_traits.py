@@ -70,6 +70,8 @@ STEPS_BY_TRAIT: dict[str, set[str]] = {
     "takes_latest": {"table", "to_table"},
     "computes_rows": {"rows_filter", "rows_map", "rows_join-join-this", "rows_join-join-other"}
     | {"rows_join"},
+    "keeps_keys": {"filter", "filter_not", "map_values", "peek", "for_each", "print", "to_stream"},
+    "is_never_wrapped": {"process"},
     "joins_tables": {"rows_join-join-this", "rows_join-join-other"},
 }
 DROPS_NOTHING = {"map", "map_values", "select_key", "peek", "for_each", "print", "merge"}

@@ -316,38 +316,6 @@ def test_a_processor_knows_stream_time_and_the_wall_clock() -> None:
         assert driver.topic("out").read_values() == ["50 1000", "50 1005"]
 
 
-def test_a_wrapper_is_handed_each_processor_of_the_user() -> None:
-    seen: list[str] = []
-
-    def wrap(step: str, create_processor: Callable[[], Any]) -> Callable[[], Any]:
-        class Wrapped(Processor[Any, Any, Any, Any]):
-            stores = create_processor().stores
-
-            def init(self, context: Any) -> None:
-                self.inner = create_processor()
-                self.inner.context = context
-                self.inner.init(context)
-
-            def process(self, record: Record[Any, Any]) -> None:
-                seen.append(f"{step} {record.key}")
-                self.inner.process(record)
-
-        return Wrapped
-
-    app = App("wrapped", processor_wrapper=wrap)
-    store = Store.persistent("discounts", key=serdes.string, value=serdes.string)
-    builder = app.topology_builder()
-    builder.add_global_store(store, "prices", Discount, value=serdes.int64)
-    app.stream("in", **TEXT).filter(lambda k, v: True).process(LookUp, name="look-up")
-    builder.add_processor("count", Count, builder.stream("look-up"), stores=[count_store()])
-    with TopologyTestDriver(app) as driver:
-        driver.topic("prices").pipe("pen", 10)
-        driver.topic("in").pipe("a", "pen")
-        assert driver.store("discounts").get("pen") == "5"
-        assert driver.store("counts").get("a") == 1
-    assert seen == ["discounts-updater pen", "look-up a", "count a"]
-
-
 @pytest.mark.parametrize(
     ("describe", "message"),
     [
@@ -404,9 +372,3 @@ def test_a_mistake_is_told_with_the_step(
     with pytest.raises(TopologyError) as caught:
         describe_and_build()
     assert message in str(caught.value)
-
-
-def test_a_wrapper_that_returns_no_function_is_refused() -> None:
-    app = App("wrapped", processor_wrapper=lambda step, create_processor: None)  # type: ignore[arg-type,return-value]
-    with pytest.raises(TopologyError, match="step 'p': processor_wrapper returned None"):
-        app.stream("in", **TEXT).process(Words, name="p")
