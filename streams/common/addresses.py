@@ -6,6 +6,7 @@ parser. librdkafka and Kafka's own clients write and read addresses in the same 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address, ip_address
 
 _PORT_MAX = 65_535
@@ -13,6 +14,7 @@ _PORT_DIGITS_MAX = 5
 _LOCAL_NAMES = frozenset(("localhost", "localhost.localdomain"))
 
 
+@lru_cache(maxsize=1_024)  # of other workers, for each query
 def parse_address(text: str) -> tuple[str, int]:
     """Return the host, without brackets, and the port of an address.
 

@@ -28,11 +28,13 @@ Position = Mapping[Partition, int]
 """The offset after the last input record of each partition that a store has taken in."""
 
 
-def read_at_one_commit(task: Task, read: Callable[[], R]) -> tuple[R, Position]:
+def read_at_one_commit(
+    task: Task, read: Callable[[], R], attempts_s: float = READ_ATTEMPTS_S
+) -> tuple[R, Position]:
     """Return what `read` returns of a task's stores, all of it from one commit, and its position.
 
     `read` may be called several times. Raises StoreUnavailable if commits overtake it for
-    `READ_ATTEMPTS_S`; what `read` raises of a state that stands still.
+    `attempts_s`; what `read` raises of a state that stands still.
     """
 
     def read_with_position() -> tuple[R, Position]:
@@ -42,7 +44,7 @@ def read_at_one_commit(task: Task, read: Callable[[], R]) -> tuple[R, Position]:
     return read_between_writes(
         lambda: task.commit_sequence,
         read_with_position,
-        READ_ATTEMPTS_S,
+        attempts_s,
         f"task {task.name} commits more often than this can be read: ask for less at once",
     )
 
@@ -66,7 +68,7 @@ def read_between_writes(
             else:
                 if get_sequence() == sequence:
                     return result
-        if time.monotonic() > give_up_at_s:
+        if time.monotonic() >= give_up_at_s:
             raise StoreUnavailable(refusal)
         time.sleep(_WRITING_WAIT_S)
 

@@ -6,10 +6,11 @@ import logging
 import time
 from collections.abc import Callable, Collection
 from functools import partial
+from http import HTTPStatus
 from threading import Lock
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
-import httpx
+import httpcore
 import orjson
 
 from streams.common.addresses import parse_address
@@ -36,10 +37,18 @@ PARTITIONS_HEADER = "Millrace-Partitions"
 AGE_HEADER = "Millrace-Age-Ms"
 LAG_HEADER = "Millrace-Lag"
 MORE_HEADER = "Millrace-More"
+_POSITION, _PARTITIONS, _AGE, _LAG, _MORE = (
+    name.lower().encode()
+    for name in (POSITION_HEADER, PARTITIONS_HEADER, AGE_HEADER, LAG_HEADER, MORE_HEADER)
+)
 WAIT_MS_MAX = 60_000
 """The ms that a worker waits at most before it answers."""
 _CONNECTIONS_MAX = 64
+_IDLE_S = 20.0
+"""The seconds for which a connection is kept: fewer than the other side keeps it."""
 _NO_TLS = QueryTls()
+_WAITS = ("connect", "pool", "read", "write")
+_ERRORS = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError)
 
 
 class EndpointClient:
@@ -51,26 +60,25 @@ class EndpointClient:
     """
 
     def __init__(self, token: str, tls: QueryTls = _NO_TLS) -> None:
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._headers = [(b"Authorization", f"Bearer {token}".encode())] if token else []
         self._tls = tls
-        self._scheme = "https" if tls.is_used else "http"
+        self._scheme = b"https" if tls.is_used else b"http"
         self._files = ChangedFiles({"authorities": tls.authorities}, time.monotonic)
         self._checked_at_s = time.monotonic()
         self._lock = Lock()
         self._client = self._create_client()
-        self._replaced: list[httpx.Client] = []
+        self._replaced: list[httpcore.ConnectionPool] = []
         """This holds clients with other authorities, whose requests may still run."""
 
-    def _create_client(self) -> httpx.Client:
+    def _create_client(self) -> httpcore.ConnectionPool:
         """Create the client, which opens connections when it needs them. Raises ConfigError."""
-        return httpx.Client(
-            headers=self._headers,
-            limits=httpx.Limits(max_connections=_CONNECTIONS_MAX),
-            verify=self._tls.create_client_context(),
-            trust_env=False,
+        return httpcore.ConnectionPool(
+            ssl_context=self._tls.create_client_context(),
+            max_connections=_CONNECTIONS_MAX,
+            keepalive_expiry=_IDLE_S,
         )
 
-    def _get_client(self) -> httpx.Client:
+    def _get_client(self) -> httpcore.ConnectionPool:
         """Return the client that trusts the authorities in the file as it is now."""
         with self._lock:
             now_s = time.monotonic()
@@ -113,25 +121,34 @@ class EndpointClient:
             parameters["at-least"] = format_position(at_least)
         sent_at_s = time.monotonic()
         try:
-            parse_address(endpoint)
-            response = self._get_client().get(
-                f"{self._scheme}://{endpoint}{path}",
-                params=parameters,
-                timeout=max(timeout_s, 0.001),
+            response = self._send_request(
+                endpoint, f"{path}?{urlencode(parameters)}", max(timeout_s, 0.001)
             )
-        except (httpx.HTTPError, ValueError) as error:
+        except (*_ERRORS, ValueError) as error:
             raise StoreUnavailable(
                 f"worker {endpoint} does not answer: {error or type(error).__name__}"
             ) from error
-        if response.status_code == httpx.codes.INTERNAL_SERVER_ERROR and read.call is not None:
+        if response.status == HTTPStatus.INTERNAL_SERVER_ERROR and read.call is not None:
             raise QueryFailed(f"worker {endpoint}: {_read_problem(response)}")
-        if response.status_code == httpx.codes.BAD_REQUEST:
+        if response.status == HTTPStatus.BAD_REQUEST:
             raise ConfigError(f"worker {endpoint}: {_read_problem(response)}")
-        if response.status_code != httpx.codes.OK:
+        if response.status != HTTPStatus.OK:
             raise StoreUnavailable(f"worker {endpoint}: {_read_problem(response)}")
         decode = decode_result if read.call else partial(decode_row, spec.key, spec.value)
         answer = _parse_answer(endpoint, decode, response)
         return answer._replace(age_s=answer.age_s + time.monotonic() - sent_at_s)
+
+    def _send_request(self, endpoint: str, target: str, timeout_s: float) -> httpcore.Response:
+        """Return the whole response of the worker at `endpoint`. Raises ValueError, `_ERRORS`."""
+        host, port = parse_address(endpoint)
+        return self._get_client().request(
+            b"GET",
+            httpcore.URL(
+                scheme=self._scheme, host=host.encode(), port=port, target=target.encode()
+            ),
+            headers=[(b"Host", endpoint.encode()), *self._headers],
+            extensions={"timeout": dict.fromkeys(_WAITS, timeout_s)},
+        )
 
     def close(self) -> None:
         """Close all connections."""
@@ -162,27 +179,27 @@ def _format_request(spec: StoreSpec, read: StoreRead) -> tuple[str, dict[str, st
 
 
 def _parse_answer(
-    endpoint: str, decode: Callable[[bytes], StoreRow], response: httpx.Response
+    endpoint: str, decode: Callable[[bytes], StoreRow], response: httpcore.Response
 ) -> StoreAnswer:
     """Return the answer in a response. Raises StoreUnavailable for one that no worker sends."""
     try:
-        headers = response.headers
-        partitions = headers[PARTITIONS_HEADER]
+        headers = {name.lower(): value.decode() for name, value in response.headers}
+        partitions = headers[_PARTITIONS]
         return StoreAnswer(
             [decode(line) for line in response.content.splitlines()],
-            headers.get(MORE_HEADER) == "1",
-            parse_position(headers[POSITION_HEADER]),
+            headers.get(_MORE) == "1",
+            parse_position(headers[_POSITION]),
             frozenset(int(each) for each in partitions.split(",") if each),
-            int(headers[AGE_HEADER]) / 1000,
-            int(headers[LAG_HEADER]) if LAG_HEADER in headers else None,
+            int(headers[_AGE]) / 1000,
+            int(headers[_LAG]) if _LAG in headers else None,
         )
     except (KeyError, ValueError) as error:
         raise StoreUnavailable(f"worker {endpoint} has sent no rows: {error!r}") from error
 
 
-def _read_problem(response: httpx.Response) -> str:
+def _read_problem(response: httpcore.Response) -> str:
     """Return the detail of a problem document, or the status of any other response."""
     try:
         return str(orjson.loads(response.content)["detail"])
     except (ValueError, KeyError, TypeError):
-        return f"HTTP status {response.status_code}"
+        return f"HTTP status {response.status}"

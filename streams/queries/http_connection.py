@@ -6,7 +6,8 @@
     takes nothing of what it has asked for        disconnected after STALL_S
     connects where CONNECTIONS_MAX are open       disconnected
     still takes an answer when the worker stops   disconnected after SHUTDOWN_S
-    sends what is no HTTP, or endless headers     400, by uvicorn
+    sends what is no HTTP                         400, by uvicorn
+    sends a head of more than HEAD_SIZE_MAX       400
 
 A client that has sent one request may keep its connection for the next one for as long as uvicorn's
 keep-alive allows. Without these a few clients that are slow, or mean to be, would take all files
@@ -19,13 +20,14 @@ import asyncio
 import logging
 from typing import Any
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 ARRIVAL_S = 10.0
 STALL_S = 30.0
 SHUTDOWN_S = 1.0
 CONNECTIONS_MAX = 512
+HEAD_SIZE_MAX = 65_536
+"""The bytes that the line and the headers of a request may have: httptools has no bound."""
 
 _UVICORN_LOG = logging.getLogger(f"{__name__}.uvicorn")
 # What clients get wrong would fill the log, and why a response ends early is told by `row_stream`.
@@ -33,7 +35,7 @@ _UVICORN_LOG.setLevel(logging.ERROR)
 _UVICORN_LOG.addFilter(lambda record: "without completing response" not in record.getMessage())
 
 
-class HttpConnection(H11Protocol):
+class HttpConnection(HttpToolsProtocol):
     """Serves one connection as uvicorn does, within bounds."""
 
     arrival_s = ARRIVAL_S
@@ -43,6 +45,9 @@ class HttpConnection(H11Protocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.logger = _UVICORN_LOG
+        self._is_arriving = True
+        self._head_size = 0
+        """This counts the bytes of a head that is not whole."""
         self._arrival: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
 
@@ -56,13 +61,28 @@ class HttpConnection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of a request."""
+        self._head_size += len(data)
         super().data_received(data)
+        if self._head_size > HEAD_SIZE_MAX and not self.transport.is_closing():
+            self.send_400_response("Headers are too long.")
         self._watch_arrival()
 
-    def on_response_complete(self) -> None:
-        """Go on to the next request, of which a part may be here."""
-        super().on_response_complete()
-        self._watch_arrival()
+    def on_message_begin(self) -> None:
+        """Begin to take a request."""
+        super().on_message_begin()
+        self._is_arriving = True
+
+    def on_headers_complete(self) -> None:
+        """Answer a request, whose body nobody waits for. Raises ValueError for too long a head."""
+        self._head_size = 0
+        if sum(len(name) + len(value) for name, value in self.headers) > HEAD_SIZE_MAX:
+            raise ValueError("headers are too long")  # which is a 400
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Note that a request is whole."""
+        super().on_message_complete()
+        self._is_arriving = False
 
     def shutdown(self) -> None:
         """End the connection with its response, or soon."""
@@ -92,8 +112,7 @@ class HttpConnection(H11Protocol):
         A connection without one is bounded by this before its first request, and by keep-alive
         after it.
         """
-        is_idle = self.timeout_keep_alive_task is not None
-        if self.conn.their_state in (h11.DONE, h11.MUST_CLOSE, h11.CLOSED) or is_idle:
+        if not self._is_arriving:
             self._cancel_arrival()
         elif self._arrival is None and not self.transport.is_closing():
             self._arrival = self.loop.call_later(self.arrival_s, self.transport.abort)

@@ -8,6 +8,7 @@ import socket
 from typing import Any
 
 import uvicorn
+import uvloop
 from starlette.types import ASGIApp
 
 from streams.common.host import Host
@@ -79,10 +80,10 @@ class QueryServer:
         self._bound.close()
 
 
-class _QueryLoop(asyncio.SelectorEventLoop):
+class _QueryLoop(uvloop.Loop):
     """Bounds the time in which a client has to finish the handshake of TLS."""
 
-    async def create_server(self, *arguments: Any, **options: Any) -> asyncio.Server:
+    async def create_server(self, *arguments: Any, **options: Any) -> Any:
         """Create a server as asyncio does."""
         if options.get("ssl") is not None:
             options.setdefault("ssl_handshake_timeout", HttpConnection.arrival_s)

@@ -17,7 +17,8 @@ from streams.common.partitioning import partition_for_key
 from streams.errors import ConfigError, SerdeError, StoreNotLocal, StoreUnavailable
 from streams.graph.nodes import StoreSpec
 from streams.membership.protocol import AssignmentInfo
-from streams.queries.committed_reads import Position
+from streams.queries.committed_reads import READ_ATTEMPTS_S, Position
+from streams.queries.position_bounds import check_position_topics, require_position
 from streams.queries.read_only_stores import create_view
 from streams.queries.stale_bounds import StaleBounds
 from streams.queries.standby_reads import StandbyReader
@@ -28,7 +29,6 @@ from streams.queries.store_provider import StateStoreProvider
 from streams.queries.store_reads import StoreRead, StoreRow, check_read, merge_rows, read_rows
 from streams.runtime.tasks.task import Task
 from streams.topology.build import Subtopology, Topology
-from streams.topology.resolve import resolve_task
 from streams.topology.store_queries import StoreQuery
 
 _POSITION_POLL_S = 0.005
@@ -63,10 +63,6 @@ class StoreAnswer(NamedTuple):
     lag: int | None = 0
 
 
-class PositionNotReached(StoreUnavailable):
-    """Signals that a store has not taken in yet the inputs that a read asks for."""
-
-
 class LocalStores:
     """Reads the stores of `topology` in the tasks of this worker.
 
@@ -97,18 +93,19 @@ class LocalStores:
         self._now_ms = now_ms
         self._session_timeout_s = session_timeout_s
         self._locations: dict[str, StoreLocations] = {}
+        self._declared = {
+            spec.name: (spec, sub) for sub in topology.subtopologies for spec in sub.stores
+        }
 
     @property
     def store_names(self) -> list[str]:
         """Return the names of the stores of tasks, sorted."""
-        return sorted(spec.name for sub in self._topology.subtopologies for spec in sub.stores)
+        return sorted(self._declared)
 
     def find_store(self, name: str) -> tuple[StoreSpec, Subtopology]:
         """Return a store's declaration and its sub-topology. Raises ConfigError."""
-        for sub in self._topology.subtopologies:
-            for spec in sub.stores:
-                if spec.name == name:
-                    return spec, sub
+        if found := self._declared.get(name):
+            return found
         copies = {table.store.name for table in self._topology.global_tables}
         raise ConfigError(
             f"there is no store {name!r}; there are {sorted({*self.store_names, *copies})}"
@@ -148,6 +145,10 @@ class LocalStores:
             if each.partition == partition and each.role == "active" and partition in partitions
         )
         return next(addresses, None)
+
+    def knows_partitions(self, name: str) -> bool:
+        """Return whether no broker has to be asked how many partitions a store has."""
+        return self._find_locations(name).is_counted
 
     def count_partitions(self, name: str) -> int:
         """Return how many partitions a store has. Raises ConfigError, StoreUnavailable."""
@@ -192,6 +193,7 @@ class LocalStores:
         at_least: Position | None = None,
         wait_s: float = 0.0,
         ends_wait_s: float = 0.0,
+        attempts_s: float = READ_ATTEMPTS_S,
         partitions: Collection[int] | None = None,
         stale_ok: StaleBounds | None = None,
     ) -> StoreAnswer:
@@ -199,13 +201,14 @@ class LocalStores:
 
         `partitions` are those to read, None all. With `stale_ok` those that no active task has here
         are read of standby tasks. Waits up to `wait_s` until the store has taken in `at_least`, and
-        is within the bounds; for what brokers say of these up to `ends_wait_s` in any case. Raises
-        ConfigError for a read that the store can't answer, StoreUnavailable for one that it can't
-        answer now, SerdeError.
+        is within the bounds; for what brokers say of these up to `ends_wait_s` in any case, and
+        for commits that overtake the read up to `attempts_s`. Raises ConfigError for a read that
+        the store can't answer, StoreUnavailable for one that it can't answer now, SerdeError.
         """
         spec, sub = self.find_store(name)
         check_read(spec, read)
-        _check_position_topics(name, sub, at_least or {})
+        if at_least:
+            check_position_topics(name, sub, at_least)
         provider = self.create_provider(name)
         wanted = range(self.count_partitions(name)) if partitions is None else partitions
         give_up_at_s = self._monotonic_s() + wait_s
@@ -214,15 +217,15 @@ class LocalStores:
             try:
                 if read.call is not None:  # how long its function takes is not known
                     self._check_positions(spec.name, sub, at_least or {}, wanted)
-                answer = self._read_active(spec, provider, read, wanted, stale_ok)
+                answer = self._read_active(spec, provider, read, wanted, stale_ok, attempts_s)
                 if stale_ok is not None and (rest := {*wanted} - answer.partitions):
                     waits_s = max(left_s, ends_wait_s)
                     answer = self._add_standbys(spec, read, answer, rest, stale_ok, waits_s)
-                _require_position(name, answer.position, answer.partitions, at_least or {})
+                require_position(name, answer.position, answer.partitions, at_least or {})
                 return answer
             except StoreUnavailable:
                 # Only what comes with time, and without a rebalance, is waited for.
-                if not (at_least or stale_ok) or self._monotonic_s() > give_up_at_s:
+                if not (at_least or stale_ok) or self._monotonic_s() >= give_up_at_s:
                     raise
             time.sleep(_POSITION_POLL_S)
 
@@ -233,7 +236,7 @@ class LocalStores:
         for task in self._list_tasks():
             number = parse_partition(task.name)
             if task.name.startswith(f"{sub.number}_") and number in wanted:
-                _require_position(name, task.committed_positions, {number}, at_least)
+                require_position(name, task.committed_positions, {number}, at_least)
 
     def _read_active(
         self,
@@ -242,12 +245,15 @@ class LocalStores:
         read: StoreRead,
         wanted: Collection[int],
         stale_ok: StaleBounds | None,
+        attempts_s: float,
     ) -> StoreAnswer:
         """Return what the tasks that run here have committed now, of the wanted partitions."""
         pending_ms = [task.commit_pending_since_ms for task in self._list_tasks()]
         try:
             if read.call is None:
-                by_task = provider.read_positions(lambda s: read_rows(spec, s, read), wanted)
+                by_task = provider.read_positions(
+                    lambda s: read_rows(spec, s, read), wanted, attempts_s
+                )
             else:
                 by_task = provider.call_tasks(partial(_call_task, read.call), wanted)
         except StoreUnavailable as error:
@@ -363,26 +369,3 @@ def merge_answers(spec: StoreSpec, answers: Sequence[StoreAnswer], read: StoreRe
         max((each.age_s for each in answers), default=0.0),
         None if None in lags else max((lag or 0 for lag in lags), default=0),
     )
-
-
-def _check_position_topics(name: str, sub: Subtopology, position: Position) -> None:
-    """Raise ConfigError for a position in a topic that the store's sub-topology does not read."""
-    read = resolve_task(sub, {p.topic for p in position}).sources
-    if unread := sorted({p.topic for p in position} - read.keys()):
-        raise ConfigError(
-            f"store {name!r} takes in {', '.join(sorted(sub.declared_sources))}, and a position "
-            f"names {', '.join(unread)}: give offsets of the former"
-        )
-
-
-def _require_position(
-    name: str, position: Position, partitions: Collection[int], wanted: Position
-) -> None:
-    """Raise PositionNotReached if `position` has not reached what is wanted of `partitions`."""
-    behind = ", ".join(
-        f"{partition} up to offset {offset} (it is at {position.get(partition, 0)})"
-        for partition, offset in wanted.items()
-        if partition.number in partitions and position.get(partition, 0) < offset
-    )
-    if behind:
-        raise PositionNotReached(f"store {name!r} has not taken in {behind} yet")

@@ -1,37 +1,26 @@
-"""Read stores for requests of HTTP on threads, and say as of when an answer is.
+"""Read stores for requests of HTTP on threads, where a read may have to wait.
 
 Those that other workers send (`scope=local`) have threads of their own, or workers that ask each
 other could all wait for each other's threads. So do functions of registered queries, which may take
-any time: look-ups go on beside them.
+any time: look-ups go on beside them. Look-ups that wait for nothing need no thread
+(`prompt_reads`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 from anyio.to_thread import run_sync
 
 from streams.errors import StoreUnavailable
-from streams.queries.committed_reads import Position
-from streams.queries.endpoint_client import (
-    AGE_HEADER,
-    LAG_HEADER,
-    PARTITIONS_HEADER,
-    POSITION_HEADER,
-)
-from streams.queries.http_parameters import WAIT_MS
-from streams.queries.http_texts import (
-    format_position,
-    parse_partitions,
-    parse_position,
-    parse_stale_bounds,
-)
-from streams.queries.local_stores import PositionNotReached, StoreAnswer
+from streams.queries.local_stores import StoreAnswer
+from streams.queries.position_bounds import PositionNotReached
+from streams.queries.prompt_reads import PromptReads
+from streams.queries.request_terms import RequestTerms
 from streams.queries.routed_reads import RoutedReads
-from streams.queries.stale_bounds import StaleBounds
 from streams.queries.store_reads import StoreRead
 
 R = TypeVar("R")
@@ -43,46 +32,12 @@ _ENDS_WAIT_S = 0.5
 """The seconds for which a read waits for brokers to say how far behind a standby is."""
 
 
-class RequestTerms(NamedTuple):
-    """Holds which store a request reads, where, and what its answer has to fulfil."""
-
-    store: str
-    is_local: bool
-    partitions: frozenset[int] | None
-    at_least: Position
-    stale_ok: StaleBounds | None
-    wait_s: float
-
-
-def parse_terms(store: str, given: Mapping[str, Any]) -> RequestTerms:
-    """Return the terms that the parameters of a request give. Raises ValueError."""
-    return RequestTerms(
-        store,
-        given.get("scope") == "local",
-        parse_partitions(given.get("partitions", "")),
-        parse_position(given.get("at-least", "")),
-        parse_stale_bounds(given.get("stale-ok-lag"), given.get("stale-ok-age")),
-        given.get("wait-ms", WAIT_MS) / 1000,
-    )
-
-
-def describe_answer(answer: StoreAnswer) -> dict[str, str]:
-    """Return the headers that say as of when an answer is, and of which partitions."""
-    headers = {
-        POSITION_HEADER: format_position(answer.position),
-        PARTITIONS_HEADER: ",".join(map(str, sorted(answer.partitions))),
-        AGE_HEADER: str(round(answer.age_s * 1000) + 1),
-    }
-    if answer.lag is not None:
-        headers[LAG_HEADER] = str(answer.lag)
-    return headers
-
-
 class ReadThreads:
     """Reads `reads` on threads, as many at a time as there may be of each scope."""
 
     def __init__(self, reads: RoutedReads) -> None:
         self._reads = reads
+        self._prompt_reads = PromptReads(reads)
         self._limits = {
             (is_local, is_call): anyio.CapacityLimiter(
                 _CALLS_OF_EACH_SCOPE if is_call else _THREADS_OF_EACH_SCOPE
@@ -94,7 +49,7 @@ class ReadThreads:
     async def read_answer(
         self, terms: RequestTerms, read: StoreRead, encode: Callable[[StoreAnswer], bytes]
     ) -> tuple[StoreAnswer, bytes]:
-        """Return an answer, and what `encode` makes of it on the same thread.
+        """Return an answer, and what `encode` makes of it on the thread that has read it.
 
         Raises StoreUnavailable, ConfigError, ValueError, QueryFailed.
         """
@@ -118,6 +73,8 @@ class ReadThreads:
         while True:
             left_s = max(give_up_at_s - anyio.current_time(), 0.0)
             try:
+                if (found := self._prompt_reads.find_answer(terms, read)) is not None:
+                    return found, encode(found)
                 return await _run_in_thread(partial(read_encoded, left_s), threads, left_s)
             except PositionNotReached:
                 # Without a thread: many may wait.

@@ -70,6 +70,11 @@ class StoreLocations:
         """
         return frozenset(range(self.count_partitions())) - parse_partitions(tasks_read)
 
+    @property
+    def is_counted(self) -> bool:
+        """Return whether the number of partitions is known, so that no broker has to be asked."""
+        return self._counted is not None and _are_same(self._counted[0], self.list_assignments())
+
     def count_partitions(self) -> int:
         """Return how many partitions the store has: one for each task of its sub-topology.
 

@@ -17,7 +17,12 @@ from typing import Any, Generic, TypeVar, cast
 from state.errors import StateError, StoreSerdeError
 from streams.errors import SerdeError, StoreNotLocal, StoreUnavailable
 from streams.graph.nodes import StoreSpec
-from streams.queries.committed_reads import Position, begin_iterator, read_at_one_commit
+from streams.queries.committed_reads import (
+    READ_ATTEMPTS_S,
+    Position,
+    begin_iterator,
+    read_at_one_commit,
+)
 from streams.queries.store_locations import (
     StoreIterator,
     StoreLocations,
@@ -130,15 +135,18 @@ class StateStoreProvider(Generic[S]):
         return by_task
 
     def read_positions(
-        self, read: Callable[[S], R], partitions: Collection[int]
+        self,
+        read: Callable[[S], R],
+        partitions: Collection[int],
+        attempts_s: float = READ_ATTEMPTS_S,
     ) -> dict[str, tuple[R, Position]]:
         """Call `read` with the store of each task assigned here, and add the commit's position.
 
         Only tasks of `partitions` are read. What `read` returns is of one commit of the task: it
-        iterates to the end of what it reads.
+        iterates to the end of what it reads. Commits may overtake it for `attempts_s`.
         """
         assignments = self._list_assignments()
-        by_task = self._read_task_commits(read, assignments, partitions)
+        by_task = self._read_task_commits(read, assignments, partitions, attempts_s)
         self._check_no_transition(by_task, assignments, partitions)
         return by_task
 
@@ -175,6 +183,7 @@ class StateStoreProvider(Generic[S]):
         read: Callable[[S], R],
         assignments: Sequence[ThreadAssignment],
         partitions: Collection[int] | None = None,
+        attempts_s: float = READ_ATTEMPTS_S,
     ) -> dict[str, tuple[R, Position]]:
         """Call `read` with the store of each task here, as of one commit; add the positions.
 
@@ -182,7 +191,9 @@ class StateStoreProvider(Generic[S]):
         """
         try:
             by_task = {
-                task.name: read_at_one_commit(task, partial(_open_and_read, open_view, read))
+                task.name: read_at_one_commit(
+                    task, partial(_open_and_read, open_view, read), attempts_s
+                )
                 for task, open_view in self._find_stores(partitions)
             }
         except StoreSerdeError as error:

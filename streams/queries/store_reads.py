@@ -67,6 +67,12 @@ class StoreRead:
     limit: int = ROWS_MAX
     call: StoreCall | None = None
 
+    def has_one_row(self, spec: StoreSpec) -> bool:
+        """Return whether a store has one row at most that is read."""
+        if spec.kind is StoreKind.VERSIONED:
+            return self.is_lookup and self.from_ms is None and self.to_ms is None
+        return self.is_lookup and spec.kind is StoreKind.KEY_VALUE
+
 
 def check_read(spec: StoreSpec, read: StoreRead) -> None:
     """Raise ConfigError for a read that the kind of store can't answer."""

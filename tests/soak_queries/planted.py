@@ -14,7 +14,7 @@ from streams.runtime.tasks.task import Task
 def read_what_is_not_committed() -> None:
     """Read the stores that the stream threads write to: a dirty read."""
 
-    def read_now(task: Task, read: partial[Any]) -> Any:
+    def read_now(task: Task, read: partial[Any], attempts_s: float) -> Any:
         [view] = read.args
         return read.func(task.stores.logged[view.name].store), task.committed_positions
 

@@ -18,7 +18,8 @@ from streams.graph.nodes import StoreKind, StoreSpec
 from streams.queries.committed_reads import Position
 from streams.queries.http_api import create_http_api
 from streams.queries.http_server import QueryServer
-from streams.queries.local_stores import PositionNotReached, StoreAnswer
+from streams.queries.local_stores import StoreAnswer
+from streams.queries.position_bounds import PositionNotReached
 from streams.queries.query_tls import ServerCertificate
 from streams.queries.store_hosts import StoreHost
 from streams.queries.store_reads import StoreRead, StoreRow, check_read
@@ -79,6 +80,10 @@ class FakeReads:
             if query.name == name:
                 return query
         raise ConfigError(f"there is no query {name!r}")
+
+    def knows_partitions(self, name: str) -> bool:
+        """Return that each read may have to wait, and needs a thread."""
+        return False
 
     def list_hosts(self, name: str) -> list[StoreHost]:
         return [StoreHost("127.0.0.1", 8100, 0, "active", 0.5)]

@@ -12,7 +12,6 @@ import pytest
 from state.errors import StateError
 from streams.common.topic_partitions import Partition
 from streams.errors import StoreUnavailable
-from streams.queries import committed_reads
 from streams.queries.committed_reads import begin_iterator, read_at_one_commit
 
 IN = Partition("in", 0)
@@ -58,13 +57,12 @@ def test_a_read_that_meets_half_a_commit_waits_for_its_end(monkeypatch: pytest.M
     assert read_at_one_commit(task, lambda: "v") == ("v", {IN: 2})
 
 
-def test_a_commit_that_failed_half_way_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_failed_half_way_is_never_read() -> None:
     task = task_at(1)
     with pytest.raises(StateError):
         commit(task, 2, between=lambda: (_ for _ in ()).throw(StateError("disk full")))
-    monkeypatch.setattr(committed_reads, "READ_ATTEMPTS_S", 0.0)
     with pytest.raises(StoreUnavailable, match="task 0_0 commits more often"):
-        read_at_one_commit(task, lambda: "half")
+        read_at_one_commit(task, lambda: "half", 0.0)
 
 
 def test_an_error_of_a_store_that_a_commit_has_changed_meanwhile_is_no_answer() -> None:

@@ -13,7 +13,8 @@ from streams.common.partitioning import partition_for_key
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, StoreNotLocal, StoreUnavailable
 from streams.membership.protocol import AssignmentInfo, EndpointTasks
-from streams.queries.local_stores import LocalStores, PositionNotReached, ThreadAssignmentTimes
+from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
+from streams.queries.position_bounds import PositionNotReached
 from streams.queries.read_only_stores import create_view
 from streams.queries.store_calls import StoreCall
 from streams.queries.store_reads import StoreRead

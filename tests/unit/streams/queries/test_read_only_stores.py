@@ -339,10 +339,10 @@ def test_windows_that_a_commit_adds_when_a_read_begins_are_in_it(
     view = driver.store("windows")
     later_ms = [50]
 
-    def commit_and_read(task: Any, read: Callable[[], Any]) -> Any:
+    def commit_and_read(task: Any, read: Callable[[], Any], attempts_s: float) -> Any:
         while later_ms:
             driver.topic("in").pipe("k", "v", timestamp_ms=later_ms.pop())
-        return read_at_one_commit(task, read)
+        return read_at_one_commit(task, read, attempts_s)
 
     monkeypatch.setattr(store_provider, "read_at_one_commit", commit_and_read)
     assert [window.start_ms for window, _ in view.fetch_all(0, 100)] == [50]  # the first is over

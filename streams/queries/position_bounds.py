@@ -1,0 +1,37 @@
+"""Check what a read says of the inputs that a store has to have taken in (`at_least`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from streams.errors import ConfigError, StoreUnavailable
+from streams.queries.committed_reads import Position
+from streams.topology.build import Subtopology
+from streams.topology.resolve import resolve_task
+
+
+class PositionNotReached(StoreUnavailable):
+    """Signals that a store has not taken in yet the inputs that a read asks for."""
+
+
+def check_position_topics(name: str, sub: Subtopology, position: Position) -> None:
+    """Raise ConfigError for a position in a topic that the store's sub-topology does not read."""
+    read = resolve_task(sub, {p.topic for p in position}).sources
+    if unread := sorted({p.topic for p in position} - read.keys()):
+        raise ConfigError(
+            f"store {name!r} takes in {', '.join(sorted(sub.declared_sources))}, and a position "
+            f"names {', '.join(unread)}: give offsets of the former"
+        )
+
+
+def require_position(
+    name: str, position: Position, partitions: Collection[int], wanted: Position
+) -> None:
+    """Raise PositionNotReached if `position` has not reached what is wanted of `partitions`."""
+    behind = ", ".join(
+        f"{partition} up to offset {offset} (it is at {position.get(partition, 0)})"
+        for partition, offset in wanted.items()
+        if partition.number in partitions and position.get(partition, 0) < offset
+    )
+    if behind:
+        raise PositionNotReached(f"store {name!r} has not taken in {behind} yet")

@@ -1,0 +1,73 @@
+"""Answer look-ups at once, on the thread that serves, where nothing has to be waited for.
+
+RocksDB's binding keeps Python's interpreter to itself while it reads: a look-up on another thread
+lets nobody go on that one on this thread would keep. Beside a busy stream thread each change of
+threads costs more than the look-up itself.
+
+a look-up that                                       is left to the read threads because
+another worker has to answer, or several             the network is waited for
+may find its task's commit half written              the commit is waited for
+is the first one since tasks have moved              a broker is asked for partitions
+may be answered by standbys                          brokers are asked for ends of changelogs
+has a serde that is not one of this package's own    the serde may wait for whatever it likes
+may have several rows                                it takes longer
+"""
+
+from __future__ import annotations
+
+from streams import serdes
+from streams.errors import StoreUnavailable
+from streams.graph.nodes import StoreSpec
+from streams.queries.local_stores import StoreAnswer
+from streams.queries.position_bounds import PositionNotReached
+from streams.queries.request_terms import RequestTerms
+from streams.queries.routed_reads import RoutedReads
+from streams.queries.store_reads import StoreRead
+
+_PROMPT_SERDES = frozenset(
+    (serdes.bytes, serdes.string, serdes.int32, serdes.int64, serdes.float64, serdes.json)
+)
+
+
+class PromptReads:
+    """Reads one row of this worker's tasks without waiting for anything."""
+
+    def __init__(self, reads: RoutedReads) -> None:
+        self._local = reads.local
+
+    def find_answer(self, terms: RequestTerms, read: StoreRead) -> StoreAnswer | None:
+        """Return the answer to a look-up, or None if it can't be known at once.
+
+        Raises PositionNotReached for a read of this worker's tasks alone, ConfigError, SerdeError.
+        """
+        local = self._local
+        spec, _ = local.find_store(terms.store)
+        if (
+            terms.stale_ok is not None
+            or not read.has_one_row(spec)
+            or not _has_prompt_serdes(spec)
+            or not local.knows_partitions(terms.store)
+        ):
+            return None
+        partitions = terms.partitions
+        if not terms.is_local:
+            partitions = frozenset((local.find_partition(terms.store, read.key),))
+            if not partitions & local.list_own_partitions(terms.store, with_standbys=False):
+                return None
+        try:
+            answer = local.read(
+                terms.store, read, at_least=terms.at_least, partitions=partitions, attempts_s=0.0
+            )
+        except PositionNotReached:
+            if terms.is_local:
+                raise
+            return None
+        except StoreUnavailable:
+            return None
+        # A key that is not in the partition where it belongs may be in any other one.
+        return answer if answer.rows or terms.is_local else None
+
+
+def _has_prompt_serdes(spec: StoreSpec) -> bool:
+    """Return whether keys and values are read by functions that wait for nothing."""
+    return spec.key in _PROMPT_SERDES and spec.value in _PROMPT_SERDES

@@ -1,0 +1,114 @@
+"""Test which look-ups are answered on the thread that asks, and that none of them waits there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streams import serdes
+from streams.common.topic_partitions import Partition
+from streams.membership.protocol import AssignmentInfo
+from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
+from streams.queries.position_bounds import PositionNotReached
+from streams.queries.prompt_reads import PromptReads
+from streams.queries.request_terms import RequestTerms
+from streams.queries.stale_bounds import StaleBounds
+from streams.queries.store_reads import StoreRead
+from tests.unit.streams.runtime.world import World, build_counting_topology
+
+LOOK_UP = StoreRead(is_lookup=True, key="a")
+IN = Partition("in", 0)
+CLUSTER = RequestTerms("c", False, None, {}, None, 2.0)
+LOCAL = CLUSTER._replace(is_local=True)
+
+
+def read_when_counted(
+    tmp_path: Path, look: Callable[[PromptReads, LocalStores, Any], None]
+) -> None:
+    """Call `look` when two records of the key "a" are counted and committed."""
+    world = World(build_counting_topology(), tmp_path)
+    world.load("x", "x", key="a")
+    assigned = AssignmentInfo(("0_0",), ())
+    stores = LocalStores(
+        build_counting_topology(),
+        list_tasks=lambda: list(world.loop.tasks.values()),
+        list_assignments=lambda: [ThreadAssignmentTimes("t", assigned, 0.0, 100.0)],
+        fetch_partition_counts=lambda: {"in": 1},
+        monotonic_s=lambda: 100.0,
+        now_ms=lambda: 100_000,
+        session_timeout_s=45.0,
+    )
+    reads: Any = SimpleNamespace(local=stores)
+
+    def look_once() -> bool:
+        if not world.consumed(0):
+            return False
+        look(PromptReads(reads), stores, world.loop.tasks["0_0"])
+        return True
+
+    world.run_until(look_once)
+
+
+def test_a_look_up_of_a_key_that_is_here_needs_no_other_thread(tmp_path: Path) -> None:
+    def look(reads: PromptReads, stores: LocalStores, task: Any) -> None:
+        assert reads.find_answer(CLUSTER, LOOK_UP) is None  # a broker has to be asked first
+        assert stores.count_partitions("c") == 1
+        for terms in (CLUSTER, LOCAL, CLUSTER._replace(at_least={IN: 2})):
+            found = reads.find_answer(terms, LOOK_UP)
+            assert found is not None
+            assert [row.value for row in found.rows] == [2]
+            assert found.position == {IN: 2}
+
+    read_when_counted(tmp_path, look)
+
+
+def test_what_may_have_to_be_waited_for_is_left_to_other_threads(tmp_path: Path) -> None:
+    def look(reads: PromptReads, stores: LocalStores, task: Any) -> None:
+        stores.count_partitions("c")
+        absent = replace(LOOK_UP, key="b")
+        assert reads.find_answer(CLUSTER, absent) is None
+        found = reads.find_answer(LOCAL, absent)
+        assert found is not None
+        assert not found.rows
+        assert found.partitions == {0}
+        assert reads.find_answer(CLUSTER, StoreRead(key_from="a")) is None
+        assert reads.find_answer(CLUSTER._replace(stale_ok=StaleBounds(1)), LOOK_UP) is None
+        later = CLUSTER._replace(at_least={IN: 3})
+        assert reads.find_answer(later, LOOK_UP) is None
+        with pytest.raises(PositionNotReached, match="up to offset 3"):
+            reads.find_answer(later._replace(is_local=True), LOOK_UP)
+
+    read_when_counted(tmp_path, look)
+
+
+def test_a_commit_that_is_being_written_is_not_waited_for(tmp_path: Path) -> None:
+    def look(reads: PromptReads, stores: LocalStores, task: Any) -> None:
+        stores.count_partitions("c")
+        task.commit_sequence += 1
+        began_s = time.monotonic()
+        for terms in (CLUSTER, LOCAL, LOCAL._replace(at_least={IN: 2})):
+            assert reads.find_answer(terms, LOOK_UP) is None
+        assert time.monotonic() - began_s < 0.9  # a thread may wait for a second, each time
+        task.commit_sequence -= 1
+
+    read_when_counted(tmp_path, look)
+
+
+def test_a_serde_that_may_wait_is_called_on_other_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(reads: PromptReads, stores: LocalStores, task: Any) -> None:
+        stores.count_partitions("c")
+        spec, sub = stores.find_store("c")
+        slow = serdes.of(lambda text: text.encode(), lambda data: data.decode(), name="string")
+        for given in (replace(spec, key=slow), replace(spec, value=slow)):
+            monkeypatch.setattr(stores, "find_store", lambda name, given=given: (given, sub))
+            assert reads.find_answer(LOCAL, LOOK_UP) is None
+
+    read_when_counted(tmp_path, look)
