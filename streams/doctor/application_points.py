@@ -223,10 +223,10 @@ def _check_committed_offsets(facts: ApplicationFacts) -> Iterator[DoctorFinding]
 
 
 def _check_copartitions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
-    return inputs.check_copartitions(
-        [each - facts.topics().repartition for each in facts.topics().copartitioned],
-        facts.cluster.clients().partition_counts,
-    )
+    found, counts = facts.topics(), facts.cluster.clients().partition_counts
+    groups = [each - found.repartition for each in found.copartitioned]
+    former = facts.derive_former_counts(inputs.list_unequal(groups, counts))
+    return inputs.check_copartitions(groups, counts, former)
 
 
 def _check_skew(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

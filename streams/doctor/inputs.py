@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from streams.command_lines import format_command, format_kafka_command
 from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
+from streams.doctor.added_partitions import ADDED_PARTITIONS, advise_on_added_partitions
 from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
 from streams.doctor.topics import name_partitions
 
@@ -20,6 +21,7 @@ RETENTION, COPARTITIONS, SKEW, KEYS = (
     "retention of inputs", "partitions of joins", "skew of partitions", "skew of keys"
 )  # fmt: skip
 NEXT_RECORDS = "next records"
+_LOST_TOPICS = "MR-025"
 _USED_PART = 0.8
 """The part of an input's retention after which a record that waits is about to be lost."""
 _SKEW_FACTOR = 4
@@ -105,23 +107,58 @@ def check_retention(inputs: Mapping[Partition, InputProgress]) -> Iterator[Docto
 
 
 def check_copartitions(
-    groups: Collection[frozenset[str]], counts: Mapping[str, int]
+    groups: Collection[frozenset[str]],
+    counts: Mapping[str, int],
+    former_counts: Mapping[str, int] = {},
 ) -> Iterator[DoctorFinding]:
-    """Find topics that meet by key and have other partition counts."""
-    unequal = False
+    """Find topics that meet by key and have other partition counts.
+
+    `former_counts` are those with which the application has run, as far as something shows them.
+    """
+    unequal = list_unequal(groups, counts)
     for group in groups:
-        found = {topic: counts[topic] for topic in sorted(group) if topic in counts}
+        found = {topic: counts[topic] for topic in sorted(group & unequal)}
         if len(set(found.values())) > 1:
-            unequal = True
-            shown = ", ".join(f"{topic} has {count}" for topic, count in found.items())
-            yield find_error(
-                COPARTITIONS,
-                f"topics that meet by key differ: {shown}",
-                "a start is refused: keys would not meet",
-                "make the counts equal, or send one through repartition(partitions=...)",
-            )
+            yield _describe_unequal(found, former_counts)
     if groups and not unequal:
         yield find_fine(COPARTITIONS, f"equal in {format_count(len(groups), 'join or store')}")
+
+
+def list_unequal(groups: Collection[frozenset[str]], counts: Mapping[str, int]) -> set[str]:
+    """Return the topics that are there and meet others by key whose partition counts differ."""
+    found = (group & counts.keys() for group in groups)
+    return {t for group in found if len({counts[t] for t in group}) > 1 for t in group}
+
+
+def _describe_unequal(found: Mapping[str, int], former_counts: Mapping[str, int]) -> DoctorFinding:
+    """Return the finding of topics that meet by key, which have these partition counts.
+
+    Where the application has run, more partitions for the others would part their keys from their
+    state as well, and could not be taken away again.
+    """
+    shown = "topics that meet by key differ: "
+    shown += ", ".join(f"{topic} has {count}" for topic, count in found.items())
+    grown = {t: former_counts[t] for t, n in found.items() if n > former_counts.get(t, n)}
+    if grown:
+        topic, former = next(iter(grown.items()))
+        had = ", ".join(f"{each} had {count}" for each, count in grown.items())
+        others = name_partitions([each for each in found if each not in grown])
+        warned = f"don't add partitions to {others} as well. Instead " if others else ""
+        finding = find_error(
+            COPARTITIONS,
+            f"{shown}, and {had}: partitions were added",
+            ADDED_PARTITIONS,
+            warned + advise_on_added_partitions(topic, former),
+        )
+        return replace(finding, code=_LOST_TOPICS)
+    least = min(found.values())
+    return find_error(
+        COPARTITIONS,
+        shown,
+        "a start is refused: keys would not meet",
+        f"send those with more through repartition(partitions={least}) before they meet; while "
+        "none of them has records, make the counts equal",
+    )
 
 
 def check_skew(
@@ -213,8 +250,8 @@ def check_next_records(
             f"{partition}@{offset} is to be processed soon, and can't be read: {fault}"
             + (f"; nor can {others}" if others else ""),
             "with deserialization_handler=fail the thread ends there, again after each start",
-            f"{shown} shows it; correct the serde, or set deserialization_handler=skip or "
-            "dead_letter:TOPIC",
+            f"{shown} shows it; correct the serde, or start the workers with "
+            "MILLRACE_DESERIALIZATION_HANDLER=skip (or dead_letter:TOPIC) in the environment",
         )
     if looked_at and not faults:
         yield find_fine(NEXT_RECORDS, f"serdes read {format_count(looked_at, 'record')}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from streams.command_lines import format_command, format_kafka_command
 from streams.commands.plan_changelogs import ChangelogReview
 from streams.common.counted import format_count
+from streams.doctor.added_partitions import ADDED_PARTITIONS, advise_on_added_partitions
 from streams.doctor.findings import (
     DoctorFinding,
     find_error,
@@ -73,11 +74,11 @@ def check_counts(
             COUNTS,
             f"{topic} has {format_count(found, 'partition')}, and it has to have {count}"
             + (f", as {name_partitions(grown)} has now: partitions were added" if grown else ""),
-            _ADDED_PARTITIONS
+            ADDED_PARTITIONS
             if grown
             else "keys would be looked for in other partitions than they were written to: a start "
             "is refused",
-            _advise_on_added_partitions(grown[0], found)
+            advise_on_added_partitions(grown[0], found)
             if grown
             else f"start over with {format_command('group reset')}, after a look with --dry-run",
         )
@@ -103,26 +104,6 @@ def _describe_kept_counts(
 def _format_counts(topics: Collection[str], counts: Mapping[str, int]) -> str:
     """Return topics with their numbers of partitions, for people."""
     return ", ".join(f"{topic} has {format_count(counts[topic], 'partition')}" for topic in topics)
-
-
-_ADDED_PARTITIONS = (
-    "workers that run end when the group's leader notices it (metadata_max_age_ms), and a start is "
-    "refused: keys would be looked for in other partitions than their state is in. Nothing is lost "
-    "so far, and partitions can't be taken away again"
-)
-
-
-def _advise_on_added_partitions(topic: str, former: int) -> str:
-    """Return the ways out where an input before a store has more partitions, the gentlest first."""
-    made = format_command("create-topics", f"{topic}-2", "--partitions", str(former))
-    return (
-        f"put .repartition(partitions={former}) before the steps with stores: their state stays, "
-        "and all partitions are read. Or let producers write to a new topic with as many "
-        f"({made}) that the application reads instead. Or run it by another id, with other "
-        "outputs, until that has computed all from the inputs. Only where the state may go: "
-        f"{format_command('group reset')}, after a look with --dry-run. "
-        f"{format_command('plan')} shows what each does to the state"
-    )
 
 
 def check_settings(

@@ -30,6 +30,8 @@ class UnequalPartitionCounts(TopologyError):
             "records of a key are in one task, and "
             + ", ".join(f"{topic!r} has {count}" for topic, count in counts.items())
             + ": make them equal, or send one through repartition(partitions=...) before they meet"
+            ". Where partitions were added to one since the application has run, only the latter "
+            f"keeps the state: repartition(partitions={min(counts.values(), default=1)})"
         )
 
 

@@ -59,6 +59,19 @@ def test_partitions_of_joins() -> None:
     assert verdicts(inputs.check_copartitions([], {"a": 2})) == []
     (found,) = inputs.check_copartitions(together, {"a": 2, "b": 3})
     assert (found.verdict, "a has 2, b has 3" in found.what) == (ERROR, True)
+    assert "repartition(partitions=2)" in found.remedy
+
+
+def test_partitions_added_to_one_topic_of_a_join_are_not_to_be_added_to_the_other() -> None:
+    counts = {"a": 4, "b": 8, "c": 9}
+    together = [frozenset({"a", "b"}), frozenset({"c"})]
+    assert inputs.list_unequal(together, counts) == {"a", "b"}
+    (found,) = inputs.check_copartitions(together, counts, {"a": 4, "b": 4})
+    assert (found.verdict, found.code) == (ERROR, "MR-025")
+    assert "b had 4: partitions were added" in found.what
+    assert "don't add partitions to a as well" in found.remedy
+    assert ".repartition(partitions=4)" in found.remedy
+    assert "make the counts equal" not in found.remedy
 
 
 def test_skew_of_partitions() -> None:
