@@ -17,6 +17,7 @@ from datetime import timedelta
 from typing import Any
 
 from streams.connection.security import ConnectionSecurity
+from streams.doctor.latencies import time_requests
 from streams.errors import UserError
 from streams.membership.connection import (
     BrokerConnection,
@@ -28,7 +29,6 @@ from streams.membership.connection import (
 
 _METADATA_API_KEY, _DESCRIBE_QUORUM_API_KEY = 3, 55
 _METADATA_LOG = "__cluster_metadata"
-_ROUNDS = 3
 _PROBES_MAX = 16
 
 
@@ -36,8 +36,8 @@ _PROBES_MAX = 16
 class BrokerProbe:
     """Holds what one broker answered, in seconds; `failure` says why it gave no answer.
 
-    `latency_s` is the shortest of several requests. `throttle_s` is how long the broker makes this
-    user wait, by its quotas.
+    `latency_s` is the second longest of several requests. `throttle_s` is how long the broker
+    makes this user wait, by its quotas.
     """
 
     address: tuple[str, int]
@@ -72,17 +72,15 @@ def _probe_broker(
         connection = BrokerConnection(address, "millrace", timeout_s, lock, security)
         connect_s = time.monotonic() - began_s
         with closing(connection):
-            latencies, throttle_s = [], 0.0
-            for _ in range(_ROUNDS):
-                asked_s = time.monotonic()
-                answer = _ask_for_brokers(connection)
-                latencies.append(time.monotonic() - asked_s)
-                throttle_s = max(throttle_s, answer.throttle_time / timedelta(seconds=1))
+            throttles: list[timedelta] = []
+            (latency_s,) = time_requests(
+                lambda: throttles.append(_ask_for_brokers(connection).throttle_time)
+            )
             return BrokerProbe(
                 address,
                 connect_s=connect_s,
-                latency_s=min(latencies),
-                throttle_s=throttle_s,
+                latency_s=latency_s,
+                throttle_s=max(throttles) / timedelta(seconds=1),
                 api_versions=connection.api_versions,
             )
     except (ConnectionLost, UserError, OSError) as error:
