@@ -6,6 +6,7 @@ refuses writes and goes on, so that its clients see nothing but time-outs.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -97,7 +98,10 @@ def check_broker_disks(disks: Sequence[BrokerLogDirectory] | None) -> Iterator[D
 def _judge_disk(disk: BrokerLogDirectory) -> DoctorFinding | None:
     """Return what is wrong with a directory, None if nothing is."""
     place = f"{disk.directory} of the broker at {disk.broker}"
-    remedy = "make room on that machine, or let topics keep less (retention.ms, retention.bytes)"
+    remedy = (
+        f"make room on that machine (`df -h {shlex.quote(disk.directory)}` names the disk), or "
+    )
+    remedy += "let topics keep less (retention.ms, retention.bytes)"
     if disk.failure:
         return find_error(
             BROKER_DISKS,

@@ -31,6 +31,7 @@ from streams.common.names import check_application_id
 from streams.doctor.application_facts import ApplicationFacts, WorkerPlaces
 from streams.doctor.applications import find_applications
 from streams.doctor.cluster_facts import ClusterFacts
+from streams.doctor.consequences import mark_consequences
 from streams.doctor.findings import DoctorFinding, Verdict, choose_status, sort_findings
 from streams.doctor.points import examine_application, examine_cluster, look_at_points
 from streams.errors import ConfigError
@@ -103,7 +104,7 @@ def doctor(
             findings += examine_application(facts)
         elif all_applications:
             findings += _examine_every_application(cluster, settings)
-        findings = sort_findings(findings)
+        findings = sort_findings(mark_consequences(findings))
         status = choose_status(findings)
         if json:
             print_json_line({"status": status, "findings": [asdict(each) for each in findings]})

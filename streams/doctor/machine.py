@@ -46,8 +46,9 @@ def check_disk_space(usage: DiskUsage) -> Iterator[DoctorFinding]:
     """Compare free space with the state: a compaction or a rebuild needs as much again."""
     place = f"{usage.path} has {format_bytes(usage.free_bytes)} free of "
     place += f"{format_bytes(usage.total_bytes)}, and state of {format_bytes(usage.state_bytes)}"
-    remedy = f"make room: `du -xh --max-depth=1 {shlex.quote(str(usage.path))}`; or move state_dir "
-    remedy += "to a larger disk"
+    root = shlex.quote(str(find_mount_point(usage.path)))
+    remedy = f"make room: `du -xah --max-depth=2 {root} | sort -rh | head -20` shows what takes "
+    remedy += "most of that disk; or move state_dir to a larger one"
     least = min(_FREE_MIN_BYTES, int(usage.total_bytes * _FREE_MIN_PART))
     if usage.free_bytes < least:
         yield find_error(
@@ -64,6 +65,17 @@ def check_disk_space(usage: DiskUsage) -> Iterator[DoctorFinding]:
         yield find_fine(DISK, place)
 
 
+def find_mount_point(path: Path) -> Path:
+    """Return the directory at which the file system of a path is mounted.
+
+    What fills a disk need not be the application's, so all of the disk is to be looked at.
+    """
+    found = path.absolute()
+    while not found.is_mount() and found != found.parent:
+        found = found.parent
+    return found
+
+
 def check_inodes(usage: DiskUsage) -> Iterator[DoctorFinding]:
     """Find a file system that can't have many more files, however much space it has."""
     if not usage.total_inodes:
@@ -74,8 +86,8 @@ def check_inodes(usage: DiskUsage) -> Iterator[DoctorFinding]:
             INODES,
             what,
             "files of stores can't be created (No space left on device)",
-            "find what has so many files: `du --inodes -x --max-depth=1 "
-            f"{shlex.quote(str(usage.path))}`",
+            "find what has so many files: `du --inodes -x --max-depth=2 "
+            f"{shlex.quote(str(find_mount_point(usage.path)))} | sort -rn | head -20`",
         )
     else:
         yield find_fine(INODES, what)

@@ -52,6 +52,7 @@ CODES = {
     "processing time": "MR-063",
     "commits": "MR-063",
     "dropped records": "MR-052",
+    "placement of keys": "MR-052",
     "recoveries": "MR-021",
     "transactions": "MR-016",
     "isolation of readers": "MR-053",

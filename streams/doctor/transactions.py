@@ -80,16 +80,15 @@ def check_open_long(
         if not any(p.topic in topics for p in each.partitions) or each.started_ms < 0:
             continue
         age_ms = found.now_ms - each.started_ms
+        is_own = is_own_transactional_id(each.transactional_id, application_id)
         limit_ms = _OPEN_LONG_MS
-        if commit_every_ms is not None and is_own_transactional_id(
-            each.transactional_id, application_id
-        ):
+        if commit_every_ms is not None and is_own:
             limit_ms = max(_OPEN_MS, commit_every_ms * _COMMIT_INTERVALS)
         if age_ms < limit_ms and age_ms <= each.timeout_ms * 2:
             oldest = each if oldest is None or each.started_ms < oldest.started_ms else oldest
             continue
         wrong = True
-        yield _describe_open(each, age_ms, found)
+        yield _describe_open(each, age_ms, found, is_own=is_own)
     if not wrong:
         count = format_count(len(found.known.open), "transaction")
         yield find_fine(TRANSACTIONS, f"{count} open, {_describe_oldest(oldest, found)}")
@@ -109,15 +108,23 @@ def _describe_oldest(oldest: DescribedTransactionState | None, found: OpenTransa
 
 
 def _describe_open(
-    each: DescribedTransactionState, age_ms: int, found: OpenTransactions
+    each: DescribedTransactionState, age_ms: int, found: OpenTransactions, *, is_own: bool
 ) -> DoctorFinding:
-    """Return the finding of a transaction that is open for long."""
+    """Return the finding of a transaction that is open for long.
+
+    `is_own`: a worker of the application has it, and to abort it would not help that worker.
+    """
     names = name_partitions([str(p) for p in each.partitions])
     what = (
         f"the transaction of {each.transactional_id!r} is open for {_format_age(age_ms)} "
         f"({each.state}, time-out {_format_age(each.timeout_ms)}), in {names}"
     )
-    remedy = f"end the program that has it, or {format_command('txn abort', each.transactional_id)}"
+    abort = format_command("txn abort", each.transactional_id)
+    remedy = f"end the program that has it, or {abort}"
+    if is_own:
+        remedy = "its worker does not commit: what is said here of processing time, health, disks "
+        remedy += "and coordinators says why, or its log. One that was killed ends it at its next "
+        remedy += f"start. If it is not to start again: {abort}"
     blocked = [_describe_blocked(found, p) for p in each.partitions if found.blocked.get(p)]
     consequence = "readers of committed records wait for its end"
     consequence += f": {'; '.join(blocked[:3])}" if blocked else ""

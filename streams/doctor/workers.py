@@ -14,18 +14,22 @@ from streams.monitoring.scraped_figures import MetricsOutput, Scrape
 from streams.settings.config import StreamsConfig
 
 HEALTH, BUSY, COMMITS, DROPPED = "health", "processing time", "commits", "dropped records"
-RECOVERIES = "recoveries"
+RECOVERIES, PLACEMENT = "recoveries", "placement of keys"
+_MISPLACED = "millrace_thread_keys_misplaced_total"
 _BUSY_MAX, _MOSTLY_BUSY = 0.9, 0.5
 _BACKLOG_MAX_S = 10
 """The seconds of work that may wait in the inputs of a thread that is mostly busy."""
 _COMMIT_MAX_S = 5.0
 _RECOVERIES_PER_HOUR_MAX = 6
+_RECORD_MAX_S = 1.0
+"""For how long a thread may be in one function with one record, as the watchdog sees it."""
 _MS = 1_000
 _IN_USER_CODE = "user function"
 _PROCESS_TIME, _RECORDS = "millrace_task_process_seconds_total", "millrace_thread_records_total"
 _LONGEST_SLICE = "kafka_streams_stream_thread_metrics_process_latency_max"
+_MIGRATED = "millrace_thread_tasks_migrated_total"
 _KINDS = {
-    "millrace_thread_tasks_migrated_total": "another member has fenced it, or got its tasks",
+    _MIGRATED: "another member has fenced it, or got its tasks",
     "millrace_thread_tasks_corrupted_total": "a store was rebuilt",
     "millrace_thread_outcomes_unknown_total": "a call of the broker failed",
 }
@@ -68,7 +72,7 @@ def check_health(facts: WorkerFacts) -> Iterator[DoctorFinding]:
             HEALTH,
             each,
             "the tasks of that thread stand still, or will",
-            "the page on operations lists these messages; the stack is in the log and at /health",
+            f"`curl -s http://{each.split(': ')[0]}/health` shows what its threads do",
         )
     for address in facts.unanswered:
         process = facts.stopped.get(address)
@@ -108,6 +112,7 @@ def check_processing(
         default=0.0,
     )
     limit_ms = config.max_poll_interval_ms
+    held_up = find_held_up_thread(facts)
     per_record_ms = measure_record_ms(facts)
     where = name_busy_function(facts)
     shown = "" if per_record_ms is None else f", {per_record_ms:,.3g} ms a record"
@@ -119,6 +124,8 @@ def check_processing(
             "a thread that takes longer leaves its group, and its tasks move on and on",
             "make the function faster, or raise max_poll_interval_ms",
         )
+    elif held_up is not None:
+        yield _describe_held_up(held_up, lag)
     elif is_saturated(facts.summary, lag):
         yield find_warning(
             BUSY,
@@ -131,6 +138,63 @@ def check_processing(
         yield find_fine(
             BUSY, f"{ratio:.0%} of the time{shown}; longest {longest_ms:,.0f} ms of {limit_ms} ms"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class HeldUpThread:
+    """Names a thread that was seen in one function of the user, with one record, for a second."""
+
+    name: str
+    address: str
+    function: str
+    record: str
+    seconds: float
+    trouble: str = ""
+
+
+def find_held_up_thread(facts: WorkerFacts) -> HeldUpThread | None:
+    """Return the thread that was seen with one record for longest, None where none took long.
+
+    What is counted of records and times is of those that are over, so it does not show that.
+    """
+    found = [
+        HeldUpThread(
+            str(thread.get("name", "")),
+            address,
+            str(thread["what"]),
+            str(thread.get("record") or ""),
+            float(thread.get("seconds") or 0.0),
+            str(thread.get("trouble") or ""),
+        )
+        for address, reports in facts.healths.items()
+        for report in reports
+        for thread in report.get("threads", ())
+        if thread.get("doing") == _IN_USER_CODE and thread.get("what")
+    ]
+    longest = max(found, key=lambda each: each.seconds, default=None)
+    return longest if longest is not None and longest.seconds >= _RECORD_MAX_S else None
+
+
+def _describe_held_up(thread: HeldUpThread, lag: int) -> DoctorFinding:
+    """Return the finding of a record that takes long: an error where its thread can't commit.
+
+    A transaction that runs into its time-out is aborted, and its records are processed again.
+    """
+    record = f" with record {thread.record}" if thread.record else ""
+    what = f"{thread.name} of the worker at {thread.address} was seen in {thread.function} for "
+    what += f"{thread.seconds:.1f} s{record}"
+    consequence = f"so the lag, {format_count(lag, 'record')} now, grows"
+    remedy = "make that function faster, with time-outs for what it calls, or start more workers, "
+    remedy += "up to one thread a partition"
+    if not thread.trouble:
+        return find_warning(BUSY, what, consequence, remedy)
+    return find_error(
+        BUSY,
+        what,
+        f"{consequence}, and it does not commit: {thread.trouble}",
+        f"{remedy}; meanwhile MILLRACE_TRANSACTION_TIMEOUT_MS=600000 at the start of its workers "
+        "lets transactions take longer",
+    )
 
 
 def is_saturated(summary: MetricsOutput, lag: int) -> bool:
@@ -197,6 +261,25 @@ def check_dropped(facts: WorkerFacts) -> Iterator[DoctorFinding]:
         yield find_fine(DROPPED, "none now")
 
 
+def check_key_placement(facts: WorkerFacts) -> Iterator[DoctorFinding]:
+    """Find keys of inputs of joins that are in other partitions than Kafka's producers choose."""
+
+    def add_up(name: str) -> int:
+        return int(sum(e.value for scrape in facts.after.values() for e in scrape.get(name, ())))
+
+    sampled, misplaced = add_up("millrace_thread_keys_sampled_total"), add_up(_MISPLACED)
+    if misplaced:
+        yield find_warning(
+            PLACEMENT,
+            f"{misplaced} of {sampled} sampled keys are not in the partition that murmur2 chooses",
+            "records of one key in two topics may not meet: results are missing",
+            "the workers' log names the topic; set partitioner=murmur2_random in its producers, "
+            "and write it anew, or read it through repartition()",
+        )
+    elif sampled:
+        yield find_fine(PLACEMENT, f"{format_count(sampled, 'sampled key')} as murmur2 chooses")
+
+
 def check_recoveries(facts: WorkerFacts) -> Iterator[DoctorFinding]:
     """Find workers that start over again and again, with the kinds of errors that make them."""
     fault = False
@@ -216,7 +299,12 @@ def check_recoveries(facts: WorkerFacts) -> Iterator[DoctorFinding]:
             RECOVERIES,
             f"the worker at {address} has started over {count:.0f} times: {shown or 'other'}",
             "nothing is lost, and each time its records are processed again",
-            "its log says why; members that fence each other have one state directory's id",
+            "its log says why"
+            + (
+                "; members that fence each other have one state directory's id"
+                if any(each.value for each in scrape.get(_MIGRATED, ()))
+                else ""
+            ),
         )
     if facts.after and not fault:
         yield find_fine(RECOVERIES, "none now")

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from streams.doctor import workers
-from streams.doctor.findings import DoctorFinding, Verdict
+from streams.doctor.consequences import mark_consequences
+from streams.doctor.findings import DoctorFinding, Verdict, find_error
 from streams.doctor.workers import WorkerFacts
 from streams.monitoring.scraped_figures import Scrape, parse_scrape, summarise_scrapes
 from streams.settings.config import StreamsConfig
@@ -71,6 +72,60 @@ def test_a_slow_function_is_named_with_what_a_record_takes() -> None:
     assert "95%" in found.what
     assert "190 ms a record" in found.what
     assert "slow (jobs.py:7)" in found.what
+
+
+HELD_UP = {
+    "name": "thread 0",
+    "doing": "user function",
+    "what": "enrich (shop.py:4)",
+    "record": "clicks[1]@8",
+    "seconds": 2.3,
+}
+
+
+def test_a_record_that_takes_seconds_is_named_though_no_figure_counts_it_yet() -> None:
+    found = facts(PROCESSED, PROCESSED, {"threads": [HELD_UP]}, {"threads": []})
+    (slow,) = workers.check_processing(found, StreamsConfig(), 3_000)
+    assert (slow.verdict, "enrich (shop.py:4) for 2.3 s" in slow.what) == (WARNING, True)
+    assert "clicks[1]@8" in slow.what
+    assert "3,000 records now" in slow.consequence
+    short = facts(PROCESSED, PROCESSED, {"threads": [{**HELD_UP, "seconds": 0.4}]})
+    assert verdicts(workers.check_processing(short, StreamsConfig(), 3_000)) == [FINE]
+
+
+def test_a_record_that_takes_longer_than_its_transaction_is_an_error_before_the_health() -> None:
+    why = "thread 0 has not committed for 51 s: fenced"
+    thread = {**HELD_UP, "trouble": "its transaction was open for 18.0 s"}
+    found = facts(PROCESSED, PROCESSED, {"threads": [thread], "why": [why]})
+    slow = list(workers.check_processing(found, StreamsConfig()))
+    assert verdicts(slow) == [ERROR]
+    assert "MILLRACE_TRANSACTION_TIMEOUT_MS" in slow[0].remedy
+    told, sick = mark_consequences([*slow, *workers.check_health(found)])
+    assert told == slow[0]
+    assert (sick.verdict, workers.BUSY in sick.remedy) == (ERROR, True)
+
+
+def test_a_full_disk_is_told_as_the_cause_of_what_workers_say() -> None:
+    full = replace(find_error("disk space", "full", "", "make room"), application="a")
+    sick = find_error("health", f"{WORKER}: no commit", "", "look")
+    silent = find_error("health", f"the worker at {WORKER} does not answer", "", "look")
+    of_a, of_b = replace(sick, application="a"), replace(sick, application="b")
+    unanswered = replace(silent, application="a")
+    marked = mark_consequences([full, of_a, of_b, unanswered])
+    assert [each.remedy for each in marked[2:]] == ["look", "look"]
+    assert marked[0] == full
+    assert "'disk space': mend that first" in marked[1].remedy
+    assert mark_consequences([of_a, of_b]) == [of_a, of_b]
+
+
+def test_keys_in_other_partitions_than_murmur2_chooses_are_a_warning() -> None:
+    sampled = {"thread_keys_sampled_total": 40, "thread_keys_misplaced_total": 0}
+    assert verdicts(workers.check_key_placement(facts({}, {}))) == []
+    assert verdicts(workers.check_key_placement(facts({}, sampled))) == [FINE]
+    (found,) = workers.check_key_placement(
+        facts({}, {**sampled, "thread_keys_misplaced_total": 33})
+    )
+    assert (found.verdict, "33 of 40" in found.what) == (WARNING, True)
 
 
 @pytest.mark.parametrize(

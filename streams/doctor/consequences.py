@@ -1,0 +1,42 @@
+"""Mark findings that follow from another one, so that its remedy is the one that is tried.
+
+    an error of the point             may lead to
+    connection                        workers that say that no broker, or no group, answers
+    disks of brokers, disk space      workers that don't commit, or start over
+    processing time                   the same: a record takes longer than its transaction may
+
+A worker that does not answer at all is told for itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from streams.doctor import broker_disks, machine, workers
+from streams.doctor.findings import CONNECTION, DoctorFinding, Verdict
+
+_ROOTS = (CONNECTION, broker_disks.BROKER_DISKS, machine.DISK, workers.BUSY)
+_FOLLOWING = (workers.HEALTH, workers.COMMITS, workers.RECOVERIES)
+_NOT_ANSWERING = re.compile(r"the worker at \S+ does not answer|nothing listens")
+
+
+def mark_consequences(findings: Sequence[DoctorFinding]) -> list[DoctorFinding]:
+    """Return findings, where those that may follow from an error say so instead of their remedy."""
+    errors = [each for each in findings if each.verdict is Verdict.ERROR]
+    root = next((each for point in _ROOTS for each in errors if each.point == point), None)
+    if root is None:
+        return list(findings)
+    remedy = f"it may follow from the error of the point {root.point!r}: mend that first, and look "
+    remedy += "again"
+    return [replace(each, remedy=remedy) if _may_follow(each, root) else each for each in findings]
+
+
+def _may_follow(finding: DoctorFinding, root: DoctorFinding) -> bool:
+    return (
+        finding.point in _FOLLOWING
+        and finding.verdict in (Verdict.ERROR, Verdict.WARNING)
+        and root.application in ("", finding.application)
+        and _NOT_ANSWERING.match(finding.what) is None
+    )
