@@ -6,6 +6,7 @@ that runs no more: so its log ends with the reason, however long ago that was.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ from pathlib import Path
 from streams.command_lines import format_command
 from streams.common.counted import format_count
 from streams.doctor.findings import DoctorFinding, find_fine, find_unknown, find_warning
+from streams.log_analysis.headers import is_repeated
 from streams.log_analysis.printing import format_counts
 from streams.log_analysis.report import (
     LogAnalysisOutput,
@@ -26,6 +28,8 @@ from streams.log_analysis.sources import LogSource
 
 RECENT_ERRORS = "recent errors"
 RECENT_S = 3600.0
+_REPEATED_S = 3600.0
+"""The time that is repeated when summer time ends, in nearly all zones."""
 _INCIDENTS_SHOWN = 3
 _UNITS = (("days", 86_400), ("h", 3600), ("min", 60))
 
@@ -72,16 +76,22 @@ def _is_recent(incident: LogIncidentOutput, runs: dict[str, LogRunOutput], now_s
     end_s = _parse_instant(incident.end)
     if end_s is None or now_s - end_s <= RECENT_S:
         return True
-    ended = (runs[file] for file in incident.files if file in runs and runs[file].has_ended)
+    if _is_repeated(incident.end) and now_s - end_s <= RECENT_S + _REPEATED_S:
+        return True
+    ended = (runs[file] for file in incident.files if file in runs and has_ended(runs[file]))
     return any(end_s >= (_parse_instant(run.started) or 0.0) for run in ended)
 
 
 def _describe_age(incident: LogIncidentOutput, now_s: float) -> str:
-    """Return when an incident ended, and how long ago that was: "12 min ago (09:41:00)"."""
+    """Return when an incident ended, and how long ago that was: "12 min ago (09:41:00)".
+
+    In the hour that comes twice, where the log has no zone, it may be an hour less: "about".
+    """
     end_s = _parse_instant(incident.end)
     if end_s is None:
         return "at an unknown time"
-    return f"{_format_age(now_s - end_s)} ago ({incident.end})"
+    about = "about " if _is_repeated(incident.end) else ""
+    return f"{about}{_format_age(now_s - end_s)} ago ({incident.end})"
 
 
 def _describe_run(incident: LogIncidentOutput, runs: dict[str, LogRunOutput], now_s: float) -> str:
@@ -94,6 +104,32 @@ def _describe_run(incident: LogIncidentOutput, runs: dict[str, LogRunOutput], no
     if started_s <= end_s:
         return ""
     return f", before the worker's last start {_format_age(now_s - started_s)} ago"
+
+
+def has_ended(run: LogRunOutput) -> bool:
+    """Return whether the worker of a log runs no more, by its log or by this machine.
+
+    One that SIGKILL has ended logs nothing of it. The log is of this machine if the state directory
+    that it names is here.
+    """
+    if run.has_ended or run.process is None or run.state_directory is None:
+        return run.has_ended
+    return Path(run.state_directory).is_dir() and not _is_alive(run.process)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _is_repeated(text: str | None) -> bool:
+    """Return whether an instant is shown without an offset, and comes twice."""
+    return text is not None and is_repeated(datetime.fromisoformat(text))
 
 
 def _parse_instant(text: str | None) -> float | None:

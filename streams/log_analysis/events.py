@@ -38,6 +38,9 @@ class LogEvent(NamedTuple):
     message: str
     owner: str | None
     about: tuple[tuple[str, str], ...]
+    is_ambiguous: bool = False
+    """Whether the time may be an hour later, as it comes twice when summer time ends."""
+    process: int | None = None
 
 
 def find_owner(message: str) -> str | None:

@@ -11,12 +11,15 @@ Times without a zone are taken as they are, JSON's are converted to this machine
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 import orjson
 
-_TIME = re.compile(rb"^\[?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,:](\d{1,6}))?(Z?)")
+_TIME = re.compile(
+    rb"^\[?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,:](\d{1,6}))?(Z|[+-]\d\d:?\d\d)?"
+)
+_PROCESS = re.compile(rb" (\d+) $")
 _JSON_TIME = re.compile(rb'^\{"time":"([^"]{19,32})"')
 _LEVEL = re.compile(rb"\b(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b")
 _LEVEL_BYTES = 200
@@ -29,13 +32,17 @@ HEADER_START = re.compile(rb'\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d|\{"time":"')
 class LineHeader(NamedTuple):
     """Holds the time in s since 1970, None if it is not known, and whether it is a warning.
 
-    `is_ours`: a logger of ours has written it, and no broker and no Kafka Streams.
+    `is_ours`: a logger of ours has written it, and no broker and no Kafka Streams. `is_ambiguous`:
+    its time has no zone, and comes twice, in the hour that is repeated when summer time ends; then
+    `at_s` is the first one. `process` is the id of the process, where the line has it.
     """
 
     at_s: float | None
     is_warning: bool
     message: str
     is_ours: bool = False
+    is_ambiguous: bool = False
+    process: int | None = None
 
 
 def read_header(line: bytes) -> LineHeader | None:
@@ -45,25 +52,34 @@ def read_header(line: bytes) -> LineHeader | None:
     found = _TIME.match(line)
     if found is None:
         return None
-    text = f"{found[1].decode()} {found[2].decode()}"
+    zone = (found[4] or b"").decode()
+    text = f"{found[1].decode()} {found[2].decode()}{zone}"
     fraction = float(f"0.{found[3].decode()}") if found[3] else 0.0
     level = _LEVEL.search(line, found.end(), found.end() + _LEVEL_BYTES)
     name = level[1].decode() if level else ""
     message = line[level.end() if level else found.end() :].decode(errors="replace").strip(" ]")
+    process = _PROCESS.search(line, found.end(), level.start()) if level else None
+    at = _parse_time(text)
     return LineHeader(
-        _parse_time(text, is_utc=bool(found[4]), fraction=fraction),
+        None if at is None else at.timestamp() + fraction,
         name in _WARNINGS,
         message,
         message.startswith(_OUR_LOGGERS),
+        at is not None and is_repeated(at),
+        int(process[1]) if process else None,
     )
 
 
-def _parse_time(text: str, *, is_utc: bool, fraction: float) -> float | None:
+def _parse_time(text: str) -> datetime | None:
     try:
-        at = datetime.fromisoformat(text)
+        return datetime.fromisoformat(text)
     except ValueError:
         return None
-    return (at.replace(tzinfo=UTC) if is_utc else at).timestamp() + fraction
+
+
+def is_repeated(at: datetime) -> bool:
+    """Return whether a time without a zone comes twice, as summer time ends in this machine's."""
+    return at.tzinfo is None and at.timestamp() != at.replace(fold=1).timestamp()
 
 
 def _read_json(line: bytes) -> LineHeader | None:
@@ -83,4 +99,8 @@ def _read_json(line: bytes) -> LineHeader | None:
     if fields.get("error"):
         message += " " + " ".join(str(fields["error"]).split())
     is_ours = str(fields.get("logger", "")).startswith(_OUR_LOGGERS)
-    return LineHeader(at.timestamp(), level in _WARNINGS, message, is_ours)
+    process = fields.get("process")
+    return LineHeader(
+        *(at.timestamp(), level in _WARNINGS, message, is_ours, is_repeated(at)),
+        process if isinstance(process, int) else None,
+    )

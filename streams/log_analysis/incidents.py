@@ -9,6 +9,7 @@ events, and the first lines of each code.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ OPEN_MAX = 50
 """The incidents at one time; with more of them the oldest ends."""
 MERGE_LOOK_BACK = 50
 """The incidents before one of another log that it may belong to."""
+_ENDED_BY_SIGNAL, _STARTED_AGAIN = " was ended by SIG", "started again"
+_STATE_DIRECTORY = re.compile(r"; state in ([^;]+)")
 INCIDENTS_MAX = 10_000
 """With more of them, the shortest gap between two is closed by merging."""
 
@@ -57,6 +60,8 @@ class Incident:
     lines: dict[str, list[IncidentLine]] = field(default_factory=dict)
     subjects: dict[str, dict[str, None]] = field(default_factory=dict)
     sources: dict[str, None] = field(default_factory=dict)
+    is_ambiguous: bool = False
+    """Whether the end may be an hour later: its time comes twice when summer time ends."""
 
     @property
     def is_fault(self) -> bool:
@@ -67,7 +72,8 @@ class Incident:
         """Add an event, of which the line is kept if its code has few yet."""
         if event.at_s is not None:
             self.begin_s = event.at_s if self.begin_s is None else min(self.begin_s, event.at_s)
-            self.end_s = event.at_s if self.end_s is None else max(self.end_s, event.at_s)
+            if self.end_s is None or event.at_s >= self.end_s:
+                self.end_s, self.is_ambiguous = event.at_s, event.is_ambiguous
         self.owner = self.owner or event.owner
         self.fault = choose_cause((self.fault, find_fault(event)))
         self.kinds[event.pattern.kind] += 1
@@ -102,7 +108,8 @@ class Incident:
         """Take over what another incident has."""
         instants = [each for each in (self.begin_s, other.begin_s) if each is not None]
         self.begin_s = min(instants, default=None)
-        self.end_s = max((e for e in (self.end_s, other.end_s) if e is not None), default=None)
+        if other.end_s is not None and (self.end_s is None or other.end_s > self.end_s):
+            self.end_s, self.is_ambiguous = other.end_s, other.is_ambiguous
         self.owner = self.owner or other.owner
         self.fault = choose_cause((self.fault, other.fault))
         self.kinds.update(other.kinds)
@@ -118,10 +125,15 @@ class Incident:
 
 @dataclass(slots=True)
 class LoggedRun:
-    """Holds when the process of a log has started last, and whether it has ended since."""
+    """Holds when the process of a log has started last, and whether it has ended since.
+
+    `process` and `state_directory` are what its first line says, where it does.
+    """
 
     started_at_s: float
     has_ended: bool = False
+    process: int | None = None
+    state_directory: str | None = None
 
 
 class IncidentLog:
@@ -146,6 +158,8 @@ class IncidentLog:
         if kind is EventKind.START or kind is EventKind.END:
             self._note_run(event)
             return
+        if _ENDED_BY_SIGNAL in event.message and _STARTED_AGAIN not in event.message:
+            self._note_end(event.source)
         fault = find_fault(event)
         found = _choose_incident(self._open, event.at_s, event.owner, fault)
         if found is None:
@@ -157,10 +171,19 @@ class IncidentLog:
     def _note_run(self, event: LogEvent) -> None:
         """Note that the process of a log has started or ended."""
         if event.pattern.kind is EventKind.END:
-            if event.source in self.runs:
-                self.runs[event.source].has_ended = True
+            self._note_end(event.source)
         elif event.at_s is not None:
-            self.runs[event.source] = LoggedRun(event.at_s)
+            directory = _STATE_DIRECTORY.search(event.message)
+            self.runs[event.source] = LoggedRun(
+                event.at_s,
+                process=event.process,
+                state_directory=directory[1] if directory else None,
+            )
+
+    def _note_end(self, source: str) -> None:
+        """Note that the process of a log has ended; a signal that kills it lets it log nothing."""
+        if source in self.runs:
+            self.runs[source].has_ended = True
 
     def end_source(self) -> None:
         """Close all incidents, at the end of a log."""

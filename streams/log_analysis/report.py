@@ -9,6 +9,7 @@ from datetime import datetime
 
 from streams.log_analysis.causes import find_cause
 from streams.log_analysis.events import LogEvent
+from streams.log_analysis.headers import is_repeated
 from streams.log_analysis.incidents import Incident, IncidentLog
 from streams.log_analysis.patterns import EventKind
 from streams.log_analysis.scanning import LogScanner
@@ -42,6 +43,8 @@ class LogRunOutput:
     file: str
     started: str
     has_ended: bool
+    process: int | None = None
+    state_directory: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,13 @@ def analyze_logs(
         ],
         [show_incident(each) for each in found.list_incidents()],
         [
-            LogRunOutput(name, _format_time(run.started_at_s, _INSTANT), run.has_ended)
+            LogRunOutput(
+                name,
+                str(format_instant(run.started_at_s)),
+                run.has_ended,
+                run.process,
+                run.state_directory,
+            )
             for name, run in found.runs.items()
         ],
     )
@@ -111,7 +120,7 @@ def show_incident(incident: Incident) -> LogIncidentOutput:
     cause = find_cause(incident)
     return LogIncidentOutput(
         format_instant(incident.begin_s),
-        format_instant(incident.end_s),
+        format_instant(incident.end_s, has_zone=not incident.is_ambiguous),
         incident.owner,
         _by_name(incident.kinds),
         {kind: list(names) for kind, names in sorted(incident.subjects.items())},
@@ -130,9 +139,18 @@ def _by_name(kinds: Mapping[EventKind, int]) -> dict[str, int]:
     return {str(kind): count for kind, count in sorted(kinds.items(), key=lambda item: -item[1])}
 
 
-def format_instant(at_s: float | None) -> str | None:
-    """Return an instant to the second in this machine's zone; None if it is not known."""
-    return None if at_s is None else _format_time(at_s, _INSTANT)
+def format_instant(at_s: float | None, *, has_zone: bool = True) -> str | None:
+    """Return an instant to the second in this machine's zone; None if it is not known.
+
+    One that comes twice, when summer time ends, is shown with the offset if its log `has_zone`.
+    """
+    if at_s is None:
+        return None
+    text = _format_time(at_s, _INSTANT)
+    if has_zone and is_repeated(datetime.fromisoformat(text)):
+        offset = datetime.fromtimestamp(at_s).astimezone().strftime("%z")
+        return f"{text}{offset[:3]}:{offset[3:]}"
+    return text
 
 
 def _format_time(at_s: float, form: str) -> str:

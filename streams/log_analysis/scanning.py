@@ -66,7 +66,9 @@ class LogScanner:
             before = self._find_header(block, begin)
             at_s = before.at_s if before is not None else None
             is_last = line.startswith(LAST_LINE.encode())
-            header = LineHeader(at_s, is_last, line.decode(errors="replace").strip(), is_last)
+            message = line.decode(errors="replace").strip()
+            is_ambiguous = before is not None and before.is_ambiguous
+            header = LineHeader(at_s, is_last, message, is_last, is_ambiguous)
         pattern = find_pattern(header)
         if pattern is None:
             return None
@@ -80,6 +82,8 @@ class LogScanner:
             header.message[:_MESSAGE_CHARS_MAX],
             owner or self._owner,
             find_subjects(header.message),
+            header.is_ambiguous,
+            header.process,
         )
 
     def _find_header(self, block: bytes, before: int) -> LineHeader | None:

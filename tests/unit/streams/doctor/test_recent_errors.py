@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -84,3 +89,83 @@ def test_what_happened_before_the_last_start_is_told_as_such(tmp_path: Path) -> 
     log = write_log(tmp_path, *before, ("09:50", START), ("09:55", END), day=28)
     (found,) = find(log)
     assert found.verdict is Verdict.FINE
+
+
+@pytest.fixture
+def ended_process() -> int:
+    """Provide the id of a process that has ended."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid
+
+
+def write_run(directory: Path, process: int, state: Path) -> Path:
+    log = directory / "worker.log"
+    log.write_text(
+        f"2026-11-29 06:00:00,000 {process} INFO streams.x: {START}; state in {state}; no port\n"
+        f"2026-11-29 07:00:00,000 {process} WARNING streams.x: {OUTAGE}\n"
+    )
+    return log
+
+
+def test_a_worker_that_was_killed_is_known_to_have_ended_by_its_process(
+    tmp_path: Path, ended_process: int
+) -> None:
+    state = tmp_path / "state of words"
+    state.mkdir()
+    (killed,) = find(write_run(tmp_path, ended_process, state))
+    assert (killed.verdict, killed.code) == (Verdict.WARNING, "MR-040")
+    (alive,) = find(write_run(tmp_path, os.getpid(), state))
+    assert alive.verdict is Verdict.FINE
+    (of_another_machine,) = find(write_run(tmp_path, ended_process, tmp_path / "elsewhere"))
+    assert of_another_machine.verdict is Verdict.FINE
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [(", without a commit", Verdict.WARNING), (": started again", Verdict.FINE)],
+)
+def test_a_worker_that_is_not_started_again_after_a_signal_has_ended(
+    words: str, verdict: Verdict, tmp_path: Path
+) -> None:
+    log = write_log(tmp_path, ("06:00", START), ("07:00", OUTAGE))
+    with log.open("a") as file:
+        file.write(f"millrace: worker 7 was ended by SIGKILL{words}\n")
+    assert {each.verdict for each in find(log)} == {verdict}
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let this machine be in a zone that has summer time."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+AFTER_S = datetime(2026, 10, 25, 2, 0, tzinfo=UTC).timestamp()
+"""One hour after summer time has ended: 3 o'clock."""
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize(
+    ("line", "age"),
+    [
+        (f"2026-10-25 02:30:00,000 7 WARNING streams.x: {OUTAGE}", "about 90 min ago ("),
+        (f"2026-10-25 02:30:00,000+0200 WARNING streams.x: {OUTAGE}", "90 min ago ("),
+        (f"2026-10-25 02:30:00,000+01:00 WARNING streams.x: {OUTAGE}", "30 min ago ("),
+        (
+            f'{{"time":"2026-10-25T01:30:00.000Z","level":"warning","message":"{OUTAGE}"}}',
+            "30 min ago (2026-10-25 02:30:00+01:00)",
+        ),
+    ],
+)
+def test_an_age_in_the_hour_that_comes_twice_is_exact_where_the_log_has_a_zone(
+    line: str, age: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "worker.log"
+    log.write_text(line + "\n")
+    (found,) = check_logs([log], AFTER_S)
+    assert age in found.what
+    assert found.what.startswith(age) or found.verdict is Verdict.FINE
