@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from streams.command_lines import format_command, format_kafka_command
@@ -27,6 +28,7 @@ from streams.runtime.assigning.internal_topic_settings import (
 INTERNAL, COUNTS, SETTINGS = "internal topics", "partitions of internal topics", "internal settings"
 CHANGELOGS, ON_DISK, VERSION = "changelogs", "stores on disk", "version"
 POSITIONS, IDLE = "positions of stores", "idle time"
+_LOST_CHANGELOG, _CHANGELOG_SUFFIX = "MR-024", "-changelog"
 
 
 def check_internal_topics(
@@ -39,13 +41,15 @@ def check_internal_topics(
     """Find internal topics that are gone: of `needed`, and of topics with committed offsets."""
     gone = sorted((set(needed) | set(read)) - set(there))
     if gone and has_run:
-        yield find_error(
+        finding = find_error(
             INTERNAL,
             f"the application has run, and there is no {name_partitions(gone)}: somebody has "
             "deleted it",
             "stores can't be rebuilt, records between its steps are lost, and a start is refused",
             f"start over with {format_command('group reset')}, after a look with --dry-run",
         )
+        is_changelog = any(each.endswith(_CHANGELOG_SUFFIX) for each in gone)
+        yield replace(finding, code=_LOST_CHANGELOG) if is_changelog else finding
     elif gone:
         yield find_fine(INTERNAL, f"the first start creates {format_count(len(gone), 'topic')}")
     elif needed:

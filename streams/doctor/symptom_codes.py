@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streams.doctor.findings import DoctorFinding, Verdict
-from streams.symptoms.lookup import find_by_message
+from streams.doctor.findings import CONNECTION, DoctorFinding, Verdict
+from streams.symptoms.lookup import find_by_message, find_by_text
 
 CODES = {
     "connection": "MR-040",
@@ -68,5 +68,7 @@ def add_code(finding: DoctorFinding) -> DoctorFinding:
     if finding.code or finding.verdict not in (Verdict.WARNING, Verdict.ERROR):
         return finding
     by_message = find_by_message(finding.what)
+    if finding.point == CONNECTION:  # an error's text, whose class is not at hand
+        by_message = find_by_text(finding.what)
     found = CODES.get(finding.point, "") if by_message is None else by_message.code
     return replace(finding, code=found)

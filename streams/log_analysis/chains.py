@@ -25,7 +25,7 @@ ORDER = (
 )
 """Codes from causes to consequences; others come last."""
 
-_THREAD_ENDS = frozenset({"MR-003", "MR-013", "MR-014", "MR-021", "MR-081", "MR-082"})
+_THREAD_ENDS = frozenset({"MR-003", "MR-013", "MR-014", "MR-021", "MR-081", "MR-082", "MR-083"})
 """What may follow from any fault: a thread ends or starts over, and its tasks move."""
 _ENDS = _THREAD_ENDS | {"MR-010", "MR-011", "MR-015", "MR-016"}
 """What may follow besides from a thread that did not commit in time, or lost its membership."""

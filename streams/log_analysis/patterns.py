@@ -116,7 +116,8 @@ _OUR_MESSAGES, _MESSAGES_IN_ANY_LINE = (
 _OUR_ENDS = (
     Pattern(" is replaced in ", EventKind.FAILURE, "MR-003", is_warning=True),
     Pattern("a stream thread ended", EventKind.FAILURE, "MR-003", is_warning=True),
-    Pattern(" was ended by SIG", EventKind.FAILURE, "MR-003", is_warning=True),
+    Pattern(" was ended by SIG", EventKind.FAILURE, "MR-083", is_warning=True),
+    Pattern(": Address already in use", EventKind.FAILURE, "MR-001", is_warning=True),
     # The last line of a process that names no fault with a page.
     Pattern(LAST_LINE, EventKind.FAILURE, "MR-003", is_warning=True),
 )

@@ -40,6 +40,7 @@ OUTAGE_STATUS = os.EX_TEMPFAIL
 """The exit status of a worker that no broker answers, or not in time: 75, as in sysexits.h."""
 OUTAGE_PAUSE_S = 5.0
 _QUICKLY_S = 5.0
+_SEE_SIGNALS = " (see MR-083)"
 _DEATHS_MAX = 5
 _INTERVAL_S = 0.05
 _HANDLED_SIGNALS = (*STOP_SIGNALS, signal.SIGALRM)
@@ -189,7 +190,7 @@ class _Watcher:
             self._quick_deaths = self._quick_deaths + 1 if quickly else 0
             if self._quick_deaths < _DEATHS_MAX:
                 name = describe_signal(-exit_code)
-                write_line(f"worker {pid} was ended by {name}: started again")
+                write_line(f"worker {pid} was ended by {name}: started again{_SEE_SIGNALS}")
                 self.fork_worker(worker.number)
                 return
         if exit_code != 0:

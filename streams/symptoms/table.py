@@ -20,16 +20,13 @@ _BROKERS = (
         page="broker-away.md",
         messages=(
             "no broker answers at ",
-            "so a broker is waited for: ",
-            "a broker is still waited for, ",
+            *("so a broker is waited for: ", "a broker is still waited for, "),
             "the embedded broker is gone and can't be started again",
             "the embedded broker did not start in ",
             "what is not committed is given up",
         ),
         later_messages=(
-            "no answer in time",
-            "_ALL_BROKERS_DOWN",
-            "_TRANSPORT",
+            *("no answer in time", "_ALL_BROKERS_DOWN", "_TRANSPORT"),
             "dead letters of global table ",
         ),
         classes=("BrokerUnavailable",),
@@ -57,7 +54,10 @@ _BROKERS = (
         code="MR-043",
         meaning="Brokers refuse the credentials, or have a certificate that isn't trusted.",
         page="access-refused.md",
-        messages=("SASL_AUTHENTICATION_FAILED", " refuses the credentials of user ", "_SSL"),
+        messages=(
+            *("SASL_AUTHENTICATION_FAILED", " refuses the credentials of user ", "_SSL"),
+            " refused the client certificate",
+        ),
         classes=("AuthenticationError",),
     ),
     Symptom(
@@ -243,9 +243,9 @@ _STATE = (
         messages=(
             " since offsets were committed, when it stood at ",
             ", and offsets were committed when it stood at ",
-            "was kept in, and offsets are committed, ",
-            "or accept the loss once with ",
+            *("was kept in, and offsets are committed, ", "or accept the loss once with "),
             "It goes on without them (changelog_out_of_range)",
+            ", and nothing is committed without it. Don't create it by hand: ",
         ),
     ),
     Symptom(
@@ -253,15 +253,12 @@ _STATE = (
         meaning="A topic that is needed was deleted, cut, or made again.",
         page="topics-lost.md",
         messages=(
-            " does not exist on ",
-            " do not exist on ",
+            *(" does not exist on ", " do not exist on "),
             " is not on the brokers any more: it was deleted",
-            " is not on the brokers: it was deleted",
+            *(" is not on the brokers: it was deleted", " can't be read: it was deleted"),
             " do not exist any more: create them again",
-            "another topic of the same name",
-            "was deleted and created again",
+            *("another topic of the same name", "was deleted and created again"),
             " and the topology needs ",
-            " can't be read: it was deleted",
         ),
     ),
     Symptom(
@@ -355,6 +352,12 @@ _APPLICATION = (
         page="application.md",
         messages=(" asks the whole application to shut down: ",),
         classes=("ApplicationShutdown",),
+    ),
+    Symptom(
+        code="MR-083",
+        meaning="A worker was ended by a signal, such as SIGKILL.",
+        page="application.md",
+        messages=(", without a commit",),
     ),
 )
 

@@ -12,9 +12,10 @@ from streams import App, serdes
 from streams.commands.plan_changelogs import ChangelogReview
 from streams.common.topic_partitions import Partition
 from streams.doctor import inputs, stores
-from streams.doctor.findings import DoctorFinding, Verdict
+from streams.doctor.findings import DoctorFinding, Verdict, find_error
 from streams.doctor.inputs import InputProgress
 from streams.doctor.store_points import derive_needed_counts
+from streams.doctor.symptom_codes import add_code
 from streams.runtime.assigning.internal_topics import REPARTITION_SETTINGS
 
 FINE, WARNING, ERROR = Verdict.FINE, Verdict.WARNING, Verdict.ERROR
@@ -244,3 +245,19 @@ def test_the_newest_records_of_a_skewed_partition_are_shown() -> None:
     (found,) = inputs.check_skew(sizes, lags, {LINES[0]: 50_000}, " of the last hour")
     assert "9,000 records of the last hour" in found.what
     assert "--partition 0 --from 49900 -n 100 --until-end" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("topic", "code"), [("a-s-changelog", "MR-024"), ("a-by-key-repartition", "MR-025")]
+)
+def test_the_page_of_an_internal_topic_that_is_gone_is_that_of_its_kind(
+    topic: str, code: str
+) -> None:
+    (found,) = stores.check_internal_topics({topic}, (), (), has_run=True)
+    assert add_code(found).code == code
+
+
+def test_the_page_of_a_certificate_that_brokers_refuse_is_that_of_access() -> None:
+    refused = "the broker at k:1 refused the client certificate, which has expired: it was valid"
+    assert add_code(find_error("connection", refused, "", "")).code == "MR-043"
+    assert add_code(find_error("connection", "no answer", "", "")).code == "MR-040"

@@ -71,7 +71,8 @@ def test_a_part_that_says_too_little_counts_in_warnings_only() -> None:
         (b"millrace: topic 'x' at offset 5: no text that is known (see MR-070)", ["MR-070"]),
         (b"2026-11-29 04:53:56,862 7 WARNING a.b: no text that is known (see MR-052)", ["MR-052"]),
         (b"2026-11-29 04:53:56,862 7 INFO a.b: no text that is known (see MR-052)", []),
-        (b"millrace: worker 7 was ended by SIGKILL: started again", ["MR-003"]),
+        (b"millrace: worker 7 was ended by SIGKILL: started again", ["MR-083"]),
+        (b"millrace: health_port 8080 on 127.0.0.1: Address already in use", ["MR-001"]),
     ],
 )
 def test_a_line_with_a_code_counts_whatever_else_it_says(line: bytes, codes: list[str]) -> None:

@@ -140,7 +140,8 @@ def test_a_signal_before_a_worker_has_handlers_ends_it_alone_and_is_told(
         "    pass",
     )
     assert ended.returncode == 0
-    assert re.fullmatch(rf"millrace: worker \d+ was ended by {name}: started again\n", ended.stderr)
+    said = rf"millrace: worker \d+ was ended by {name}: started again \(see MR-083\)\n"
+    assert re.fullmatch(said, ended.stderr)
 
 
 def test_a_worker_that_is_killed_while_it_stops_is_told_and_is_the_status() -> None:
