@@ -23,7 +23,7 @@ from streams.commands.restorable_tasks import list_tasks
 from streams.commands.restored_metadata import RestoredTask
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import ConfigError
-from streams.graph.nodes import ProcessorNode, StoreKind, StoreSpec
+from streams.graph.nodes import Node, ProcessorNode, StoreKind, StoreSpec
 from streams.runtime.offsets.kafka_streams_metadata import (
     KafkaStreamsMetadata,
     decode_kafka_streams_metadata,
@@ -226,17 +226,18 @@ def build_metadata_of_emitted_windows(
             figures[name] = max(figure, figures.get(name, figure))
     times = {}
     for node in subtopology.nodes:
-        if isinstance(node, ProcessorNode) and _emits_on_close(node):
-            assert isinstance(node.rule, AggregationRule)
+        rule = _find_rule_of_closed_windows(node)
+        if rule is not None and isinstance(node, ProcessorNode):
             closed_ms = figures.get(node.stores[0])
-            if closed_ms is not None and isinstance(node.rule.windows, TimeWindows):
-                times[node.name] = closed_ms + node.rule.windows.grace_ms
+            if closed_ms is not None and isinstance(rule.windows, TimeWindows):
+                times[node.name] = closed_ms + rule.windows.grace_ms
     return decode_metadata(encode_metadata({}, step_times=times))
 
 
-def _emits_on_close(node: ProcessorNode) -> bool:
-    """Return whether a step emits its windows when they have closed."""
-    return isinstance(node.rule, AggregationRule) and node.rule.on_close
+def _find_rule_of_closed_windows(node: Node) -> AggregationRule | None:
+    """Return the rule of a step that emits its windows when they have closed; None for others."""
+    rule = (node.rule or node.wrapped_rule) if isinstance(node, ProcessorNode) else None
+    return rule if isinstance(rule, AggregationRule) and rule.on_close else None
 
 
 def _explain_other_layout(spec: StoreSpec, subtopology: Subtopology) -> str:
@@ -246,8 +247,9 @@ def _explain_other_layout(spec: StoreSpec, subtopology: Subtopology) -> str:
     if spec.retain_duplicates:
         return "it keeps what waits in a join of streams"
     for node in subtopology.nodes:
-        if isinstance(node, ProcessorNode) and spec.name in node.stores and _emits_on_close(node):
-            assert isinstance(node.rule, AggregationRule)
-            if not isinstance(node.rule.windows, TimeWindows):
-                return "which of its windows Kafka Streams has emitted can't be told"
+        rule = _find_rule_of_closed_windows(node)
+        if rule is None or isinstance(rule.windows, TimeWindows):
+            continue
+        if isinstance(node, ProcessorNode) and spec.name in node.stores:
+            return "which of its windows Kafka Streams has emitted can't be told"
     return ""

@@ -16,6 +16,7 @@ from streams.dsl.other_libraries import (
     APP_NAMES,
     DRIVER_NAMES,
     DRIVER_TOPIC_NAMES,
+    RUNNING_NAMES,
     STREAM_NAMES,
     WINDOWED_NAMES,
 )
@@ -42,6 +43,7 @@ _COGROUPED_ALTERNATIVES = {
 
 ALTERNATIVES: dict[str, dict[str, str]] = {
     "App": APP_NAMES,
+    "RunningApp": RUNNING_NAMES,
     "Stream": {
         **STREAM_NAMES,
         **dict.fromkeys((*_AGGREGATIONS, "windowed_by"), _GROUP_FIRST),

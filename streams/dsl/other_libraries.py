@@ -60,6 +60,24 @@ _STEPS_INSTEAD = (
 )
 _TIMER_INSTEAD = 'context.schedule(..., clock="wall") of a Processor'
 
+RUNNING_NAMES = {
+    # Kafka Streams' KafkaStreams.
+    "client_instance_ids": "librdkafka gives no program the ids under which it sends metrics to "
+    "brokers (KIP-714); logs and the figures of metrics_port name a worker by its client id",
+    "add_stream_thread": "add_worker_thread()",
+    "remove_stream_thread": "remove_worker_thread()",
+    "clean_up": "millrace group reset, and state_cleanup_delay_ms",
+    "all_metadata": "metadata_for_store(name)",
+    "metadata_for_all_streams_clients": "metadata_for_store(name)",
+    "streams_metadata_for_store": "metadata_for_store(name)",
+    "query_metadata_for_key": "metadata_for_key(name, key)",
+    "set_global_state_restore_listener": "app.start(restore_listener=...)",
+    "set_standby_update_listener": "app.start(restore_listener=...), for both",
+    "set_state_listener": "app.start(state_listener=...)",
+    "set_uncaught_exception_handler": "the setting uncaught_exception_handler",
+    "start": "app.start() has returned it, and it runs",
+    "wait_for_state": 'wait_for("RUNNING")',
+}
 APP_NAMES = {
     # Quix Streams' Application.
     "dataframe": 'app.stream("topic", key=..., value=...), and steps in place of sdf',

@@ -65,5 +65,6 @@ def _wrap_node(builder: InternalStreamsBuilder, node: Node) -> list[Node]:
                 looks_up_global_store=node.traits.looks_up_global_store,
             ),
             rule=None,
+            wrapped_rule=node.rule,
         )
     ]

@@ -190,6 +190,9 @@ class ProcessorNode(Node):
     """If it makes windows: how far stream time is past the end of one when it closes."""
     rule: object | None = None
     """The rule of what it computes, as data, if there is one (`topology/rules`)."""
+    wrapped_rule: object | None = None
+    """The rule of a step within a processor of the application's wrapper, which may change records:
+    so it has no `rule`, but keeps its state as this one says."""
     co_partitioned: bool = True
     """Whether the topics that it merges, or has stores for, must have equal partition counts."""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from streams.dsl.kafka_streams_names import compose_missing_method_hint
 from streams.processes.lifecycle import ApplicationLifecycle
 from streams.processes.local_threads import (
     StoreLag,
@@ -28,6 +31,15 @@ class ThreadControls:
         self._worker_threads = threads
         self._active_lifecycle = lifecycle
         self._inspected_by = watchdog
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that says what to call instead of `name`."""
+            if name.startswith("_"):
+                raise AttributeError(name)
+            hint = compose_missing_method_hint(type(self), name)
+            raise AttributeError(f"{type(self).__name__} has no {name!r}{hint}")
 
     def pause(self) -> None:
         """Commit, and process no more records until `resume` (KIP-834).

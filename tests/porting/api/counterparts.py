@@ -122,7 +122,10 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
             "addStreamThread": (OTHER, "`running.add_worker_thread()`"),
             "removeStreamThread": (OTHER, "`running.remove_worker_thread()`"),
             "cleanUp": (OTHER, "`millrace group reset`; `state_cleanup_delay_ms`"),
-            "clientInstanceIds": (NOT, "librdkafka does not tell them"),
+            "clientInstanceIds": (
+                NOT,
+                "librdkafka gives no program the ids under which it sends metrics (KIP-714)",
+            ),
             "metadataForAllStreamsClients": (OTHER, "`running.metadata_for_store(name)`"),
             "streamsMetadataForStore": (OTHER, "`running.metadata_for_store(name)`"),
             "queryMetadataForKey": (OTHER, "`running.metadata_for_key(name, key)`"),
@@ -139,7 +142,10 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "CloseOptions": _inner("`running.close(leave_group=...)`"),
     "CloseOptions$GroupMembershipOperation": _inner("`running.close(leave_group=...)`"),
     "KafkaClientSupplier": Counterpart(NOT, "clients are librdkafka's; tests have the test driver"),
-    "ClientInstanceIds": Counterpart(NOT, "librdkafka does not tell them"),
+    "ClientInstanceIds": Counterpart(
+        NOT,
+        "librdkafka gives no program the ids under which it sends metrics (KIP-714)",
+    ),
     "KeyQueryMetadata": _METADATA,
     "StreamsMetadata": _METADATA,
     "TaskMetadata": _METADATA,

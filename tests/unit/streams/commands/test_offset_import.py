@@ -1,13 +1,19 @@
-"""Test what an import of offsets notes of the windows that Kafka Streams has emitted."""
+"""Test what an import of offsets refuses, and what it notes of windows that were emitted."""
 
 from __future__ import annotations
 
+import base64
+import struct
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from streams import App, Store, serdes, windows
-from streams.commands.offset_import import build_metadata_of_emitted_windows
+from streams import App, Store, serdes, until_time_limit, until_window_closes, windows
+from streams.commands.offset_import import OffsetImport, build_metadata_of_emitted_windows
+from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
+from streams.errors import ConfigError
 from streams.runtime.offsets.kafka_streams_metadata import KafkaStreamsMetadata
 
 WINDOW = windows.tumbling(timedelta(milliseconds=10), grace=timedelta(milliseconds=5))
@@ -26,3 +32,201 @@ def test_of_several_partitions_the_greatest_time_is_noted(closed_ms: tuple[int, 
         build_metadata_of_emitted_windows(subtopology, offsets).time_of_step("count")
         == max(closed_ms) + 5
     )
+
+
+TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
+Describe = Callable[[App], object]
+IN = Partition("in", 0)
+JAVA = base64.b64encode(struct.pack(">bq", 2, 5)).decode()
+"""Metadata as Kafka Streams commits it."""
+
+
+class Read:
+    """Represents a record of a changelog."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+
+    def topic(self) -> str:
+        return self._partition.topic
+
+    def partition(self) -> int:
+        return self._partition.number
+
+    def offset(self) -> int:
+        return 0
+
+
+class FakeClients:
+    """Serves topics of one partition, of which some have a record."""
+
+    def __init__(self, topics: Collection[str], filled: Collection[str]) -> None:
+        self.partition_counts = dict.fromkeys(topics, 1)
+        self.filled = filled
+        self.admin = self
+
+    def fetch_latest_offsets(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        return {each: int(each.topic in self.filled) for each in partitions}
+
+    fetch_last_stable_offsets = fetch_latest_offsets
+
+    def fetch_earliest_offsets(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        return dict.fromkeys(partitions, 0)
+
+    def create_reader(self, *, committed_only: bool) -> FakeClients:
+        assert committed_only
+        return self
+
+    def read_records(
+        self, positions: Mapping[Partition, int], ends: Mapping[Partition, int]
+    ) -> Iterator[Read]:
+        return (Read(each) for each, end in ends.items() if positions[each] < end)
+
+    def fetch_broker_limit(self, setting: str, default: int) -> int:
+        return default
+
+    def fetch_topic_ids(self, topics: Collection[str]) -> dict[str, str]:
+        return {}
+
+    def close(self) -> None:
+        pass
+
+
+def plan_import(
+    describe: Describe,
+    *,
+    filled: Collection[str] = (),
+    more_topics: Collection[str] = (),
+    offsets: Mapping[Partition, str] | None = None,
+    pending: Collection[Partition] = (),
+) -> object:
+    """Plan the import of an application whose topics are there; `filled` have a record each."""
+    app = App("a")
+    describe(app)
+    topology = app.topology()
+    topics = {*topology.read_topics, *filled, *more_topics}
+    read = [Partition(topic, 0) for topic in topology.source_topics]
+    held = dict.fromkeys(read, JAVA) if offsets is None else offsets
+    committed = CommittedOffsets(
+        {each: OffsetAndMetadata(1, metadata) for each, metadata in held.items()}, list(pending)
+    )
+    clients: Any = FakeClients(topics, filled)
+    return OffsetImport(clients, app, committed).plan_offsets()
+
+
+def count_words(app: App) -> None:
+    app.stream("in", **TEXT).group_by_key().count(store="counts")
+
+
+def join_streams(app: App, *, is_left: bool = False) -> None:
+    left, right = app.stream("in", **TEXT), app.stream("other", **TEXT)
+    join = left.left_join if is_left else left.join
+    join(right, lambda a, b: a, within=timedelta(seconds=1), name="joined", value=serdes.string)
+
+
+def emit_on_close(app: App, by: Any) -> None:
+    grouped = app.stream("in", **TEXT).group_by_key()
+    grouped.windowed_by(by).count(store="closed", emit="on_close")
+
+
+SECOND = timedelta(seconds=1)
+LAYOUTS: dict[str, tuple[Describe, str, str]] = {
+    "a versioned table": (
+        lambda app: app.table("in", **TEXT, store=Store.versioned("rows", history=SECOND)),
+        "a-rows-changelog",
+        "store 'rows' can't be taken over, as the layout of a versioned store is Millrace's own",
+    ),
+    "a table that waits for a time limit": (
+        lambda app: app.table("in", **TEXT, store="rows").suppress(
+            until_time_limit(SECOND), name="late"
+        ),
+        "a-late-store-changelog",
+        "store 'late-store' can't be taken over, as the layout of a buffer store is Millrace's own",
+    ),
+    "windows that wait for their end": (
+        lambda app: (
+            app.stream("in", **TEXT)
+            .group_by_key()
+            .windowed_by(windows.tumbling(SECOND))
+            .count(store="counts")
+            .suppress(until_window_closes(), name="late")
+        ),
+        "a-late-store-changelog",
+        "store 'late-store' can't be taken over, as the layout of a buffer store is Millrace's own",
+    ),
+    "a join of streams": (
+        join_streams,
+        "a-joined-this-join-store-changelog",
+        "store 'joined-this-join-store' can't be taken over, as it keeps what waits in a join of",
+    ),
+    "a left join of streams": (
+        lambda app: join_streams(app, is_left=True),
+        "a-joined-outer-other-join-store-changelog",
+        "store 'joined-outer-other-join-store' can't be taken over, as it keeps what waits in a",
+    ),
+    "sessions that are emitted when they close": (
+        lambda app: emit_on_close(app, windows.session(SECOND)),
+        "a-closed-changelog",
+        "store 'closed' can't be taken over, as which of its windows Kafka Streams has emitted can",
+    ),
+    "sliding windows that are emitted when they close": (
+        lambda app: emit_on_close(app, windows.sliding(SECOND)),
+        "a-closed-changelog",
+        "store 'closed' can't be taken over, as which of its windows Kafka Streams has emitted can",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_a_store_of_another_layout_is_refused_if_it_has_records(kind: str) -> None:
+    describe, changelog, message = LAYOUTS[kind]
+    with pytest.raises(ConfigError) as refused:
+        plan_import(describe, filled=[changelog])
+    assert message in str(refused.value)
+    assert f"and {changelog}[0] has records. Let it run empty" in str(refused.value)
+
+
+REFUSED: dict[str, tuple[Mapping[str, Any], str]] = {
+    "an open transaction": ({"pending": [IN]}, "a transaction is still open on in[0]: try again"),
+    "another id": ({"offsets": {}}, "group 'a' has no committed offset: is it the id of"),
+    "a tool's offset": (
+        {"offsets": {IN: "by hand"}},
+        "the offset of in[0] was not committed by Kafka Streams: a tool has set it",
+    ),
+    "an input that is not read here": (
+        {"offsets": {IN: JAVA, Partition("a-words-repartition", 0): JAVA}},
+        "of 'a-words-repartition', which this application does not read (it reads in). Give its st",
+    ),
+    "an input that Java did not read": (
+        {"offsets": {Partition("in", 1): JAVA}, "filled": ["in"]},
+        "Kafka Streams has committed no offset of in[0], which has records",
+    ),
+    "a store that is not here": (
+        {"more_topics": ["a-KSTREAM-AGGREGATE-STATE-STORE-0000000003-changelog"]},
+        "-STATE-STORE-0000000003-changelog', which this application does not use: their state",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_could_not_go_on_is_refused_with_the_value_and_what_to_do(kind: str) -> None:
+    arguments, message = REFUSED[kind]
+    with pytest.raises(ConfigError) as refused:
+        plan_import(count_words, **arguments)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_a_store_of_another_layout_goes_on_if_it_is_empty(kind: str) -> None:
+    describe, _, _ = LAYOUTS[kind]
+    assert plan_import(describe)
+
+
+def test_a_wrapper_around_the_steps_hides_no_windows_that_are_emitted_when_they_close() -> None:
+    app = App("a", processor_wrapper=lambda step, create_processor: create_processor)
+    emit_on_close(app, windows.session(SECOND))
+    held = {IN: OffsetAndMetadata(1, JAVA)}
+    topics = app.topology().read_topics
+    clients: Any = FakeClients(topics, ["a-closed-changelog"])
+    with pytest.raises(ConfigError, match="store 'closed' can't be taken over"):
+        OffsetImport(clients, app, CommittedOffsets(held, [])).plan_offsets()

@@ -25,6 +25,7 @@ from streams.dsl.kafka_streams_names import ALTERNATIVES
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table as RowsTable
 from streams.dsl.windowed import WindowedGroup
+from streams.processes.running import RunningApp
 from streams.testing.topic import DriverTopic
 from tests.unit.streams.dsl.mistakes import TEXT, Table, grouped, lines, provoke_refusal, rows
 
@@ -43,8 +44,8 @@ def windowed(app: App, cut: Any = None) -> Any:
     return grouped(app).windowed_by(cut or windows.tumbling(MINUTE))
 
 
-def untyped(app: App) -> Any:
-    """Return the application for a name that a type checker would refuse."""
+def untyped(app: App | RunningApp) -> Any:
+    """Return what is given for a name that a type checker would refuse."""
     return app
 
 
@@ -382,6 +383,14 @@ ASKED: Table = {
         ("a store:", "store="),
     ),
     "Java's addStateStore": (lambda app: untyped(app).addStateStore(None), ("app.add_store(...)",)),
+    "Java's clientInstanceIds": (
+        lambda app: untyped(RunningApp.__new__(RunningApp)).clientInstanceIds(1),
+        ("RunningApp has no 'clientInstanceIds': librdkafka gives no program the ids", "KIP-714"),
+    ),
+    "Java's addStreamThread": (
+        lambda app: untyped(RunningApp.__new__(RunningApp)).addStreamThread(),
+        ("RunningApp has no 'addStreamThread': add_worker_thread()",),
+    ),
     "a slip of the pen in App": (
         lambda app: untyped(app).steam("lines"),
         ("did you mean stream?",),
@@ -423,7 +432,7 @@ def test_an_application_can_be_copied() -> None:
 def test_nobody_is_sent_away_from_what_there_is() -> None:
     groups = (Cogrouped, Grouped, GroupedTable, WindowedCogroup, WindowedGroup)
     tests = (TopologyTestDriver, DriverTopic)
-    kinds: tuple[type, ...] = (App, GlobalTable, Stream, RowsTable, *groups, *tests)
+    kinds: tuple[type, ...] = (App, RunningApp, GlobalTable, Stream, RowsTable, *groups, *tests)
     assert {kind.__name__ for kind in kinds} == set(ALTERNATIVES)
     for kind in kinds:
         assert [name for name in ALTERNATIVES[kind.__name__] if hasattr(kind, name)] == []
