@@ -42,6 +42,8 @@ class LoggedStore:
     is_source_topic: bool = False
     """Whether `changelog` is the topic of the store's table, which others write: nothing is logged
     then."""
+    is_readable: Callable[[bytes, bytes | None], bool] = lambda key, value: True
+    """Returns whether the serdes read a key and a value of the table's topic."""
     committed_source_offset: int = 0
     """The committed offset of the table's topic, up to which such a store is restored."""
     expiry: ChangelogExpiry = NO_EXPIRY
@@ -70,6 +72,20 @@ class LoggedStore:
         """Let other threads read a standby's store, which has all that was committed at a time."""
         self.standby_full_ms = full_ms
         self.standby_sequence += self.standby_sequence % 2
+
+    def select_table_rows(self, messages: list[Any], end_offset: int) -> list[Any]:
+        """Return the records of a table's topic below `end_offset` that are rows of the table.
+
+        A record without a key, or one that the serdes refuse, was not when it was processed: the
+        deserialization handler skipped it, else the task had not come to its end.
+        """
+        return [
+            each
+            for each in messages
+            if each.offset() < end_offset
+            and each.key() is not None
+            and self.is_readable(each.key(), each.value())
+        ]
 
     def note_changelog_start(self, changelog: ChangelogRange, *, is_accepted: bool) -> None:
         """Note where the changelog begins: what is gone without a loss has expired."""

@@ -285,6 +285,36 @@ def test_a_read_only_store_has_the_times_of_its_topic_before_and_after_a_restore
         assert driver.topic("out").read_pairs() == [("pen", 5), ("pen", 5)]
 
 
+@pytest.mark.parametrize("is_refused", ["the key", "the value"])
+def test_a_record_that_the_handler_skips_is_in_no_read_only_store_also_after_a_restore(
+    is_refused: str,
+) -> None:
+    class Show(Processor[str, str, str, str]):
+        stores = ["prices"]  # noqa: RUF012  what a user types
+
+        def process(self, record: Record[str, str]) -> None:
+            rows = self.context.store("prices").all()
+            self.context.forward(record.with_value(" ".join(f"{k}={v}" for k, v in rows)))
+
+    app = App("prices", deserialization_handler="skip")
+    store = Store.persistent("prices", key=serdes.string, value=serdes.int64)
+    builder = app.topology_builder().add_read_only_store(store, "prices")
+    builder.add_source("in", "in", **TEXT).add_processor("show", Show, "in")
+    builder.add_sink("out", "out", "show", **TEXT)
+    with TopologyTestDriver(app) as driver:
+        unchecked = driver.topic("prices", key=serdes.bytes, value=serdes.bytes)
+        driver.topic("prices").pipe_many([("pen", 10), ("ink", 30), ("ink", None)])
+        if is_refused == "the key":
+            unchecked.pipe(b"\xff", bytes(8))
+        else:
+            unchecked.pipe_many([(b"pen", b"much"), (b"cap", b"much")])
+        driver.topic("in").pipe("a", "?")
+        driver.crash()
+        driver.restart()
+        driver.topic("in").pipe("a", "?")
+        assert driver.topic("out").read_values() == ["pen=10", "pen=10"]
+
+
 def test_a_read_only_store_can_not_be_written() -> None:
     class Write(Price):
         def process(self, record: Record[str, str]) -> None:

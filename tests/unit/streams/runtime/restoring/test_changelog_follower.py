@@ -462,6 +462,17 @@ def test_a_tables_own_topic_is_followed_up_to_the_committed_offset() -> None:
     assert world.promote(task) == 0
 
 
+def test_a_record_that_the_serdes_of_a_table_refuse_is_not_followed() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), ("a", "no row"), ("b", "2"))
+    world.kafka.committed_offsets[CHANGELOG] = OffsetAndMetadata(3, "")
+    logged = replace(
+        world.store(), is_source_topic=True, is_readable=lambda key, value: value != b"no row"
+    )
+    world.follow(logged)
+    assert (held(logged), logged.changelog_position) == ({"a": "1", "b": "2"}, 3)
+
+
 def test_a_table_whose_offset_a_transaction_may_move_waits() -> None:
     world = Restoring()
     world.kafka.load(CHANGELOG, ("a", "1"))
