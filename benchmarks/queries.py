@@ -1,6 +1,6 @@
 """Measure how long a look-up takes, and what 1 000 queries a second take from the stream.
 
-    python -m benchmarks.queries [--quick] [--rounds 5]
+    python -m benchmarks.queries [--quick] [--rounds 5] [--write]
 
 Two workers on the embedded broker count records of a million keys. Look-ups go to the worker that
 has the key (`here`) and to the other one, which asks the first (`routed`), one after another: while
@@ -40,6 +40,7 @@ from benchmarks.query_client import Address, QueryConnection, QueryLoad, find_qu
 from benchmarks.recorded import RATE, record
 from benchmarks.runs import broker_at
 from streams.common.partitioning import partition_for_key
+from tests.page_tables import write_measured
 from tests.processes import HANG_LIMIT_S, ServerProcess, free_ports, wait_until
 
 KEYS = [f"key-{number:06}" for number in range(1_000_000)]
@@ -52,6 +53,8 @@ _RECORDS_MAX = 400_000
 _WARMUP_S = 5.0
 _THREADS = 16
 _TICKS_S = os.sysconf("SC_CLK_TCK")
+
+_PAGE = Path(__file__).parents[1] / "docs" / "queries.md"
 
 console = Console(width=110)
 
@@ -225,11 +228,12 @@ class QueryBench:
         return records, answered
 
 
-def print_latencies(bench: QueryBench, count: int) -> None:
-    """Measure look-ups of each kind in turns, and print a table of them."""
+def print_latencies(bench: QueryBench, count: int) -> list[str]:
+    """Measure look-ups of each kind in turns; print a table of them, and return it in Markdown."""
     table = Table(title="a look-up over HTTP, one after another")
     for column in ("records a second", "key is", "p50, ms", "p99, ms", "workers' processor, ms"):
         table.add_column(column, justify="right")
+    lines = ["| " + " | ".join(str(each.header) for each in table.columns) + " |", "|---" * 5 + "|"]
     for per_second in (0, RECORDS_WHILE_ASKED):
         with bench.writing(per_second):
             found = {}
@@ -243,12 +247,15 @@ def print_latencies(bench: QueryBench, count: int) -> None:
             record("queries", f"look-up, {per_second} records/s", f"{where} p99", "ms", [most])
             # While records come, their processor time can't be told from that of queries.
             cost = "" if per_second else f"{1_000 * processor_s / count:.2f}"
-            table.add_row(f"{per_second:,}", where, f"{half:.1f}", f"{most:.1f}", cost)
+            cells = (f"{per_second:,}", where, f"{half:.1f}", f"{most:.1f}", cost)
+            table.add_row(*cells)
+            lines.append("| " + " | ".join(cells) + " |")
     console.print(table)
+    return lines
 
 
-def print_throughput(bench: QueryBench, rounds: int, span_s: float) -> None:
-    """Measure the stream with and without queries in turns, and print the ratios."""
+def print_throughput(bench: QueryBench, rounds: int, span_s: float) -> str:
+    """Measure the stream with and without queries in turns; print and return the ratios."""
     alone: list[float] = []
     asked: list[float] = []
     answered: list[float] = []
@@ -268,26 +275,33 @@ def print_throughput(bench: QueryBench, rounds: int, span_s: float) -> None:
     record("queries", "stream", "alone", RATE, alone, baseline=True)
     record("queries", "stream", f"{RATE_WANTED} queries/s", RATE, asked)
     ratios = [one / other for one, other in zip(asked, alone, strict=True)]
-    console.print(
+    told = (
         f"{statistics.median(answered):,.0f} queries a second ({RATE_WANTED:,} wanted), half of "
         f"them routed, leave {statistics.median(ratios):.2f} of the stream's throughput (median of "
         f"{rounds} rounds, {min(ratios):.2f} to {max(ratios):.2f}): "
         f"{statistics.median(asked):,.0f} records a second beside them, "
         f"{statistics.median(alone):,.0f} without."
     )
+    console.print(told)
+    return told
 
 
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Less of everything.")] = False,
     rounds: Annotated[int, typer.Option(help="Rounds with and without queries.")] = 5,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write both into docs/queries.md.")
+    ] = False,
 ) -> None:
     """Measure and print both."""
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-bench-")))
         servers = stack.enter_context(broker_at("embedded", root))
         queried = QueryBench(stack, servers, root)
-        print_latencies(queried, 300 if quick else 2_000)
-        print_throughput(queried, 2 if quick else rounds, 2.0 if quick else 3.0)
+        lines = print_latencies(queried, 300 if quick else 2_000)
+        told = print_throughput(queried, 2 if quick else rounds, 2.0 if quick else 3.0)
+        if write:
+            write_measured(_PAGE, "make bench-queries", "\n".join([*lines, "", told]))
 
 
 if __name__ == "__main__":

@@ -7,37 +7,57 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 _ANSWER_S = 30.0
-_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+_LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
 
 Address = tuple[str, int]
 Query = tuple[Address, str]
 """A worker, and the path that it is asked for."""
 
 
+class HttpAnswer(NamedTuple):
+    """Holds a response: its status, its head and its body."""
+
+    status: int
+    head: bytes
+    body: bytes
+
+    def list_headers(self) -> dict[str, str]:
+        """Return the headers by their names in small letters."""
+        lines = (line.partition(": ") for line in self.head.decode("latin-1").split("\r\n")[1:])
+        return {name.lower(): value for name, _, value in lines}
+
+
 class QueryConnection:
     """Holds one connection to a worker, over which one request after another goes."""
 
-    def __init__(self, address: Address) -> None:
-        self._socket = socket.create_connection(address, _ANSWER_S)
+    def __init__(self, address: Address, token: str = "", timeout_s: float = _ANSWER_S) -> None:
+        self._socket = socket.create_connection(address, timeout_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        authorization = f"Authorization: Bearer {token}\r\n" if token else ""
+        self._rest = f" HTTP/1.1\r\nHost: worker\r\n{authorization}\r\n"
 
     def ask(self, path: str) -> bytes:
         """Return the body of the answer. Raises RuntimeError for any other status than 200."""
-        self._socket.sendall(f"GET {path} HTTP/1.1\r\nHost: worker\r\n\r\n".encode())
+        answer = self.request(path)
+        if answer.status != 200:
+            raise RuntimeError(f"{path}: {answer.head!r} {answer.body.decode(errors='replace')}")
+        return answer.body
+
+    def request(self, path: str) -> HttpAnswer:
+        """Return the answer to GET. Raises ConnectionError where the worker ends before it."""
+        self._socket.sendall(f"GET {path}{self._rest}".encode())
         received = b""
         while True:
             head, end, body = received.partition(b"\r\n\r\n")
             length = _LENGTH.search(head) if end else None
             if length is not None and len(body) >= int(length[1]):
-                break
+                return HttpAnswer(int(head[9:12]), head, body)
             if not (more := self._socket.recv(65_536)):
-                raise RuntimeError(f"{path}: the connection was closed: {received!r}")
+                raise ConnectionError(f"{path}: the connection was closed: {received!r}")
             received += more
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(f"{path}: {received.decode(errors='replace')}")
-        return body
 
     def close(self) -> None:
         """Close the connection."""

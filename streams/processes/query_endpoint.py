@@ -7,6 +7,7 @@ them.
 from __future__ import annotations
 
 import socket
+import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,11 @@ from streams.settings.config import StreamsConfig
 
 if TYPE_CHECKING:
     from streams.queries.endpoint_client import EndpointClient
+
+
+_SWITCH_S = 0.001
+"""The seconds after which a thread gets Python's interpreter from one that never rests: Python's
+5 ms are as long as ten look-ups take."""
 
 
 class QueryEndpoint:
@@ -70,6 +76,7 @@ class QueryEndpoint:
             server = QueryServer(api, self._bound, host, certificate)
             exits.callback(server.stop_serving)
             exits.callback(reads.stop_waiting)
+            sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
             running.ports["query_port"] = self._bound.getsockname()[1]
 
     def _create_client(self) -> EndpointClient:

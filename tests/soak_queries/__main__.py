@@ -28,6 +28,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from streams import serdes
 from tests.brokers import SETTINGS, EmbeddedProcess
 from tests.cluster.network import NamespacesRefused, NodeNetwork
+from tests.page_tables import write_measured
 from tests.processes import HANG_LIMIT_S, ServerProcess, free_ports
 from tests.sampling import draw_seed
 from tests.soak_queries.application import INPUT, PARTITIONS
@@ -37,7 +38,6 @@ from tests.soak_queries.planted import PLANTS
 
 KEYS = [f"key-{number:03}" for number in range(200)]
 _PAGE = Path(__file__).parents[2] / "docs" / "queries.md"
-_BEGIN, _END = "<!-- of make soak-queries -->", "<!-- to here -->"
 _LOOPBACK = "127.0.0.1"
 
 
@@ -265,15 +265,6 @@ def format_report(soak: Soak) -> str:
     return "\n".join(lines)
 
 
-def _write_report(report: str) -> None:
-    """Put the report between the two marks of the page on queries."""
-    text = _PAGE.read_text()
-    before, _, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    assert end, f"{_PAGE} has no place for the table"
-    _PAGE.write_text(f"{before}{_BEGIN}\n{report}\n{_END}{after}")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser("python -m tests.soak_queries")
     parser.add_argument("--minutes", type=float, default=2, help="how long there is trouble")
@@ -292,7 +283,8 @@ def main() -> int:
     report = format_report(soak)
     print(report)
     if options.write:
-        _write_report(f"`make soak-queries MINUTES={options.minutes:g}`: {report}")
+        told = f"`make soak-queries MINUTES={options.minutes:g}`: {report}"
+        write_measured(_PAGE, "make soak-queries", told)
     print("\nreasons of errors:")
     for reason, count in Counter(e.reason[:100] for e in soak.asker.errors).most_common(8):
         print(f"{count:6} {reason}")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import http.client
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 import orjson
 
+from benchmarks.query_client import Address, QueryConnection
 from tests.soak_queries.application import INPUT
 from tests.soak_queries.history import Answer, Counted
 
@@ -42,7 +42,7 @@ class Asker:
         self._addresses = addresses
         self._keys = keys
         self._stop = threading.Event()
-        count = 16
+        count = 32
         self._pause_s = count / per_second
         self._threads = [
             threading.Thread(target=self._run, args=(Random(seed + n),), daemon=True)
@@ -59,7 +59,7 @@ class Asker:
             thread.join()
 
     def _run(self, random: Random) -> None:
-        connections: dict[tuple[str, int], http.client.HTTPConnection] = {}
+        connections: dict[Address, QueryConnection] = {}
         seen: dict[int, int] = {}
         due_s = time.monotonic()
         while not self._stop.is_set():
@@ -69,16 +69,16 @@ class Asker:
             address = random.choice(self._addresses)
             kind = random.choices(list(_SHARES), list(_SHARES.values()))[0]
             key = random.choice(self._keys)
-            connection = connections.pop(address, None) or http.client.HTTPConnection(
-                *address, timeout=_WAIT_MS / 1000 + 3
-            )
             question = Question(kind, key, int(time.time() * 1000) - _WINDOWS_MS, {**seen})
             asked_at_s = time.monotonic()
             try:
+                connection = connections.pop(address, None) or QueryConnection(
+                    address, TOKEN, _WAIT_MS / 1000 + 3
+                )
                 answer = _ask(connection, question, asked_at_s)
             except ConnectionRefusedError:
                 continue  # nobody is there, which is no answer: another worker is asked
-            except (OSError, http.client.HTTPException) as error:
+            except OSError as error:
                 answer = type(error).__name__
             else:
                 connections[address] = connection
@@ -126,25 +126,21 @@ class Question(NamedTuple):
                 return f"/stores/counts?from={key}&limit=50&"
 
 
-def _ask(
-    connection: http.client.HTTPConnection, question: Question, asked_at_s: float
-) -> Answer | str:
+def _ask(connection: QueryConnection, question: Question, asked_at_s: float) -> Answer | str:
     """Return the answer, or the reason why there is none."""
-    headers = {"Authorization": f"Bearer {TOKEN}"}
-    connection.request("GET", f"{question.path}wait-ms={_WAIT_MS}", headers=headers)
-    response = connection.getresponse()
-    body = response.read()
+    response = connection.request(f"{question.path}wait-ms={_WAIT_MS}")
+    headers = response.list_headers()
     if response.status == 404:
-        answer = parse_answer(question, asked_at_s, b"", response.headers)
+        answer = parse_answer(question, asked_at_s, b"", headers)
         is_count = question.kind in ("key", "later key", "standby")
         return answer._replace(counts={(question.key, None): 0}) if is_count else answer
     if response.status != 200:
-        return str(orjson.loads(body)["detail"])
-    return parse_answer(question, asked_at_s, body, response.headers)
+        return str(orjson.loads(response.body)["detail"])
+    return parse_answer(question, asked_at_s, response.body, headers)
 
 
 def parse_answer(
-    question: Question, asked_at_s: float, body: bytes, headers: Mapping[str, str] | Any
+    question: Question, asked_at_s: float, body: bytes, headers: Mapping[str, str]
 ) -> Answer:
     """Return the answer in a response."""
     counts: dict[Counted, int] = {}
@@ -153,7 +149,7 @@ def parse_answer(
         counts[row["key"], row.get("start_ms")] = row["value"]
     position = {
         int(name.rpartition("-")[2]): int(offset)
-        for each in headers["Millrace-Position"].split(",")
+        for each in headers["millrace-position"].split(",")
         if each
         for name, offset in [each.rsplit(":", 1)]
     }
@@ -164,9 +160,9 @@ def parse_answer(
         asked_at_s,
         counts,
         position,
-        int(headers["Millrace-Age-Ms"]) / 1000,
+        int(headers["millrace-age-ms"]) / 1000,
         kind != "standby",
-        headers.get("Millrace-More") == "1",
+        headers.get("millrace-more") == "1",
         question.last_key,
         from_ms if kind == "windows" else 0,
         at_least if kind == "later key" else {},
