@@ -38,7 +38,7 @@ def explain_wrong_count(
     partitions = [Partition(t, n) for t, count in inputs.items() for n in range(count)]
     reason = ""
     with suppress(ConnectionLost, OutcomeUnknown, StreamsError):  # then nothing more is known
-        reason = _find_reason(topic, partitions, inputs, store, admin, fetch_committed)
+        reason = _find_reason((topic, found), partitions, inputs, store, admin, fetch_committed)
     reason = reason or (
         "somebody has made it, or added partitions to it or to the inputs "
         f"({', '.join(f'{name!r} has {count}' for name, count in sorted(inputs.items()))})"
@@ -55,16 +55,32 @@ def explain_wrong_count(
     )
 
 
+def _holds_records(admin: AdminClient, topic: str, count: int) -> bool:
+    ends = admin.fetch_latest_offsets([Partition(topic, number) for number in range(count)])
+    return any(end > 0 for end in ends.values())
+
+
 def _find_reason(
-    topic: str,
+    internal_topic: tuple[str, int],
     partitions: Sequence[Partition],
     inputs: Mapping[str, int],
     store: str | None,
     admin: AdminClient,
     fetch_committed: FetchCommittedOffsets,
 ) -> str:
-    """Name the topics that committed offsets prove to be recreated; empty if none is."""
+    """Name the topics that committed offsets prove to be recreated; empty if none is.
+
+    Brokers delete the offsets with the topic: then none is there, and nothing names an id.
+    """
+    topic, found = internal_topic
     committed = fetch_committed(partitions).offsets
+    without = sorted(inputs.keys() - {each.topic for each in committed})  # added to: they stay
+    if store and without and _holds_records(admin, topic, found):
+        return (
+            f"the offsets of input {list_names(without)} are gone while its state is there, as "
+            "when it was deleted and made again with another number of partitions; where nothing "
+            f"was written to it yet, make it again with {found}"
+        )
     ids = fetch_topic_id_hashes(admin, [topic, *inputs])
     former = sorted({p.topic for p in find_offsets_of_former_topics(committed, ids)})
     if former:

@@ -39,6 +39,17 @@ def test_an_input_that_was_made_again_is_named() -> None:
     assert "input 'in' was deleted and made again with another number" in explain(input_id="former")
 
 
+def test_an_input_whose_offsets_were_deleted_with_it_is_named_while_there_is_state() -> None:
+    kafka = Kafka({CHANGELOG: 3, "in": 2})
+    nothing = CommittedOffsets({}, [])
+    arguments = (CHANGELOG, (3, 2), {"in": 2}, "c", FakeAdmin(kafka, Script()), lambda _: nothing)
+    assert "added partitions to it or to the inputs" in explain_wrong_count(*arguments)
+    kafka.load(Partition(CHANGELOG, 1), ("key", "value"))
+    text = explain_wrong_count(*arguments)
+    assert "the offsets of input 'in' are gone while its state is there, as when it was" in text
+    assert "make it again with 3" in text
+
+
 def test_without_evidence_all_reasons_are_named_with_the_numbers() -> None:
     assert "added partitions to it or to the inputs ('in' has 2)" in explain()
 
