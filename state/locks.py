@@ -19,6 +19,8 @@ from state.errors import DirectoryLocked, StateError
 _ATTEMPTS = 100
 """The attempts to lock: each fails only if another process deleted the directory meanwhile."""
 _COMMAND_CHARS = 200
+OF_HOST = " of host "
+"""Stands between the id and the host of a process of another machine, where a holder is named."""
 
 
 @contextmanager
@@ -79,7 +81,8 @@ class ProcessFileLock:
             else:
                 raise StateError(f"{path} can't be locked: it is removed again and again")
             os.ftruncate(self._file, 0)
-            os.pwrite(self._file, f"{os.getpid()}\n{_process_command()}\n{owner}\n".encode(), 0)
+            lines = (os.getpid(), _process_command(), owner, os.uname().nodename)
+            os.pwrite(self._file, "".join(f"{each}\n" for each in lines).encode(), 0)
         except BlockingIOError as error:
             holder = _describe_holder(os.pread(self._file, 1_000, 0))
             self._close_file()
@@ -133,8 +136,11 @@ def _process_command() -> str:
 
 def _describe_holder(lock_file_content: bytes) -> str:
     """Return a description of the process that holds a lock, from the content of its lock file."""
-    pid, command, owner, *_ = [*lock_file_content.decode(errors="replace").split("\n"), "", "", ""]
+    lines = [*lock_file_content.decode(errors="replace").split("\n"), *[""] * 4]
+    pid, command, owner, host, *_ = lines
     who = pid or "unknown"
+    if host and host != os.uname().nodename:  # on a disk that several machines share
+        who += f"{OF_HOST}{host}"
     if command:
         who += f" ({command})"
     return f"{who}, {owner}" if owner else who

@@ -14,7 +14,7 @@ from pathlib import Path
 from state.directory import LOCK_FILE
 from state.errors import DirectoryLocked
 from state.linux_calls import is_stopped
-from state.locks import exclude_owner
+from state.locks import OF_HOST, exclude_owner
 from streams.common.counted import format_count
 from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
 from streams.doctor.stopped_processes import offer_continue
@@ -33,8 +33,8 @@ class LocalWorker:
     holder: str
 
     def find_stopped_process(self) -> int | None:
-        """Return the id of its process if that is stopped by a signal."""
-        found = re.search(r"\bprocess (\d+)", self.holder)
+        """Return the id of its process if that is of this machine, and stopped by a signal."""
+        found = re.search(rf"\bprocess (\d+)\b(?!{OF_HOST})", self.holder)
         return int(found[1]) if found and is_stopped(int(found[1])) else None
 
 

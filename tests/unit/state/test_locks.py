@@ -21,6 +21,19 @@ def test_the_message_names_the_holders_process_command_and_role(tmp_path: Path) 
             ProcessFileLock(tmp_path / "app" / "0_0" / ".lock")
 
 
+def test_a_holder_on_another_machine_is_named_with_its_host(tmp_path: Path) -> None:
+    path = tmp_path / "0_0" / ".lock"
+    lock = ProcessFileLock(path, "worker 1")
+    host = os.uname().nodename
+    assert path.read_text().splitlines()[2:] == ["worker 1", host]
+    path.write_text(path.read_text().replace(f"\n{host}\n", "\ndb-7\n"))
+    with pytest.raises(
+        DirectoryLocked, match=rf"process {os.getpid()} of host db-7 \(.*, worker 1"
+    ):
+        ProcessFileLock(path)
+    lock.release()
+
+
 def test_kill_9_lets_go_of_it(tmp_path: Path) -> None:
     with hold_in_process(tmp_path, "lock = directory.lock_task('0_0')") as process:
         process.kill()

@@ -85,3 +85,13 @@ def test_a_zombie_goes_on_by_its_process(listener: tuple[int, int]) -> None:
     assert worker.find_stopped_process() is None
     stop_process(process_id)
     assert worker.find_stopped_process() == process_id
+
+
+def test_a_process_of_another_machine_is_not_advised_to_go_on(listener: tuple[int, int]) -> None:
+    process, _ = listener
+    os.kill(process, signal.SIGSTOP)
+    wait_until(lambda: is_stopped(process), what="the process to be stopped")
+    here = LocalWorker("process-0", "id", f"process {process} (python app.py), worker 1")
+    assert here.find_stopped_process() == process
+    elsewhere = f"process {process} of host db-7 (python app.py), worker 1"
+    assert LocalWorker("process-0", "id", elsewhere).find_stopped_process() is None
