@@ -23,6 +23,7 @@ TRANSACTIONS = "transactions"
 _OPEN_LONG_MS, _OPEN_MS = 60_000, 10_000
 _COMMIT_INTERVALS = 5
 _MS = 1_000
+_BLOCKED_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +50,36 @@ def check_hanging(found: OpenTransactions) -> Iterator[DoctorFinding]:
             TRANSACTIONS, f"whether {len(without)} of them hang: their owner is not known: {why}"
         )
         return
-    for each in without:
-        place = each.partition
-        yield find_error(
-            TRANSACTIONS,
-            f"the transaction of producer {each.producer_id} at offset {each.start_offset} of "
-            f"{place} hangs, {_format_age(found.now_ms - each.last_timestamp_ms)} after its last "
-            "write: no coordinator knows it",
-            f"readers of committed records wait there for ever: {_describe_blocked(found, place)}",
+    by_producer: dict[tuple[int, int], list[OpenProducer]] = {}
+    for each in sorted(without):
+        by_producer.setdefault((each.producer_id, each.producer_epoch), []).append(each)
+    for of_producer in by_producer.values():
+        yield _describe_hanging(of_producer, found)
+
+
+def _describe_hanging(
+    of_producer: Sequence[OpenProducer], found: OpenTransactions
+) -> DoctorFinding:
+    """Return the finding of a producer's transaction that hangs in one partition or in several."""
+    first = of_producer[0]
+    places = name_partitions([f"{e.partition}@{e.start_offset}" for e in of_producer])
+    if len(of_producer) == 1:
+        places = f"offset {first.start_offset} of {first.partition}"
+    last_ms = max(each.last_timestamp_ms for each in of_producer)
+    blocked = "; ".join(_describe_blocked(found, e.partition) for e in of_producer[:_BLOCKED_SHOWN])
+    return find_error(
+        TRANSACTIONS,
+        f"the transaction of producer {first.producer_id} at {places} hangs, "
+        f"{_format_age(found.now_ms - last_ms)} after its last write: no coordinator knows it",
+        f"readers of committed records wait there for ever: {blocked}",
+        "; ".join(
             format_command(
-                *("txn abort", "--topic", place.topic, "--partition", str(place.number)),
-                *("--start-offset", str(each.start_offset)),
-            ),
-        )
+                *("txn abort", "--topic", e.partition.topic),
+                *("--partition", str(e.partition.number), "--start-offset", str(e.start_offset)),
+            )
+            for e in of_producer
+        ),
+    )
 
 
 def check_open_long(
@@ -127,7 +145,7 @@ def _describe_open(
         remedy += f"start. If it is not to start again: {abort}"
     blocked = [_describe_blocked(found, p) for p in each.partitions if found.blocked.get(p)]
     consequence = "readers of committed records wait for its end"
-    consequence += f": {'; '.join(blocked[:3])}" if blocked else ""
+    consequence += f": {'; '.join(blocked[:_BLOCKED_SHOWN])}" if blocked else ""
     if age_ms > each.timeout_ms * 2:
         return find_error(
             TRANSACTIONS, f"{what}: its coordinator has not aborted it", consequence, remedy

@@ -289,6 +289,15 @@ def test_a_transaction_that_no_coordinator_knows_hangs() -> None:
     assert "txn abort --topic out --partition 1 --start-offset 120" in found.remedy
 
 
+def test_a_transaction_that_hangs_in_several_partitions_is_one_finding() -> None:
+    other = OpenProducer(Partition("out", 0), 7, 0, 0, 44, NOW_MS - 60_000)
+    another = OpenProducer(Partition("out", 0), 8, 0, 0, 45, NOW_MS)
+    first, second = transactions.check_hanging(open_transactions([PRODUCER, another, other]))
+    assert "producer 7 at out[0]@44, out[1]@120 hangs, 60 s after" in first.what
+    assert first.remedy.count("txn abort --topic out --partition") == 2
+    assert "producer 8 at offset 45 of out[0]" in second.what
+
+
 def test_a_transaction_whose_owner_may_not_be_seen_is_not_said_to_hang() -> None:
     found = transactions.check_hanging(open_transactions([PRODUCER], gap="no right"))
     assert verdicts(found) == [Verdict.NOT_LOOKED_AT]
