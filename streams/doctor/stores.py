@@ -29,6 +29,7 @@ INTERNAL, COUNTS, SETTINGS = "internal topics", "partitions of internal topics",
 CHANGELOGS, ON_DISK, VERSION = "changelogs", "stores on disk", "version"
 POSITIONS, IDLE = "positions of stores", "idle time"
 _LOST_CHANGELOG, _CHANGELOG_SUFFIX = "MR-024", "-changelog"
+_DAMAGED_NUMBERS = "MR-026"
 
 
 def check_internal_topics(
@@ -178,7 +179,7 @@ def check_disk_contents(
 
 def check_damaged_numbers(path: Path, damage: str) -> Iterator[DoctorFinding]:
     """Say that the file which numbers the directories of tasks can't be read, and why."""
-    yield find_error(
+    finding = find_error(
         ON_DISK,
         damage,
         "workers of this state directory are refused at their start",
@@ -186,6 +187,7 @@ def check_damaged_numbers(path: Path, damage: str) -> Iterator[DoctorFinding]:
         f"{shlex.quote(str(path.absolute() / 'subtopologies.json'))}`; the next start finds the "
         "directories by the stores in them, and writes it anew",
     )
+    yield replace(finding, code=_DAMAGED_NUMBERS)
 
 
 def read_stores_on_disk(path: Path) -> list[str]:
