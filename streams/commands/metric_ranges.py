@@ -59,7 +59,8 @@ def _list_worker_rows(found: MetricsOutput) -> list[MetricRow]:
         MetricRow(
             "workers",
             _join_counts(found.states)
-            + (f", {found.unhealthy} unhealthy" if found.unhealthy else ""),
+            + (f", {found.unhealthy} unhealthy" if found.unhealthy else "")
+            + (f", {len(found.unanswered)} without an answer" if found.unanswered else ""),
             "RUNNING, healthy",
             set(found.states) <= {"RUNNING"} and not found.unanswered and not found.unhealthy,
         ),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,24 +11,18 @@ import typer
 
 from streams.command_options import ConfigFile, StateDir, exit_on_user_error
 from streams.commands.metric_ranges import list_rows
+from streams.commands.metric_scrapes import LocalApplication, Scraper
 from streams.commands.output import print_json_line, print_message
 from streams.commands.reset_command import find_application
 from streams.commands.tables import create_console, create_table
 from streams.common.addresses import parse_address
 from streams.errors import ConfigError
-from streams.monitoring.scraped_figures import (
-    MetricsOutput,
-    Scrape,
-    parse_scrape,
-    summarise_scrapes,
-)
-from streams.processes.worker_addresses import list_worker_addresses
+from streams.monitoring.scraped_figures import MetricsOutput
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_ANSWER_TIMEOUT_S = 5.0
-_OK_STATUS = 200
+_UNANSWERED_STATUS = 1
 
 
 def metrics(
@@ -56,10 +48,10 @@ def metrics(
 
     Workers are found by the application on this machine, those of other machines by the address of
     their health_port or metrics_port. A broker's metrics port adds its oldest open transaction.
+    Ends with status 1 if one of them gives no answer, or was killed.
     """
     with exit_on_user_error():
-        addresses = find_metrics_addresses(where, config, state_dir)
-        looks = summarize_repeatedly(addresses, interval)
+        looks = Scraper(find_scraped(where, config, state_dir)).summarize_repeatedly(interval)
         try:
             if watch and not json:
                 _show_summaries_live(looks)
@@ -67,19 +59,20 @@ def metrics(
             for each in looks:
                 _print_summary(each, as_json=json)
                 if not watch:
-                    return
+                    raise typer.Exit(_UNANSWERED_STATUS if each.unanswered else 0)
         except KeyboardInterrupt:
             return
 
 
-def find_metrics_addresses(
+def find_scraped(
     apps_or_addresses: Sequence[str], config: Path | None, state_dir: Path | None
-) -> list[str]:
-    """Return the addresses that are given, or of an application's workers on this machine.
+) -> list[str | LocalApplication]:
+    """Return the addresses that are given, and the applications with workers on this machine.
 
-    Raises: ConfigError if no worker runs, or none of them has a port.
+    Raises: ConfigError if no worker of an application runs, and none was killed of late, or none
+    of them has a port.
     """
-    found: list[str] = []
+    found: list[str | LocalApplication] = []
     for given in apps_or_addresses:
         # A worker says at its start where it answers, with http:// before it.
         each = given.removeprefix("http://").removesuffix("/metrics").rstrip("/")
@@ -88,8 +81,9 @@ def find_metrics_addresses(
             continue
         app, settings = find_application(each, config, None, state_dir, None)
         application_id = each if app is None else app.application_id
-        addresses, without = list_worker_addresses(settings.state_dir, application_id)
-        if not addresses:
+        application = LocalApplication(application_id, settings.state_dir)
+        targets, without = application.list_targets()
+        if not targets:
             runs = f"{without} without a health_port or metrics_port" if without else "none"
             raise ConfigError(
                 f"no worker of {application_id!r} on {str(settings.state_dir)!r} has metrics: "
@@ -98,7 +92,7 @@ def find_metrics_addresses(
             )
         if without:
             print_message(f"{without} more without a health_port or metrics_port")
-        found += addresses
+        found.append(application)
     return found
 
 
@@ -108,64 +102,6 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def summarize_repeatedly(
-    addresses: Sequence[str], interval_s: float, scrape: Callable[[str], Scrape] | None = None
-) -> Iterator[MetricsOutput]:
-    """Yield a summary for each interval, with rates over it.
-
-    Raises: ConfigError if nothing answers at any address.
-    """
-    scrape = scrape or fetch_scrape
-    before, failures = _scrape_all(addresses, scrape)
-    if not before:
-        raise ConfigError(
-            f"nothing answers with metrics at {'; '.join(failures)}: give the address of a "
-            "worker's health_port or metrics_port, or of a broker's --metrics-port"
-        )
-    began_s = time.monotonic()
-    while True:
-        time.sleep(interval_s)
-        after, unanswered = _scrape_all(addresses, scrape)
-        now_s = time.monotonic()
-        yield summarise_scrapes(before, after, now_s - began_s, unanswered)
-        before, began_s = after, now_s
-
-
-def _scrape_all(
-    addresses: Sequence[str], scrape: Callable[[str], Scrape]
-) -> tuple[Mapping[str, Scrape], list[str]]:
-    """Return the scrapes by address, and the addresses without an answer, with the reason."""
-    found: dict[str, Scrape] = {}
-    failures: list[str] = []
-    for each in addresses:
-        try:
-            found[each] = scrape(each)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            failures.append(f"{each}: {error}")
-    return found, failures
-
-
-def fetch_scrape(address: str) -> Scrape:
-    """Fetch the figures that a process serves at an address.
-
-    Raises: OSError, HTTPException, or ValueError for an answer that is no metrics.
-    """
-    host, port = parse_address(address)
-    connection = http.client.HTTPConnection(host, port, timeout=_ANSWER_TIMEOUT_S)
-    try:
-        connection.request("GET", "/metrics")
-        answer = connection.getresponse()
-        text = answer.read().decode(errors="replace")
-        if answer.status != _OK_STATUS:
-            raise ValueError(f"status {answer.status}")
-        found = parse_scrape(text)
-        if not any(name.startswith("millrace_") for name in found):
-            raise ValueError("no figures of a worker or a broker of Millrace")
-        return found
-    finally:
-        connection.close()
 
 
 def build_table(found: MetricsOutput) -> Table:
@@ -187,7 +123,7 @@ def _print_summary(found: MetricsOutput, *, as_json: bool) -> None:
         return
     create_console().print(build_table(found))
     for each in found.unanswered:
-        print_message(f"no answer: {each}")
+        print_message(each)
 
 
 def _show_summaries_live(looks: Iterator[MetricsOutput]) -> None:
@@ -198,5 +134,5 @@ def _show_summaries_live(looks: Iterator[MetricsOutput]) -> None:
 
     with Live(console=create_console(), auto_refresh=False) as live:
         for each in looks:
-            notes = [Text(f"no answer: {failure}") for failure in each.unanswered]
+            notes = [Text(failure) for failure in each.unanswered]
             live.update(Group(build_table(each), *notes), refresh=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 
 from streams.commands.cluster_clients import ClusterClients
-from streams.commands.metrics_command import fetch_scrape
+from streams.commands.metric_scrapes import fetch_scrape
 from streams.common.topic_partitions import Partition
 from streams.doctor.coordinators import CoordinatorTimes
 from streams.doctor.latencies import time_requests

@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
-from streams.commands.metrics_command import fetch_scrape
+from streams.commands.metric_scrapes import fetch_scrape
 from streams.common.addresses import format_address, parse_address
 from streams.common.counted import format_count
 from streams.doctor.stopped_processes import find_stopped_listeners

@@ -134,7 +134,7 @@ def start_application(
             watch_security=security_watch.watch_until_stopped,
         )
         _open_ports(running, worker, worker_number, threads.running, queries.measurements, exits)
-        note_metrics_address(directory, slot, config.health_host, running.ports, exits)
+        note_metrics_address(directory, slot, config.health_host, running.ports, host, exits)
         queries.serve_queries(running, host, exits)
         _announce_worker(running, worker, worker_number, worker_count)
         running.start_threads(exits.pop_all())

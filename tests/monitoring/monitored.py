@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams.commands.metric_ranges import list_rows
-from streams.commands.metrics_command import summarize_repeatedly
+from streams.commands.metric_scrapes import Scraper
 from tests.brokers import EmbeddedProcess
 from tests.monitoring.prometheus import Prometheus, fetch
 from tests.processes import HOST, ServerProcess, free_ports, wait_until
@@ -185,7 +185,7 @@ class Monitored:
         addresses = [f"{HOST}:{port}" for port in self.metrics_ports]
         return {
             row.name
-            for row in list_rows(next(summarize_repeatedly(addresses, 1.0)))
+            for row in list_rows(next(Scraper(addresses).summarize_repeatedly(1.0)))
             if not row.is_normal
         }
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
@@ -10,17 +15,34 @@ import pytest
 from typer.testing import CliRunner
 
 from state.directory import StateDirectory
+from streams.commands import metric_scrapes
 from streams.commands.metric_ranges import list_rows
-from streams.commands.metrics_command import find_metrics_addresses, summarize_repeatedly
+from streams.commands.metric_scrapes import Scraper
+from streams.commands.metrics_command import find_scraped
 from streams.commands.root import cli
+from streams.common.host import SystemHost
 from streams.errors import ConfigError
 from streams.monitoring.scraped_figures import MetricsOutput, Scrape, parse_scrape
-from streams.processes.worker_addresses import note_metrics_address
+from streams.processes.worker_addresses import (
+    ProcessCondition,
+    list_noted_workers,
+    note_metrics_address,
+)
+from tests.processes import wait_until
 
 
 def run(*arguments: str) -> tuple[int, str]:
     result = CliRunner().invoke(cli, ["metrics", *arguments])
     return result.exit_code, result.stderr
+
+
+def list_addresses(given: str, state_dir: Path) -> list[str]:
+    """Return the addresses of the workers that run, as `millrace metrics` looks for them."""
+    return [
+        each.address
+        for each in Scraper(find_scraped([given], None, state_dir)).list_targets()
+        if each.worker is None or each.worker.condition is ProcessCondition.RUNNING
+    ]
 
 
 def test_the_workers_of_an_application_are_found_while_they_run(tmp_path: Path) -> None:
@@ -29,18 +51,105 @@ def test_the_workers_of_an_application_are_found_while_they_run(tmp_path: Path) 
     with ExitStack() as exits:
         for slot in slots[:2]:
             ports = {"health_port": 8080 + slot.number}
-            note_metrics_address(directory, slot, "0.0.0.0", ports, exits)
-        assert find_metrics_addresses(["words", "b:9404"], None, tmp_path) == [
-            "127.0.0.1:8080",
-            "127.0.0.1:8081",
-            "b:9404",
-        ]
+            note_metrics_address(directory, slot, "0.0.0.0", ports, SystemHost(), exits)
+        assert list_addresses("words", tmp_path) == ["127.0.0.1:8080", "127.0.0.1:8081"]
         slots[0].release_lock()  # as of a worker that was killed: its file stays
-        assert find_metrics_addresses(["words"], None, tmp_path) == ["127.0.0.1:8081"]
+        assert list_addresses("words", tmp_path) == ["127.0.0.1:8081"]
     with pytest.raises(ConfigError, match="2 without a health_port or metrics_port runs there"):
-        find_metrics_addresses(["words"], None, tmp_path)
+        find_scraped(["words"], None, tmp_path)
     for slot in slots[1:]:
         slot.release_lock()
+
+
+def test_a_killed_worker_is_missed_until_another_takes_its_slot_or_a_day_has_passed(
+    tmp_path: Path,
+) -> None:
+    directory = StateDirectory(tmp_path, "words")
+    slots = [directory.claim_slot(uuid4) for _ in range(2)]
+    exits = ExitStack()
+    for slot in slots:
+        ports = {"health_port": 8080 + slot.number}
+        note_metrics_address(directory, slot, "", ports, SystemHost(), exits)
+    slots[1].release_lock()
+
+    def scrape(address: str) -> Scrape:
+        assert address == ":8080", "a process that is gone was asked"
+        return parse_scrape('millrace_worker_state{state="RUNNING"} 1\n')
+
+    scraper = Scraper(find_scraped(["words"], None, tmp_path), scrape)
+    found = next(scraper.summarize_repeatedly(0.0))
+    assert found.addresses == [":8080"]
+    assert re.fullmatch(
+        rf":8081: no answer since [-\d]+ [:\d]+, for \d s: its process {os.getpid()} was killed, "
+        "or ended without a clean stop, and no worker has taken its place",
+        found.unanswered[0],
+    )
+    workers = list_rows(found)[0]
+    assert (workers.value, workers.is_normal) == ("1 RUNNING, 1 without an answer", False)
+
+    slots[1] = directory.claim_slot(uuid4)
+    note_metrics_address(directory, slots[1], "", {"health_port": 8080}, SystemHost(), exits)
+    assert next(scraper.summarize_repeatedly(0.0)).unanswered == []
+
+    slots[1].release_lock()
+    assert len(next(scraper.summarize_repeatedly(0.0)).unanswered) == 1
+    exits.close()  # so that nothing renews the time
+    slots[0].release_lock()
+    yesterday_s = time.time() - 86_401
+    ended = tmp_path / "words" / "process-1" / "metrics-address"
+    ended.write_text(":8081")
+    assert len(list_noted_workers(tmp_path, "words")) == 1
+    os.utime(ended, (yesterday_s, yesterday_s))
+    assert list_noted_workers(tmp_path, "words") == []
+
+
+def test_a_worker_that_is_stopped_by_a_signal_is_named_with_the_way_on(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path, "words")
+    slot = directory.claim_slot(uuid4)
+    with subprocess.Popen(["sleep", "60"]) as process, ExitStack() as exits:
+        exits.callback(process.kill)
+        note_metrics_address(directory, slot, "", {"health_port": 8080}, SystemHost(), exits)
+        lock = tmp_path / "words" / "process-0" / ".lock"
+        lock.write_text(f"{process.pid}\n")
+        process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
+        (worker,) = list_noted_workers(tmp_path, "words")
+        assert (worker.process_id, worker.condition) == (process.pid, ProcessCondition.STOPPED)
+        status, printed = run("words", "--state-dir", str(tmp_path))
+        assert status == 2
+        assert f"`kill -CONT {process.pid}` lets it go on" in printed
+    slot.release_lock()
+
+
+def test_a_running_worker_renews_the_time_of_its_address(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path, "words")
+    slot = directory.claim_slot(uuid4)
+    file = tmp_path / "words" / "process-0" / "metrics-address"
+    with ExitStack() as exits:
+        note_metrics_address(directory, slot, "", {"health_port": 8080}, SystemHost(), exits)
+        os.utime(file, (0, 0))
+        wait_until(lambda: file.stat().st_mtime > 0, what="a renewal")
+    assert not file.exists()
+    slot.release_lock()
+
+
+def test_a_silent_address_tells_since_when_and_the_status_is_1(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def scrape(address: str) -> Scrape:
+        asked.append(address)
+        if asked.count("w:2") > 1 and address == "w:2":
+            raise ConnectionRefusedError("refused")
+        return parse_scrape('millrace_worker_state{state="RUNNING"} 1\n')
+
+    monkeypatch.setattr(metric_scrapes, "fetch_scrape", scrape)
+    status, printed = run("w:1", "w:2", "--interval", "0.1")
+    assert status == 1
+    assert re.search(r"w:2: no answer since [-\d]+ [:\d]+, for \d s: refused", printed)
+    asked.clear()
+    assert run("w:1", "--interval", "0.1")[0] == 0
 
 
 def test_an_application_without_workers_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -61,8 +170,12 @@ def test_a_worker_that_does_not_answer_is_named_and_the_others_are_shown() -> No
             raise ConnectionRefusedError("refused")
         return parse_scrape("millrace_consumer_lag 7\n")
 
-    found = next(summarize_repeatedly(["w:1", "w:2"], 0.0, scrape))
-    assert (found.addresses, found.unanswered, found.lag) == (["w:1"], ["w:2: refused"], 7)
+    found = next(Scraper(["w:1", "w:2"], scrape).summarize_repeatedly(0.0))
+    assert (found.addresses, found.unanswered, found.lag) == (
+        ["w:1"],
+        ["w:2: no answer: refused"],
+        7,
+    )
 
 
 def test_what_is_outside_of_its_range_is_marked() -> None:
@@ -95,14 +208,14 @@ def test_a_watch_goes_on_while_nothing_answers_and_marks_it() -> None:
             return parse_scrape('millrace_worker_state{state="RUNNING"} 1\n')
         raise OSError("refused")
 
-    looks = summarize_repeatedly(["w:1"], 0.0, scrape)
+    looks = Scraper(["w:1"], scrape).summarize_repeatedly(0.0)
     assert next(looks).states == {"RUNNING": 1}
     silent = next(looks)
-    assert silent.unanswered == ["w:1: refused"]
+    assert re.fullmatch("w:1: no answer since .*, for 0 s: refused", silent.unanswered[0])
     assert not next(row for row in list_rows(silent) if row[0] == "workers")[3]
     assert next(looks).states == {"RUNNING": 1}
 
 
 @pytest.mark.parametrize("given", ["w:1", "http://w:1", "http://w:1/", "http://w:1/metrics"])
 def test_an_address_may_be_given_as_a_worker_prints_it(given: str) -> None:
-    assert find_metrics_addresses([given], None, None) == ["w:1"]
+    assert find_scraped([given], None, None) == ["w:1"]
