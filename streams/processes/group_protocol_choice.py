@@ -22,7 +22,7 @@ from contextlib import closing
 from streams.command_lines import format_kafka_command
 from streams.errors import BrokerUnavailable, ConfigError
 from streams.membership.connection import ConnectionLost, OpenConnection
-from streams.membership.streams.epoch_lock import STREAMS_SESSION_MS
+from streams.membership.streams.group_session import SESSION_SETTING, find_group_session_ms
 from streams.membership.streams.support import (
     explain_missing_streams_groups,
     find_broken_migration,
@@ -40,7 +40,7 @@ _NO_PATTERNS = (
 
 _GROUP_SETTINGS = {
     "num_standby_replicas": "streams.num.standby.replicas",
-    "session_timeout_ms": "streams.session.timeout.ms",
+    "session_timeout_ms": SESSION_SETTING,
 }
 """Settings that the group has on the broker instead, with Kafka's names."""
 _WITHOUT_COUNTERPART = (
@@ -56,6 +56,8 @@ def choose_group_protocol(
     config: StreamsConfig, topology: Topology, open_connection: OpenConnection
 ) -> StreamsConfig:
     """Return the settings with `classic` or `streams` as the group's protocol.
+
+    With `streams` the session time-out is the group's own, which the brokers have.
 
     Raises ConfigError if the brokers don't serve it, or not the topology, BrokerUnavailable if none
     answers; AuthorizationError.
@@ -88,24 +90,16 @@ def choose_group_protocol(
                     "tasks. End these members before, or leave task_assignor out"
                 )
             log.info("group_protocol='auto': %s, since %s", chosen, why)
+        if chosen == "classic":
+            return config.model_copy(update={"group_protocol": chosen})
+        with closing(open_connection(None)) as connection:
+            session_ms = find_group_session_ms(connection, group_id, config.session_timeout_ms)
     except ConnectionLost as error:
         raise BrokerUnavailable(
             f"group_protocol={config.group_protocol!r} can't be checked: {error}"
         ) from error
-    if chosen == "streams":
-        _warn_of_unused_settings(config, group_id)
-    return config.model_copy(update={"group_protocol": chosen})
-
-
-def find_session_timeout_s(config: StreamsConfig) -> float:
-    """Return the seconds after which the group may have given up a member that is silent.
-
-    A streams group has a setting of its own on the broker, which is seldom less than its default:
-    what the worker's setting has beyond that counts for nothing.
-    """
-    own_ms = config.session_timeout_ms
-    is_own = config.group_protocol == "classic"
-    return (own_ms if is_own else min(own_ms, STREAMS_SESSION_MS)) / 1000
+    _warn_of_unused_settings(config, group_id, session_ms)
+    return config.model_copy(update={"group_protocol": chosen, "session_timeout_ms": session_ms})
 
 
 def _choose_by_group(
@@ -120,14 +114,19 @@ def _choose_by_group(
     return "streams", f"group {group_id!r} has no members, and the brokers serve streams groups"
 
 
-def _warn_of_unused_settings(config: StreamsConfig, group_id: str) -> None:
-    """Warn of settings that differ from their defaults, and that the broker decides instead."""
+def _warn_of_unused_settings(config: StreamsConfig, group_id: str, session_ms: int) -> None:
+    """Warn of settings that differ from their defaults, and that the broker decides instead.
+
+    A session time-out that is the group's as well needs no warning.
+    """
     fields = type(config).model_fields
     changed = {
         name
         for name in (*_GROUP_SETTINGS, *_WITHOUT_COUNTERPART)
         if getattr(config, name) != fields[name].get_default()
     }
+    if config.session_timeout_ms == session_ms:
+        changed.discard("session_timeout_ms")
     given = [
         f"{setting}={getattr(config, name)}"
         for name, setting in _GROUP_SETTINGS.items()

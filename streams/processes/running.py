@@ -19,7 +19,6 @@ from streams.membership.group_offsets import fetch_group_offsets
 from streams.monitoring.health import Health, judge_health, report_thread_health
 from streams.processes.disk_watch import DiskWatch
 from streams.processes.embedded import broker_directory
-from streams.processes.group_protocol_choice import find_session_timeout_s
 from streams.processes.lifecycle import ApplicationLifecycle, LifecycleState
 from streams.processes.state_cleanup import StateDirectoryCleaner
 from streams.processes.thread_controls import ThreadControls
@@ -107,7 +106,7 @@ class RunningApp(ThreadControls):
             fetch_partition_counts=self._fetch_partition_counts,
             monotonic_s=worker.host.monotonic_s,
             now_ms=worker.host.now_ms,
-            session_timeout_s=find_session_timeout_s(worker.config),
+            session_timeout_s=config.session_timeout_ms / 1000,
             create_standby_reader=self._create_standby_reader,
         )
         self._sampling = ThreadPoolExecutor(1, thread_name_prefix="changelog-ends")

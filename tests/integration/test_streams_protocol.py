@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks.streams_group import configure_group
 from streams import StreamsError
 from streams.commands.root import cli
 from streams.processes.running import RunningApp
@@ -132,9 +133,14 @@ def test_the_members_and_tasks_of_a_group_are_told(
     topics: Topics, new_worker: NewWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, "streams")
+    configure_group(
+        topics.servers, topics.application, standbys=0, session_ms=7_000, heartbeat_ms=500
+    )
     worker = new_worker()
     worker.start()
     load_and_wait(topics)
+    session = f"streams.session.timeout.ms of group {topics.application!r} is 7000"
+    assert session in worker.log_since(0)
     told = describe(topics)
     (member,) = told["members"]
     assert (told["state"], told["protocol"]) == ("Stable", "streams")

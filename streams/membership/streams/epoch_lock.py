@@ -16,8 +16,6 @@ from streams.common.host import Host
 
 COMMIT_WAIT_MAX_S = 2.0
 """For how long a commit waits for the answer to a heartbeat: brokers answer within milliseconds."""
-STREAMS_SESSION_MS = 45_000
-"""Kafka's default of group.streams.session.timeout.ms, which is also that of its lower limit."""
 _SILENCE_MAX, _COMMIT_MIN = 2 / 3, 1 / 6
 """How much of the session a commit may let the group hear nothing, and how much of it a commit has
 in any case, once the heartbeat before it was not answered for long."""
@@ -26,13 +24,12 @@ in any case, once the heartbeat before it was not answered for long."""
 class EpochLock:
     """Lets a heartbeat, or a commit of the stream thread, be on its way, and never both.
 
-    `session_ms` is the worker's setting. The group's own is on the broker, which tells nobody: it
-    is seldom less than its default.
+    `session_ms` is the group's own, as far as the brokers tell it (`group_session`).
     """
 
     def __init__(self, host: Host, session_ms: int) -> None:
         self._host = host
-        self._session_s = min(session_ms, STREAMS_SESSION_MS) / 1000
+        self._session_s = session_ms / 1000
         self._lock = host.create_lock()
         self._commit_waits_since_s: float | None = None
 

@@ -20,6 +20,8 @@
                        AlterConfigs
     the group          Read                         JoinGroup, SyncGroup, Heartbeat, LeaveGroup,
                                                     OffsetCommit, AddOffsetsToTxn, TxnOffsetCommit
+      of the streams   DescribeConfigs as well      DescribeConfigs, for its session time-out
+      protocol
     groups of cuts     Describe, by their prefix    ListGroups, which leaves out silently what may
                                                     not be described, and OffsetFetch of the purge
     transactional ids  Write, by their prefix       InitProducerId, AddPartitionsToTxn, Produce,
@@ -179,7 +181,7 @@ def derive_acls(
     acls = AclList()
     _add_topic_rights(acls, topology, config)
     acls.allow_chosen_topics(chosen_topics, AclOperation.WRITE)
-    _add_group_rights(acls, topology)
+    _add_group_rights(acls, topology, config)
     if config.exactly_once:
         acls.allow_operations(
             AclResource.TRANSACTIONAL_ID,
@@ -292,10 +294,14 @@ def _list_outputs(topology: Topology) -> Iterator[str]:
     yield from (topic for topic in sinks if isinstance(topic, str))
 
 
-def _add_group_rights(acls: AclList, topology: Topology) -> None:
+def _add_group_rights(acls: AclList, topology: Topology, config: StreamsConfig) -> None:
     """Add the rights on the application's group, and on groups that keep its cuts."""
     group, application_id = AclResource.GROUP, topology.application_id
     acls.allow_operations(group, application_id, AclOperation.READ, purpose="membership, offsets")
+    if config.group_protocol != "classic":
+        acls.allow_operations(
+            group, application_id, AclOperation.DESCRIBE_CONFIGS, purpose="the session time-out"
+        )
     kinds = {spec.kind for sub in topology.subtopologies for spec in sub.stores if spec.logged}
     if topology.repartition_topics or kinds & _EXPIRING_KINDS:
         acls.allow_operations(

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from benchmarks.streams_group import configure_group
 from coordinator.embedded import EmbeddedBroker
 from streams import App, serdes, topics
-from streams.errors import ConfigError
+from streams.errors import AuthorizationError, ConfigError
 from streams.membership.connection import BrokerConnection
+from streams.membership.streams import group_session
 from streams.processes import group_protocol_choice
-from streams.processes.group_protocol_choice import choose_group_protocol, find_session_timeout_s
+from streams.processes.group_protocol_choice import choose_group_protocol
 from streams.settings.config import StreamsConfig, load_config
 from streams.topology.build import Topology
 from tests.conformance.members import Member
@@ -61,19 +63,48 @@ def test_classic_is_the_default_and_asks_nobody(broker: EmbeddedBroker) -> None:
     assert choose(load_config(), Opener(broker)) == "classic"
 
 
-@pytest.mark.parametrize(
-    ("protocol", "session_ms", "found_s"),
-    [
-        ("classic", 90_000, 90.0),
-        ("classic", 20_000, 20.0),
-        ("streams", 90_000, 45.0),
-        ("streams", 20_000, 20.0),
-    ],
-)
-def test_a_streams_group_does_not_wait_for_as_long_as_a_worker_says(
-    protocol: str, session_ms: int, found_s: float
+def choose_session_ms(protocol: str, own_ms: int, opener: Opener) -> int:
+    config = load(protocol, session_timeout_ms=own_ms)
+    return choose_group_protocol(config, Topology(GROUP, ()), opener).session_timeout_ms
+
+
+@pytest.fixture
+def impatient_broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(settings={"group.streams.min.session.timeout.ms": 6_000}) as broker:
+        configure_group(
+            broker.bootstrap_servers, GROUP, standbys=0, session_ms=6_000, heartbeat_ms=5_000
+        )
+        yield broker
+
+
+@pytest.mark.parametrize("own_ms", [5_000, 20_000, 90_000])
+def test_the_session_of_a_streams_group_is_taken_from_the_broker(
+    broker: EmbeddedBroker, impatient_broker: EmbeddedBroker, own_ms: int
 ) -> None:
-    assert find_session_timeout_s(load(protocol, session_timeout_ms=session_ms)) == found_s
+    assert choose_session_ms("streams", own_ms, Opener(broker)) == 45_000
+    for protocol in ("streams", "auto"):
+        assert choose_session_ms(protocol, own_ms, Opener(impatient_broker)) == 6_000
+    assert choose_session_ms("classic", own_ms, Opener(impatient_broker)) == own_ms
+
+
+@pytest.mark.parametrize(("own_ms", "taken_ms"), [(20_000, 20_000), (90_000, 45_000)])
+def test_a_session_that_may_not_be_read_is_assumed_and_said(
+    broker: EmbeddedBroker,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    own_ms: int,
+    taken_ms: int,
+) -> None:
+    def refuse(_connection: BrokerConnection, group_id: str) -> int:
+        raise AuthorizationError("DescribeConfigs", "group", group_id)
+
+    monkeypatch.setattr(group_session, "fetch_session_ms", refuse)
+    assert choose_session_ms("streams", own_ms, Opener(broker)) == taken_ms
+    assert "streams.session.timeout.ms of group 'app' can't be read" in caplog.text
+    assert "add the ACL DescribeConfigs on group app" in caplog.text
+    assert f"It is taken to be {taken_ms} ms" in caplog.text
+    is_unused = "session_timeout_ms of this worker is not used" in caplog.text
+    assert is_unused == (own_ms != taken_ms)
 
 
 def test_streams_is_refused_where_the_broker_has_no_such_api(broker: EmbeddedBroker) -> None:

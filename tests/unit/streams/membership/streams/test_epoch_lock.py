@@ -25,7 +25,6 @@ class StoppedClock(SystemHost):
         (45_000, 22.5, 7.5),
         (45_000, 40.0, 7.5),
         (6_000, 1.0, 3.0),
-        (120_000, 5.0, 25.0),  # the group has a session of its own, which is 45 s mostly
     ],
 )
 def test_a_commit_leaves_a_third_of_the_session_to_the_next_heartbeat(

@@ -1,0 +1,71 @@
+"""Read after which silence a streams group gives up a member: a setting of the group on brokers.
+
+No answer to a heartbeat tells it, and a member's own `session_timeout_ms` is not sent.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kio.schema.errors import ErrorCode
+
+from streams.errors import StreamsError
+from streams.membership.authorization import check_authorized
+from streams.membership.connection import BrokerConnection, build_entity, load_request_classes
+
+log = logging.getLogger(__name__)
+
+SESSION_SETTING = "streams.session.timeout.ms"
+STREAMS_SESSION_MS = 45_000
+"""Kafka's default of the setting, which is also that of its lower limit."""
+_DESCRIBE_CONFIGS_API_KEY, _VERSION_MAX, _GROUP_RESOURCE = 32, 4, 32
+
+
+def find_group_session_ms(connection: BrokerConnection, group_id: str, own_ms: int) -> int:
+    """Return the session time-out of a streams group in ms, 45 000 at most.
+
+    A group that has a longer one may get the default again at any time. Where brokers don't tell
+    it, a worker's own setting is taken, with the same limit, and a warning says so.
+    Raises: ConnectionLost where no answer comes.
+    """
+    try:
+        group_ms = fetch_session_ms(connection, group_id)
+    except StreamsError as error:
+        taken_ms = min(own_ms, STREAMS_SESSION_MS)
+        log.warning(
+            "%s of group %r can't be read: %s. It is taken to be %d ms: if it is shorter, set "
+            "session_timeout_ms of the workers to it",
+            SESSION_SETTING,
+            group_id,
+            error,
+            taken_ms,
+        )
+        return taken_ms
+    if group_ms < STREAMS_SESSION_MS:
+        log.info("%s of group %r is %d", SESSION_SETTING, group_id, group_ms)
+    return min(group_ms, STREAMS_SESSION_MS)
+
+
+def fetch_session_ms(connection: BrokerConnection, group_id: str) -> int:
+    """Return the setting of a group, which need not exist yet.
+
+    Raises: ConnectionLost where no answer comes, AuthorizationError, StreamsError where the brokers
+    don't tell it.
+    """
+    classes = load_request_classes(connection, _DESCRIBE_CONFIGS_API_KEY, _VERSION_MAX)
+    resource = build_entity(
+        classes["DescribeConfigsResource"],
+        resource_type=_GROUP_RESOURCE,
+        resource_name=group_id,
+        configuration_keys=(SESSION_SETTING,),
+    )
+    request = build_entity(classes["DescribeConfigsRequest"], resources=(resource,))
+    (found,) = connection.send_request(request).results
+    check_authorized(found.error_code, "DescribeConfigs", group_id)
+    if found.error_code is not ErrorCode.none:
+        raise StreamsError(f"{found.error_code.name}, {found.error_message or 'without a reason'}")
+    values = {each.name: each.value for each in found.configs}
+    value = values.get(SESSION_SETTING)
+    if value is None:
+        raise StreamsError("the brokers have no such setting")
+    return int(value)
