@@ -19,6 +19,7 @@ from coordinator.api.context import RequestContext
 from coordinator.api.leader_epoch import LEADER_EPOCH, check_leader_epoch
 from coordinator.errors import Code, Refused
 from coordinator.log.partition import PartitionLog
+from coordinator.log.timestamp_lookup import OffsetAndTimestamp
 
 if TYPE_CHECKING:
     from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest
@@ -109,7 +110,7 @@ def _list_offset(
 
 def _find_offset(
     partition: PartitionLog, timestamp_ms: int, read_committed: bool
-) -> tuple[int, int] | None:
+) -> OffsetAndTimestamp | None:
     """Return the offset and timestamp found for a timestamp or special value, or None.
 
     The ends of the log have timestamp -1.
@@ -117,12 +118,12 @@ def _find_offset(
     end = partition.last_stable_offset if read_committed else partition.end_offset
     match timestamp_ms:
         case -1:
-            return end, -1
+            return OffsetAndTimestamp(end, -1)
         case -2 | -4:
-            return partition.start_offset, -1
+            return OffsetAndTimestamp(partition.start_offset, -1)
         case -3:
             newest = partition.timestamps.find_max_timestamp(partition.start_offset)
-            return newest if newest is not None and newest[0] < end else None
+            return newest if newest is not None and newest.offset < end else None
     if timestamp_ms < 0:
         return None
     return partition.timestamps.find_offset(timestamp_ms, partition.start_offset, end)

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from crc32c import crc32c
 
 from coordinator.log.compression import decompress_records
-from coordinator.log.varint import read_varint
+from coordinator.log.varint import NextPosition, read_varint
 
 HEADER = Struct(">qiibIhiqqqhii")
 HEADER_BYTES = 61
@@ -64,6 +64,13 @@ class LogRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class EndTransactionMarker(NamedTuple):
+    """Represents the content of the marker that ends a transaction, with its outcome."""
+
+    is_commit: bool
+    coordinator_epoch: int
 
 
 class RecordBatch(NamedTuple):
@@ -144,7 +151,7 @@ class RecordBatch(NamedTuple):
             record, at = self._decode_record(data, at)
             yield record
 
-    def _decode_record(self, data: Bytes, position: int) -> tuple[LogRecord, int]:
+    def _decode_record(self, data: Bytes, position: int) -> tuple[LogRecord, NextPosition]:
         """Decode the record at this position; also return the position after it."""
         length, position = read_varint(data, position)
         end = position + length
@@ -168,8 +175,8 @@ class RecordBatch(NamedTuple):
         offset = self.base_offset + offset_delta
         return LogRecord(offset, timestamp_ms, key, value, tuple(headers)), end
 
-    def decode_marker(self) -> tuple[bool, int]:
-        """Return whether the marker commits its transaction, and the coordinator's epoch.
+    def decode_marker(self) -> EndTransactionMarker:
+        """Decode the content of a transaction's marker.
 
         Raises: ValueError if the bytes are no marker.
         """
@@ -182,21 +189,23 @@ class RecordBatch(NamedTuple):
 
 
 @lru_cache(64)  # nearly all markers of a log have one of a few contents
-def _decode_marker_content(content: bytes, attributes: int, record_count: int) -> tuple[bool, int]:
+def _decode_marker_content(
+    content: bytes, attributes: int, record_count: int
+) -> EndTransactionMarker:
     """Decode the record of a marker's batch (see `RecordBatch.decode_marker`)."""
     data = bytes(HEADER_BYTES) + content
     batch = RecordBatch(0, len(data), 0, 2, 0, attributes, 0, 0, 0, -1, -1, -1, record_count, data)
     record = next(batch.iterate_records())
     _, kind = MARKER_KEY.unpack_from(record.key or b"")
     _, coordinator_epoch = MARKER_VALUE.unpack_from(record.value or b"")
-    return kind == 1, coordinator_epoch
+    return EndTransactionMarker(kind == 1, coordinator_epoch)
 
 
 # Does the same as `RecordBatch(...)` without its constructor, which is slower.
 _create_record_batch: Callable[[tuple[Any, ...]], RecordBatch] = partial(tuple.__new__, RecordBatch)
 
 
-def _read_nullable_bytes(data: Bytes, position: int) -> tuple[bytes | None, int]:
+def _read_nullable_bytes(data: Bytes, position: int) -> tuple[bytes | None, NextPosition]:
     """Read bytes prefixed with their varint length, None for -1; return the next position, too."""
     length, position = read_varint(data, position)
     if length < 0:

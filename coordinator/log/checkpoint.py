@@ -26,7 +26,7 @@ from crc32c import crc32c
 from coordinator.log.checksummed_json import decode_checksummed, encode_checksummed
 from coordinator.log.disk import BrokerDisk, File
 from coordinator.log.producer_snapshot import encode_producer_snapshot
-from coordinator.log.producer_state import ProducerStateEntry
+from coordinator.log.producer_state import KnownProducer
 from coordinator.log.saved_segment import SavedIndexFile, SavedSegment, segment_file_name
 
 _CHECKPOINT = "checkpoint"
@@ -129,7 +129,7 @@ class CheckpointWriter:
     files_to_flush: Iterable[File]
     flush_directories: Callable[[], None]
     index_pieces: Iterable[tuple[Path, int, bytes]]  # index files: path, byte to write at, content
-    producers: Sequence[tuple[int, ProducerStateEntry, int]]
+    producers: Sequence[KnownProducer]
     checkpoint: PartitionCheckpoint
     flush_failed: bool = False
 

@@ -24,6 +24,7 @@ from crc32c import crc32c
 from coordinator.log.producer_state import (
     BATCHES_KEPT,
     AppendedBatch,
+    KnownProducer,
     ProducerStateEntry,
     ProducerStateManager,
 )
@@ -41,7 +42,7 @@ class CorruptSnapshot(ValueError):
     """Reports a file that is no snapshot, or a damaged one: the log has to be read instead."""
 
 
-def encode_producer_snapshot(producers: Sequence[tuple[int, ProducerStateEntry, int]]) -> bytes:
+def encode_producer_snapshot(producers: Sequence[KnownProducer]) -> bytes:
     """Encode the producers that `ProducerStateManager.iterate_producers` yields as a snapshot.
 
     It may be called on another thread.

@@ -67,6 +67,14 @@ class ProducerStateEntry(NamedTuple):
         return self.batches if epoch == self.epoch else ()
 
 
+class KnownProducer(NamedTuple):
+    """Represents a producer's state, and where its open transaction begins: -1 if it has none."""
+
+    producer_id: int
+    state: ProducerStateEntry
+    first_open_offset: int
+
+
 class VerificationStateEntry(NamedTuple):
     """Represents the lowest sequence that an epoch has sent before its transaction was verified.
 
@@ -130,16 +138,16 @@ class ProducerStateManager:
         """Return the number of producers whose state is kept."""
         return len(self._known)
 
-    def iterate_producers(self) -> Iterator[tuple[int, ProducerStateEntry, int]]:
-        """Yield each producer's id and state, and the first offset of its open transaction or -1.
+    def iterate_producers(self) -> Iterator[KnownProducer]:
+        """Yield each producer with its state and its open transaction.
 
         Those with an open transaction come first, in the order of the log.
         """
         for producer_id, first_offset in self._open.items():
-            yield producer_id, self._known[producer_id], first_offset
+            yield KnownProducer(producer_id, self._known[producer_id], first_offset)
         for producer_id, known in self._known.items():
             if producer_id not in self._open:
-                yield producer_id, known, -1
+                yield KnownProducer(producer_id, known, -1)
 
     def restore_producer(
         self, producer_id: int, entry: ProducerStateEntry, first_offset: int

@@ -158,8 +158,8 @@ def collect_aborted(
     aborted: list[AbortedTransaction] = []
     for segment in segments.all[first_segment_index:]:
         if segment.transaction_index:
-            touching, is_all = segment.transaction_index.collect_aborted(offset, upper_offset)
-            aborted += touching
-            if is_all:
+            found = segment.transaction_index.collect_aborted(offset, upper_offset)
+            aborted += found.aborted
+            if found.is_complete:
                 break
     return aborted

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from struct import Struct
+from typing import TypeAlias
 
 from coordinator.log.batch import (
     HEADER_BYTES,
@@ -40,6 +41,8 @@ _STEP = Struct(">qi11xi")  # base offset, length, last offset delta: enough to f
 _LENGTH_MIN = HEADER_BYTES - PREFIX_BYTES
 _WINDOW_BYTES = 8_192
 _POSITION_MAX = 2**31 - 1
+
+PositionSizeAndLastOffset: TypeAlias = tuple[int, int, int]  # of a batch in its segment
 
 
 class CorruptBatch(Exception):
@@ -203,7 +206,7 @@ class LogSegment:
             )
         return stop
 
-    def iterate_headers(self, position: int) -> Iterator[tuple[int, int, int]]:
+    def iterate_headers(self, position: int) -> Iterator[PositionSizeAndLastOffset]:
         """Yield (position, size in bytes, last offset) of each batch from this position on.
 
         Raises: `CorruptBatch`, also where offsets don't grow: no checksum is over them, and a batch

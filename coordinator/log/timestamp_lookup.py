@@ -7,6 +7,7 @@ batch is opened.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from coordinator.log.batch import RecordBatch
 from coordinator.log.segment import CorruptBatch, LogSegment
@@ -14,11 +15,15 @@ from coordinator.log.segments import LogSegments
 from coordinator.log.storage_errors import StorageErrorLog
 
 
-class TimestampLookup:
-    """Finds the records of one log by their timestamp.
+class OffsetAndTimestamp(NamedTuple):
+    """Represents a record that was found by its timestamp."""
 
-    A record is found as its offset and timestamp.
-    """
+    offset: int
+    timestamp_ms: int
+
+
+class TimestampLookup:
+    """Finds the records of one log by their timestamp."""
 
     def __init__(self, segments: LogSegments, storage_errors: StorageErrorLog) -> None:
         self._segments = segments
@@ -26,8 +31,8 @@ class TimestampLookup:
 
     def find_offset(
         self, timestamp_ms: int, start_offset: int, upper_offset: int
-    ) -> tuple[int, int] | None:
-        """Find the first record at or after a timestamp; return (offset, timestamp) or None.
+    ) -> OffsetAndTimestamp | None:
+        """Find the first record at or after a timestamp; return None if there is none.
 
         Only records from `start_offset` on and below `upper_offset` count. Raises: Refused
         (CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR).
@@ -35,15 +40,15 @@ class TimestampLookup:
         try:
             for segment in self._segments.all:
                 for batch in _iterate_batches_from(segment, timestamp_ms, start_offset):
-                    for offset, time_ms in _iterate_record_timestamps(batch):
-                        if time_ms >= timestamp_ms and offset >= start_offset:
-                            return (offset, time_ms) if offset < upper_offset else None
+                    for found in _iterate_record_timestamps(batch):
+                        if found.timestamp_ms >= timestamp_ms and found.offset >= start_offset:
+                            return found if found.offset < upper_offset else None
         except (CorruptBatch, OSError) as error:
             raise self._storage_errors.refuse_read(error) from error
         return None
 
-    def find_max_timestamp(self, start_offset: int) -> tuple[int, int] | None:
-        """Find the first record with the largest timestamp; return (offset, timestamp) or None.
+    def find_max_timestamp(self, start_offset: int) -> OffsetAndTimestamp | None:
+        """Find the first record with the largest timestamp; return None if there is none.
 
         Only records from `start_offset` on count. Raises: Refused (CORRUPT_MESSAGE,
         KAFKA_STORAGE_ERROR).
@@ -54,9 +59,9 @@ class TimestampLookup:
             raise self._storage_errors.refuse_read(error) from error
         if batch is None:
             return None
-        whole = (batch.last_offset, batch.max_timestamp_ms)
-        places = (p for p in _iterate_record_timestamps(batch) if p[0] >= start_offset)
-        return max(places, key=lambda place: place[1], default=whole)
+        whole = OffsetAndTimestamp(batch.last_offset, batch.max_timestamp_ms)
+        records = (r for r in _iterate_record_timestamps(batch) if r.offset >= start_offset)
+        return max(records, key=lambda record: record.timestamp_ms, default=whole)
 
     def _find_batch_with_max_timestamp(self, start_offset: int) -> RecordBatch | None:
         """Return the first batch with the largest timestamp from `start_offset` on, or None."""
@@ -105,14 +110,14 @@ def _find_first_batch_with_max_timestamp(
     return segment.read_batch_at(at) if at >= 0 else None
 
 
-def _iterate_record_timestamps(batch: RecordBatch) -> Iterator[tuple[int, int]]:
-    """Yield (offset, timestamp) of each record of a batch.
+def _iterate_record_timestamps(batch: RecordBatch) -> Iterator[OffsetAndTimestamp]:
+    """Yield offset and timestamp of each record of a batch.
 
     The content of a produced batch need not be records: the end of the batch stands for those that
     can't be read.
     """
     try:
         for record in batch.iterate_records():
-            yield record.offset, record.timestamp_ms
+            yield OffsetAndTimestamp(record.offset, record.timestamp_ms)
     except (ValueError, IndexError):
-        yield batch.last_offset, batch.max_timestamp_ms
+        yield OffsetAndTimestamp(batch.last_offset, batch.max_timestamp_ms)

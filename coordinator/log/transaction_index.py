@@ -32,6 +32,13 @@ class AbortedTransaction(NamedTuple):
     last_stable_offset: int
 
 
+class CollectedTransactions(NamedTuple):
+    """Represents aborted transactions; unless complete, later segments may have more of them."""
+
+    aborted: list[AbortedTransaction]
+    is_complete: bool
+
+
 class TransactionIndex:
     """Holds one entry for each abort marker of a segment that ended a transaction with data.
 
@@ -53,13 +60,11 @@ class TransactionIndex:
             _ENTRY.pack(0, *entry) for entry in self._entries[start_byte // _ENTRY.size :]
         )
 
-    def collect_aborted(
-        self, fetch_offset: int, upper_bound_offset: int
-    ) -> tuple[list[AbortedTransaction], bool]:
-        """Return the aborted transactions with data between two offsets, and whether that is all.
+    def collect_aborted(self, fetch_offset: int, upper_bound_offset: int) -> CollectedTransactions:
+        """Return the aborted transactions with data between two offsets.
 
-        The range is [`fetch_offset`, `upper_bound_offset`). False: later segments may have more of
-        them. Kafka: `TransactionIndex.collectAbortedTxns`.
+        The range is [`fetch_offset`, `upper_bound_offset`). Kafka:
+        `TransactionIndex.collectAbortedTxns`.
         """
         found = []
         # Entries are in the order of their markers. Once the stable offset at completion has
@@ -69,8 +74,8 @@ class TransactionIndex:
             if entry.first_offset < upper_bound_offset:
                 found.append(entry)
             if entry.last_stable_offset >= upper_bound_offset:
-                return found, True
-        return found, False
+                return CollectedTransactions(found, is_complete=True)
+        return CollectedTransactions(found, is_complete=False)
 
     def __iter__(self) -> Iterator[AbortedTransaction]:
         return iter(self._entries)

@@ -8,6 +8,9 @@ bytes may be anything.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
+
+NextPosition: TypeAlias = int  # of the byte after what was read
 
 
 def _encode_varint(value: int) -> bytes:
@@ -32,7 +35,7 @@ class _Varints(dict[int, bytes]):
 VARINT: Mapping[int, bytes] = _Varints((value, _encode_varint(value)) for value in range(-1, 1_024))
 
 
-def read_varint(data: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
+def read_varint(data: bytes | bytearray | memoryview, position: int) -> tuple[int, NextPosition]:
     """Decode the varint at a position; return its value and the position after it.
 
     Raises: ValueError if it has no end within 64 bits, IndexError if the data has none.

@@ -50,9 +50,8 @@ class CleanedTransactionMetadata:
         self._open_aborted_up_to(marker)
         if not marker.record_count:
             return True  # emptied by an earlier cleaning: it only keeps its producer's epoch
-        committed, _ = marker.decode_marker()
         producer_id = marker.producer_id
-        if committed:
+        if marker.decode_marker().is_commit:
             had_data = producer_id in self._committed
             self._committed.discard(producer_id)
             return not had_data

@@ -7,14 +7,18 @@ place.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from coordinator.log.batch import COMPRESSION_MASK, HEADER_BYTES, RecordBatch
 from coordinator.log.cleaner.steps import BACKGROUND_BYTES_MIN, Steps, run_in_background
 from coordinator.log.compression import decompress_records
-from coordinator.log.varint import VARINT, read_varint
+from coordinator.log.varint import VARINT, NextPosition, read_varint
 
 _RECORDS_A_STEP = 256
+
+EncodedRecord: TypeAlias = bytes
+TimestampDelta: TypeAlias = int  # milliseconds after the base timestamp of the batch
+DecompressedRecords: TypeAlias = bytes
 
 
 class RecordSpan(NamedTuple):
@@ -27,7 +31,7 @@ class RecordSpan(NamedTuple):
     has_value: bool
 
 
-def read_spans(data: bytes, position: int, count: int) -> tuple[list[RecordSpan], int]:
+def read_spans(data: bytes, position: int, count: int) -> tuple[list[RecordSpan], NextPosition]:
     """Find `count` records from a position on, and return the position after them, too.
 
     Raises: ValueError or IndexError where the bytes are no records.
@@ -69,7 +73,7 @@ def read_spans(data: bytes, position: int, count: int) -> tuple[list[RecordSpan]
 
 def rebase_record(
     data: bytes, span: RecordSpan, shift_ms: int, shift_offset: int
-) -> tuple[bytes, int]:
+) -> tuple[EncodedRecord, TimestampDelta]:
     """Encode a record for a batch with a later base; return its new timestamp delta, too.
 
     The base timestamp is later by `shift_ms`, the base offset higher by `shift_offset`.
@@ -85,7 +89,7 @@ def rebase_record(
     return VARINT[len(content)] + content, delta_ms - shift_ms
 
 
-def read_batch_spans(batch: RecordBatch) -> Steps[tuple[bytes, list[RecordSpan]]]:
+def read_batch_spans(batch: RecordBatch) -> Steps[tuple[DecompressedRecords, list[RecordSpan]]]:
     """Decompress a batch; return its bytes and the spans of its records in them.
 
     Raises: ValueError or IndexError where the bytes are no records.

@@ -89,7 +89,7 @@ class FakeLog:
     def markers(self) -> list[tuple[int, int, bool]]:
         """Return the (producer id, epoch, committed) of each marker, in log order."""
         return [
-            (batch.producer_id, batch.producer_epoch, batch.decode_marker()[0])
+            (batch.producer_id, batch.producer_epoch, batch.decode_marker().is_commit)
             for batch in self.batches()
             if batch.is_control
         ]

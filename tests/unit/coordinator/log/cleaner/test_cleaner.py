@@ -342,7 +342,7 @@ def seen(log: PartitionLog) -> dict[bytes | None, bytes]:
                 index.remove(entry)
             offset = batch.last_offset + 1
             if batch.is_control:
-                if batch.record_count and not batch.decode_marker()[0]:
+                if batch.record_count and not batch.decode_marker().is_commit:
                     aborting.discard(batch.producer_id)
                 continue
             if batch.is_transactional and batch.producer_id in aborting:

@@ -166,7 +166,7 @@ class Topic:
             while index and index[0].first_offset <= batch.last_offset:
                 aborting.add(index.pop(0).producer_id)
             if batch.is_control:
-                if batch.record_count and not batch.decode_marker()[0]:
+                if batch.record_count and not batch.decode_marker().is_commit:
                     aborting.discard(batch.producer_id)
                 continue
             if committed and batch.is_transactional and batch.producer_id in aborting:
