@@ -180,7 +180,7 @@ class Broker:
         self._close_stack.callback(storage.close)
         host = BrokerHost(self._disk, self.clock, self.scheduler, self._background)
         try:
-            self.dynamic_configs = DynamicConfigs(config, storage, self._apply_dynamic_configs)
+            self.dynamic_configs = DynamicConfigs(config, storage, self._pass_on_dynamic_configs)
             self.dynamic_configs.restore_features(self.features)
             self.config = config = self.dynamic_configs.effective_config()
             self.topics = TopicRegistry(storage, config, host, self._make_id)
@@ -297,7 +297,7 @@ class Broker:
         """Wait until somebody has requested that the broker stops."""
         await self._stop_requested.wait()
 
-    def _apply_dynamic_configs(self) -> None:
+    def _pass_on_dynamic_configs(self) -> None:
         self.config = self.services.config = self.dynamic_configs.effective_config()
         self.topics.apply_broker_config(self.config)
         self.coordinators.update_config(self.config)

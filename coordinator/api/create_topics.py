@@ -87,7 +87,7 @@ def _create_topics(
     results: dict[str, dict[str, Any]] = {}
     for requested in requested_topics:
         try:
-            partitions, configs = _check_topic(requested, context, planned)
+            partitions, configs = _check_and_size_topic(requested, context, planned)
             if not validate_only:
                 planned.append(topics.plan_topic(requested.name, partitions, configs, planned))
         except Refused as refused:
@@ -105,7 +105,7 @@ def _create_topics(
     return list(results.values())
 
 
-def _check_topic(
+def _check_and_size_topic(
     requested: CreatableTopic, context: RequestContext, planned: Sequence[TopicEntry]
 ) -> tuple[int, Mapping[str, str]]:
     """Return the number of partitions and the configuration of a topic to be created.

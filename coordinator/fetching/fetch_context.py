@@ -84,7 +84,7 @@ def create_fetch_context(
         raise Refused(Code.INVALID_FETCH_SESSION_EPOCH, f"{session_epoch}, not {session.epoch}")
     if session.uses_topic_ids != uses_topic_ids:
         raise Refused(Code.FETCH_SESSION_TOPIC_ID_ERROR, f"session {session_id}")
-    session.update_partitions(partitions.values(), forgotten)
+    session.add_update_and_forget_partitions(partitions.values(), forgotten)
     if not session.partitions:
         sessions.remove_session(session_id)
         return _SessionlessFetchContext(partitions)
@@ -142,5 +142,9 @@ class _IncrementalFetchContext:
         if session.epoch != next_epoch(self._epoch):
             # Another connection has sent a request of the same session meanwhile.
             return FetchAnswer(session.id, [], Code.INVALID_FETCH_SESSION_EPOCH)
-        changed = [result for result in results if session.record_outcome(result[0], result[1])]
+        changed = [
+            result
+            for result in results
+            if session.record_outcome_and_tell_if_new(result[0], result[1])
+        ]
         return FetchAnswer(session.id, changed)

@@ -83,7 +83,7 @@ class FetchSession:
         self.last_used_at_ms = now_ms
         self.evictable_size = -1  # see `session_cache`
 
-    def update_partitions(
+    def add_update_and_forget_partitions(
         self, partitions: Iterable[FetchPartition], forgotten: Iterable[PartitionKey]
     ) -> None:
         """Add, update and forget partitions as a request says, keeping their last answers."""
@@ -102,7 +102,9 @@ class FetchSession:
     def advance_epoch(self) -> None:
         self.epoch = next_epoch(self.epoch)
 
-    def record_outcome(self, partition: FetchPartition, outcome: PartitionOutcome) -> bool:
+    def record_outcome_and_tell_if_new(
+        self, partition: FetchPartition, outcome: PartitionOutcome
+    ) -> bool:
         """Record the outcome of reading a partition; return whether it has news for the client.
 
         A partition that had records goes to the end of the order.

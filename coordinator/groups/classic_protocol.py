@@ -142,8 +142,8 @@ class ClassicProtocolService:
         group = shard.state.consumer.get(command.group_id)
         if group is None:
             return self._classic_membership.handle_leave(command)
-        leaving_members, codes = select_leaving_members(group, command)
+        leaving = select_leaving_members(group, command)
         self._consumer_membership.fence_members(
-            shard, group, leaving_members, GroupEpochCause.MEMBER_LEFT
+            shard, group, leaving.members, GroupEpochCause.MEMBER_LEFT
         )
-        return codes
+        return leaving.codes

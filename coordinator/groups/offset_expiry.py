@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from typing import NamedTuple
 
 from coordinator.clock import Clock, Scheduler
 from coordinator.errors import Refused
@@ -44,7 +45,7 @@ class OffsetExpiry:
         self._config = config
         self._clock = clock
         self._timers: KeyedTimers[int] = KeyedTimers(
-            clock, scheduler, self._handle_timer
+            clock, scheduler, self._begin_sweep_or_run_slice
         )  # by shard, or NEXT_SLICE
         self._sweeps: deque[_Sweep] = deque()
 
@@ -64,7 +65,7 @@ class OffsetExpiry:
         self._timers.close()
         self._sweeps.clear()
 
-    def _handle_timer(self, key: int) -> None:
+    def _begin_sweep_or_run_slice(self, key: int) -> None:
         """Start the sweep of a shard whose interval has passed, or run the next slice."""
         if key == NEXT_SLICE:
             self._run_slice()
@@ -80,7 +81,7 @@ class OffsetExpiry:
         while self._sweeps and left > 0:
             sweep = self._sweeps[0]
             try:
-                left = self._sweep_some(sweep, left)
+                left = self._append_tombstones_of_expired(sweep, left)
             except Refused as refused:
                 self._sweeps.popleft()
                 logger.warning("offsets that have expired are kept for now: %s", refused)
@@ -88,7 +89,7 @@ class OffsetExpiry:
             if left > 0:
                 self._sweeps.popleft()
 
-    def _sweep_some(self, sweep: _Sweep, max_count: int) -> int:
+    def _append_tombstones_of_expired(self, sweep: _Sweep, max_count: int) -> int:
         """Check at most `max_count` offsets and append tombstones of those that have expired.
 
         Returns what is left of the number: above 0 if that was all of the shard.
@@ -97,17 +98,15 @@ class OffsetExpiry:
         records: list[Record] = []
         deleted_group_ids: list[str] = []
         expirations = 0
-        while max_count > 0 and sweep.take_next(max_count):
+        while max_count > 0 and sweep.select_partitions_if_any_left(max_count):
             max_count -= 1 + len(sweep.partitions)
-            expired, deletes_group = self._find_expired(
-                shard, sweep.group_id, sweep.partitions, now_ms
-            )
-            expirations += len(expired)
-            if deletes_group:
+            expired = self._find_expired(shard, sweep.group_id, sweep.partitions, now_ms)
+            expirations += len(expired.tombstones)
+            if expired.deletes_group:
                 deleted_group_ids.append(sweep.group_id)
                 records += build_deletion_records(shard, sweep.group_id)
             else:
-                records += expired
+                records += expired.tombstones
         before = {group_id: shard.count_members(group_id) for group_id in deleted_group_ids}
         shard.log.append_in_batches(records)
         for group_id in deleted_group_ids:
@@ -118,16 +117,22 @@ class OffsetExpiry:
 
     def _find_expired(
         self, shard: GroupShard, group_id: str, partitions: list[tuple[str, int]], now_ms: int
-    ) -> tuple[list[OffsetForgotten], bool]:
-        """Return which of the offsets have expired, and whether the group is to be deleted."""
+    ) -> _ExpiredOffsets:
+        """Return which of the offsets have expired, and whether the group ends with them."""
         holding = find_offset_policy(shard, group_id)
         if holding is None:  # deleted since the sweep began
-            return [], False
+            return _ExpiredOffsets([], deletes_group=False)
         offsets, retention_ms = shard.state.offsets, self._config.retention_ms
         expired = build_expiry_tombstones(
             offsets, group_id, holding, partitions, retention_ms, now_ms
         )
-        return expired, holding.is_empty and is_empty_after_expiry(offsets, group_id, len(expired))
+        deletes_group = holding.is_empty and is_empty_after_expiry(offsets, group_id, len(expired))
+        return _ExpiredOffsets(expired, deletes_group)
+
+
+class _ExpiredOffsets(NamedTuple):
+    tombstones: list[OffsetForgotten]
+    deletes_group: bool  # since nothing else is left of it
 
 
 class _Sweep:
@@ -142,7 +147,7 @@ class _Sweep:
             deque()
         )  # of the group, for later calls
 
-    def take_next(self, max_count: int) -> bool:
+    def select_partitions_if_any_left(self, max_count: int) -> bool:
         """Select at most `max_count` more partitions of a group; return False if none are left."""
         if not self._remaining_partitions:
             if not self._groups:

@@ -209,13 +209,13 @@ class PartitionLog:
             segments.append_batch(segment, data, last_offset, timestamp_ms)
         except (CorruptBatch, OSError) as error:  # CorruptBatch comes of rebuilding an index
             raise self._storage_errors.refuse_append(error) from error
-        self._apply_batch(segment, batch, base_offset, log_append_time_ms)
+        self._apply_batch_to_offsets_and_producers(segment, batch, base_offset, log_append_time_ms)
         if self.checkpoints.is_due:
             self.checkpoints.save_in_background()
         self.change_callbacks.call_all()
         return base_offset
 
-    def _apply_batch(
+    def _apply_batch_to_offsets_and_producers(
         self,
         segment: LogSegment,
         batch: RecordBatch,
@@ -304,11 +304,11 @@ class PartitionLog:
                 write_start_offset(self._host.disk, self.directory, segments.topic_id, offset)
             except OSError as error:
                 raise Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}") from error
-            self._advance_start_offset(offset)
+            self._set_start_and_stable_offset(offset)
             self.remove_expired_segments()
         return self.start_offset
 
-    def _advance_start_offset(self, offset: int) -> None:
+    def _set_start_and_stable_offset(self, offset: int) -> None:
         """Set the start offset, and the last stable offset after it."""
         self.start_offset = offset
         self._update_last_stable_offset()
@@ -329,7 +329,7 @@ class PartitionLog:
             except OSError as error:
                 logger.error("%s: nothing is removed: %s", self.directory, error)
                 return
-        self._advance_start_offset(max(self.start_offset, segments.all[count].base_offset))
+        self._set_start_and_stable_offset(max(self.start_offset, segments.all[count].base_offset))
         segments.forget_segments(segments.all[:count])
         self.checkpoints.save_in_background()
         self.change_callbacks.call_all()
@@ -371,7 +371,7 @@ class PartitionLog:
     def _apply_scanned(self, segment: LogSegment, batch: RecordBatch) -> None:
         """Apply a batch that was read when the log was opened."""
         time_ms = batch.max_timestamp_ms if batch.is_log_append_time else -1
-        self._apply_batch(segment, batch, batch.base_offset, time_ms)
+        self._apply_batch_to_offsets_and_producers(segment, batch, batch.base_offset, time_ms)
 
     def close(self) -> None:
         """Write a last checkpoint and close the files; the partition can't be used any more."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from coordinator.errors import Code, Refused
 from coordinator.shard.decision import Decision
@@ -80,13 +81,20 @@ V2_RETRY_ANSWERS: _AnswersByStatus = {
 }
 
 
+class TransactionToEnd(NamedTuple):
+    """Represents the transaction that a request names."""
+
+    transaction: TransactionMetadata
+    must_end: bool  # else the request is a retry, and all is done
+
+
 def find_transaction_to_end(
     state: TransactionShardState, command: EndTransactionCommand
-) -> tuple[TransactionMetadata, bool]:
+) -> TransactionToEnd:
     """Return the producer's transaction, and whether the request has to end it now.
 
-    False: the request is a retry, and all is done. Raises: Refused (INVALID_REQUEST,
-    INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE).
+    Raises: Refused (INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
+    CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE).
     """
     known = state.transactions.get(command.transactional_id)
     if command.version < V2:
@@ -104,9 +112,9 @@ def find_transaction_to_end(
     commit_answer, abort_answer = answers[known.status]
     answer = commit_answer if command.committed else abort_answer
     if answer is None:
-        return known, True
+        return TransactionToEnd(known, must_end=True)
     if answer is Code.NONE:
-        return known, False
+        return TransactionToEnd(known, must_end=False)
     outcome = "commit" if command.committed else "abort"
     raise Refused(
         answer,

@@ -48,7 +48,9 @@ class TransactionalIdExpiry:
         self._expiration_ms = expiration_ms
         self._check_ms = check_interval_ms
         self._clock = clock
-        self._timers: KeyedTimers[_ExpiryTimer] = KeyedTimers(clock, scheduler, self._handle_timer)
+        self._timers: KeyedTimers[_ExpiryTimer] = KeyedTimers(
+            clock, scheduler, self._begin_check_or_expire_slice
+        )
         self.expired_count = 0
         self._waiting: deque[TransactionShard] = deque()
         self._ids: deque[str] = deque()  # of the first shard that waits, still to be looked at
@@ -60,7 +62,7 @@ class TransactionalIdExpiry:
     def close(self) -> None:
         self._timers.close()
 
-    def _handle_timer(self, due: _ExpiryTimer) -> None:
+    def _begin_check_or_expire_slice(self, due: _ExpiryTimer) -> None:
         """Begin a check when it is due, or handle its next slice."""
         if due is _ExpiryTimer.CHECK:
             self._timers.set_timer(_ExpiryTimer.CHECK, self._check_ms)

@@ -183,9 +183,11 @@ class MarkerChannel:
             for transactional_id, partitions in waiting.items()
         ]
         queue.is_under_way = True
-        queue.destination.send_markers(markers, partial(self._handle_answer, queue, markers))
+        queue.destination.send_markers(
+            markers, partial(self._settle_answer_and_send_next, queue, markers)
+        )
 
-    def _handle_answer(
+    def _settle_answer_and_send_next(
         self, queue: _Queue, markers: Sequence[TransactionMarker], answers: MarkerAnswers
     ) -> None:
         """Handle the codes of a request: complete, retry later, and send the next one."""
@@ -197,7 +199,7 @@ class MarkerChannel:
             failed = [
                 partition
                 for partition, code in zip(marker.partitions, codes, strict=True)
-                if not self._settle_marker(marker, partition, code)
+                if not self._count_marker_and_tell_if_settled(marker, partition, code)
             ]
             pending.left.difference_update(set(marker.partitions).difference(failed))
             if failed:
@@ -206,7 +208,7 @@ class MarkerChannel:
                 self._complete_if_done(marker.transactional_id)
         self._send_queue(queue)
 
-    def _settle_marker(
+    def _count_marker_and_tell_if_settled(
         self, marker: TransactionMarker, partition: TopicPartition, code: Code
     ) -> bool:
         """Count the outcome of a marker; return False if it has to be tried again."""

@@ -109,7 +109,7 @@ class TransactionService:
         self._scheduler = scheduler
         self._is_closed = False
         self._timers: KeyedTimers[tuple[TransactionTimer, str]] = KeyedTimers(
-            clock, scheduler, self._handle_timer
+            clock, scheduler, self._abort_or_complete_when_due
         )
         self._expiry = TransactionalIdExpiry(
             self.shards,
@@ -263,8 +263,8 @@ class TransactionService:
         the epoch is the next one, or the producer id a new one. Raises: Refused.
         """
         shard = self._find_active_shard(command.transactional_id)
-        known, wanted = find_transaction_to_end(shard.state, command)
-        if not wanted:
+        known, must_end = find_transaction_to_end(shard.state, command)
+        if not must_end:
             return ProducerIdAndEpoch(known.producer_id, known.producer_epoch)
         owner = shard.execute_decision(
             prepare_end(
@@ -375,7 +375,7 @@ class TransactionService:
             self.counters.unlogged_ends.add(transactional_id)
             self._timers.set_timer((TransactionTimer.COMPLETE, transactional_id), COMPLETE_RETRY_MS)
 
-    def _handle_timer(self, key: tuple[TransactionTimer, str]) -> None:
+    def _abort_or_complete_when_due(self, key: tuple[TransactionTimer, str]) -> None:
         """Abort a transaction that has timed out, or try again to complete one."""
         due, transactional_id = key
         shard = self.shards[partition_for(transactional_id, len(self.shards))]

@@ -107,7 +107,7 @@ class ClientConnection(asyncio.Protocol):
         if self._is_idle():
             single_frame = self._frames.read_single_frame(data)
             if single_frame is not None:  # of a client that waits for each answer, as most do
-                self._handle_frame(single_frame)
+                self._dispatch_and_answer(single_frame)
                 self._flush_ready_answers()
                 return
         try:
@@ -118,7 +118,7 @@ class ClientConnection(asyncio.Protocol):
         except MalformedFrame as error:
             self._close_with_error(error)
             return
-        self._process_queue()
+        self._answer_queued_requests()
 
     def pause_writing(self) -> None:
         self._can_write = False
@@ -127,7 +127,7 @@ class ClientConnection(asyncio.Protocol):
         self.last_active_ms = self._clock.monotonic_ms()
         self._can_write = True
         self._send_outgoing()
-        self._process_queue()
+        self._answer_queued_requests()
 
     def resume_reading(self) -> None:
         """Read from the client again, unless its own limits forbid it."""
@@ -156,7 +156,7 @@ class ClientConnection(asyncio.Protocol):
             and not self._transport.is_closing()
         )
 
-    def _process_queue(self) -> None:
+    def _answer_queued_requests(self) -> None:
         while (
             self._queue
             and self._pending_answer is None
@@ -166,12 +166,12 @@ class ClientConnection(asyncio.Protocol):
         ):
             frame, arrived_ns = self._queue.popleft()
             self._queue_bytes -= len(frame)
-            self._handle_frame(frame, arrived_ns)
+            self._dispatch_and_answer(frame, arrived_ns)
         self._flush_ready_answers()
         self._throttle_reading()
 
     def _throttle_reading(self) -> None:
-        has_room = self._request_memory.update_held_bytes(
+        has_room = self._request_memory.set_held_bytes_and_tell_if_readable(
             self, self._frames.held_bytes + self._queue_bytes
         )
         wanted = (
@@ -184,7 +184,7 @@ class ClientConnection(asyncio.Protocol):
             else:
                 self._transport.pause_reading()
 
-    def _handle_frame(self, frame: bytes, arrived_ns: int = 0) -> None:
+    def _dispatch_and_answer(self, frame: bytes, arrived_ns: int = 0) -> None:
         try:
             answer = self._dispatch(frame, self.host, arrived_ns)
         except (MalformedRequest, Disconnect) as error:
@@ -205,7 +205,7 @@ class ClientConnection(asyncio.Protocol):
             self._close_with_error(error)
             return
         self._write_answer(future.result())
-        self._process_queue()
+        self._answer_queued_requests()
 
     def _write_answer(self, answer: Answer) -> None:
         """Send an answer, or keep a small one for `_flush_ready_answers`.

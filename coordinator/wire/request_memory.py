@@ -36,7 +36,7 @@ class RequestMemory:
         self._waiting: dict[RequestReader, None] = {}
         self.held_bytes = 0
 
-    def update_held_bytes(self, reader: RequestReader, held_bytes: int) -> bool:
+    def set_held_bytes_and_tell_if_readable(self, reader: RequestReader, held_bytes: int) -> bool:
         """Set the bytes that a connection holds; return whether more may be read from it now.
 
         If not, its `resume_reading` is called when it may.

@@ -47,7 +47,9 @@ def balance_partitions(
     changed_members = {
         index
         for index, member in enumerate(members)
-        if not _keep_assigned(assigned[member], topics[member], owners, index, loads)
+        if not _keep_assigned_and_tell_if_all(
+            assigned[member], topics[member], owners, index, loads
+        )
     }
     for topic in order:
         changed_members |= _assign_free(owners[topic], subscribers[topic], loads)
@@ -68,7 +70,7 @@ def balance_partitions(
     }
 
 
-def _keep_assigned(
+def _keep_assigned_and_tell_if_all(
     assigned: TopicPartitions,
     topics: frozenset[UUID],
     owners: dict[UUID, list[int]],

@@ -122,10 +122,10 @@ class _AssignmentBalancer:
             member: list(member_partitions) for member, member_partitions in self.assignment.items()
         }
         if not self._has_revoked:
-            self._move_while_better(
+            self._move_while_better_and_tell_if_any(
                 [each for each in added_partitions if each[0] in movable_topics]
             )
-        has_moved = self._move_while_better(
+        has_moved = self._move_while_better_and_tell_if_any(
             [each for each in self.partitions if each[0] in movable_topics]
         )
         taking_part = [member for _, member in self._ranked]
@@ -149,7 +149,7 @@ class _AssignmentBalancer:
                 return True
         return False
 
-    def _move_while_better(self, partitions: Sequence[TopicPartition]) -> bool:
+    def _move_while_better_and_tell_if_any(self, partitions: Sequence[TopicPartition]) -> bool:
         """Move partitions until no move balances better; return whether anything has moved."""
         has_moved = False
         for _ in range(_MAX_PASSES):

@@ -135,7 +135,7 @@ class _StickyAssignment:
         left.sort(key=itemgetter(1))
         left = [task for task in left if not self._keep_active(task)]
         if self._standby_holders:
-            left = [task for task in left if not self._promote_standby(task)]
+            left = [task for task in left if not self._try_promote_standby(task)]
         queue = self._queue_processes()
         for task in sorted(left):
             process = queue.take_least()
@@ -146,13 +146,15 @@ class _StickyAssignment:
 
     def _keep_active(self, task: TaskId) -> bool:
         """Leave an active task with its member if that has not its share yet."""
-        return self._give_active(task, self._active_holders.get(task))
+        return self._try_give_active(task, self._active_holders.get(task))
 
-    def _promote_standby(self, task: TaskId) -> bool:
+    def _try_promote_standby(self, task: TaskId) -> bool:
         """Give an active task to the least loaded member with a standby of it."""
-        return self._give_active(task, self._find_least_loaded(self._standby_holders.get(task, ())))
+        return self._try_give_active(
+            task, self._find_least_loaded(self._standby_holders.get(task, ()))
+        )
 
-    def _give_active(self, task: TaskId, member_id: str | None) -> bool:
+    def _try_give_active(self, task: TaskId, member_id: str | None) -> bool:
         if member_id is None:
             return False
         process = self._process_of[member_id]
@@ -171,16 +173,16 @@ class _StickyAssignment:
         left: list[tuple[TaskId, int]] = []
         for task in sorted(self._stateful_tasks, key=lambda t: (t[1], t[0]), reverse=True):
             kept = 0
-            while kept < self._standby_count and self._keep_standby(task):
+            while kept < self._standby_count and self._try_keep_standby(task):
                 kept += 1
             left.append((task, self._standby_count - kept))
         queue = self._queue_processes()
         for task, count in sorted(left, key=lambda each: each[0], reverse=True):
             for _ in range(count):
-                if not self._give_standby(task, queue):
+                if not self._try_give_standby_to_least_loaded(task, queue):
                     break
 
-    def _keep_standby(self, task: TaskId) -> bool:
+    def _try_keep_standby(self, task: TaskId) -> bool:
         """Give one standby task to a member that has its state already, if any has a share left."""
         active_holder = self._active_holders.get(task)
         if (
@@ -203,7 +205,9 @@ class _StickyAssignment:
         self._share.remove_member_if_full(process.add_task(member_id, task))
         return True
 
-    def _give_standby(self, task: TaskId, queue: JavaPriorityQueue[ProcessLoad]) -> bool:
+    def _try_give_standby_to_least_loaded(
+        self, task: TaskId, queue: JavaPriorityQueue[ProcessLoad]
+    ) -> bool:
         """Give one standby task to the least loaded process that has it in no role."""
         passed_over: list[ProcessLoad] = []
         was_given = False

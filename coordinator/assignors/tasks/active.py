@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from coordinator.assignors.tasks.balancing import Units
 from coordinator.assignors.tasks.pools import Pools, list_tasks
-from coordinator.assignors.tasks.replicas import Replica
+from coordinator.assignors.tasks.replicas import PoolNumber, Replica
 
 
 def place_stateful_targets(tasks: Collection[str], pools: Pools) -> dict[str, int]:
@@ -55,7 +55,7 @@ def place_stateful_targets(tasks: Collection[str], pools: Pools) -> dict[str, in
     return {replica.task: pool for replica, pool in units.unit_of.items()}
 
 
-def _find_home(task: str, pools: Pools) -> int | None:
+def _find_home(task: str, pools: Pools) -> PoolNumber | None:
     """Return the pool that keeps a task if balance allows: its owner, unless others are ahead."""
     owner = pools.find_owner(task)
     if owner is None or pools.is_caught_up(task, owner) or not pools.find_caught_up(task):
@@ -81,7 +81,7 @@ def place_stateful(targets: Mapping[str, int], pools: Pools) -> dict[str, int]:
     return {replica.task: pool for replica, pool in units.unit_of.items()}
 
 
-def _find_stand_in(task: str, target: int, pools: Pools, units: Units) -> int:
+def _find_stand_in(task: str, target: PoolNumber, pools: Pools, units: Units) -> PoolNumber:
     owner = pools.find_owner(task)
     caught_up = pools.find_caught_up(task)
     if owner is not None and (owner in caught_up or not caught_up):

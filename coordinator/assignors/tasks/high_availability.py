@@ -31,7 +31,7 @@ from coordinator.assignors.tasks.racks import (
     RackAwareOptimizer,
     find_rack_obstacle,
 )
-from coordinator.assignors.tasks.replicas import partition_sort_key
+from coordinator.assignors.tasks.replicas import PoolNumber, partition_sort_key
 from coordinator.assignors.tasks.standby import StandbyTargets, find_standby_stand_in
 from coordinator.assignors.tasks.state import (
     AssignmentConfigs,
@@ -82,11 +82,11 @@ def assign_tasks_and_replicas(state: AssignmentInput, configs: AssignmentConfigs
 def _place_standbys(
     stateful: Mapping[str, int],
     targets: Mapping[str, int],
-    standby_targets: Mapping[str, list[int]],
+    standby_targets: Mapping[str, list[PoolNumber]],
     pools: Pools,
-) -> tuple[dict[str, list[int]], list[tuple[str, int]]]:
+) -> tuple[dict[str, list[PoolNumber]], list[tuple[str, PoolNumber]]]:
     """Return the pools of each task's standbys now, and those that wait for their targets."""
-    placed: dict[str, list[int]] = {}
+    placed: dict[str, list[PoolNumber]] = {}
     moves = []
     for task, task_targets in standby_targets.items():
         used = {pools.client_of(pool) for pool in (stateful[task], targets[task], *task_targets)}
@@ -103,9 +103,9 @@ def _place_standbys(
 def _choose_warmups(
     active_moves: Iterable[tuple[str, int]],
     standby_moves: Iterable[tuple[str, int]],
-    standbys: Mapping[str, list[int]],
+    standbys: Mapping[str, list[PoolNumber]],
     pools: Pools,
-) -> dict[str, list[int]]:
+) -> dict[str, list[PoolNumber]]:
     """Return the pools of each task's warm-ups: of active tasks first, those begun before others.
 
     The target of an active task that has a standby needs no warm-up.
@@ -120,7 +120,7 @@ def _choose_warmups(
         )
 
     wanted = [*sorted(active_moves, key=rank_move), *sorted(standby_moves, key=rank_move)]
-    warmups: dict[str, list[int]] = {}
+    warmups: dict[str, list[PoolNumber]] = {}
     left = pools.configs.max_warmup_replicas
     for task, target in wanted:
         standby_clients = {pools.client_of(pool) for pool in standbys[task]}

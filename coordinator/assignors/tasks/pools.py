@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from coordinator.assignors.tasks.replicas import partition_sort_key
+from coordinator.assignors.tasks.replicas import PoolNumber, partition_sort_key
 from coordinator.assignors.tasks.state import AssignmentConfigs, AssignmentInput
 
 UNKNOWN_LAG = 2**63 - 1
@@ -47,43 +47,43 @@ class Pools:
             for task, members in state.standby_holders.items()
         }
 
-    def client_of(self, pool: int) -> str:
+    def client_of(self, pool: PoolNumber) -> str:
         """Return the client of a pool."""
         return self.pools[pool].client
 
-    def find_eligible(self, task: str) -> list[int]:
+    def find_eligible(self, task: str) -> list[PoolNumber]:
         """Return the pools that may run a task."""
         if self.state.eligible_members is None:
             return list(self.thread_counts)
         return self._eligible.get(task, [])
 
-    def find_owner(self, task: str) -> int | None:
+    def find_owner(self, task: str) -> PoolNumber | None:
         """Return the pool that runs a task now, if it may run it still."""
         owner = self.pool_of_member.get(self.state.owners.get(task, ""))
         return owner if owner in self.find_eligible(task) else None
 
-    def lag_of(self, task: str, pool: int) -> int:
+    def lag_of(self, task: str, pool: PoolNumber) -> int:
         """Return how many records of a task's changelogs a pool would have to restore."""
         lag = self.state.clients[self.client_of(pool)].lags.get(task)
         return self.state.changelog_sizes.get(task, UNKNOWN_LAG) if lag is None else lag
 
-    def is_caught_up(self, task: str, pool: int) -> bool:
+    def is_caught_up(self, task: str, pool: PoolNumber) -> bool:
         """Return whether a pool can run a task soon: its lag is acceptable (KIP-441)."""
         return self.lag_of(task, pool) <= self.configs.acceptable_recovery_lag
 
-    def find_caught_up(self, task: str) -> list[int]:
+    def find_caught_up(self, task: str) -> list[PoolNumber]:
         """Return the pools that may run a task and are caught up."""
         return [pool for pool in self.find_eligible(task) if self.is_caught_up(task, pool)]
 
-    def is_holder(self, task: str, pool: int) -> bool:
+    def is_holder(self, task: str, pool: PoolNumber) -> bool:
         """Return whether a pool's client runs a standby or warm-up task of a task now."""
         return self.client_of(pool) in self._holding_clients.get(task, ())
 
-    def is_held_elsewhere(self, task: str, pool: int) -> bool:
+    def is_held_elsewhere(self, task: str, pool: PoolNumber) -> bool:
         """Return whether a client other than a pool's runs a standby or warm-up task of a task."""
         return bool(self._holding_clients.get(task, set()) - {self.client_of(pool)})
 
-    def rank_by_state(self, task: str, pool: int) -> tuple[bool, bool, int]:
+    def rank_by_state(self, task: str, pool: PoolNumber) -> tuple[bool, bool, int]:
         """Return a key that is least for the pool that can take over soonest a task without owner.
 
         Among those that are caught up it is one with a member that has just started, since it may
@@ -95,7 +95,7 @@ class Pools:
         )
         return not is_caught_up, is_caught_up and not was_owner, self.lag_of(task, pool)
 
-    def _find_pools(self, members: Iterable[str]) -> list[int]:
+    def _find_pools(self, members: Iterable[str]) -> list[PoolNumber]:
         return [self.pool_of_member[m] for m in members if m in self.pool_of_member]
 
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from coordinator.assignors.tasks.cheapest_placement import CheapestPlacement, Place
 from coordinator.assignors.tasks.pools import Pools
-from coordinator.assignors.tasks.replicas import Replica, partition_sort_key
+from coordinator.assignors.tasks.replicas import PoolNumber, Replica, partition_sort_key
 from coordinator.assignors.tasks.state import AssignmentConfigs, AssignmentInput
 
 NO_STRATEGY, BALANCE_SUBTOPOLOGY = "none", "balance_subtopology"
@@ -155,7 +155,7 @@ class RackAwareOptimizer:
         scale = _MOVE_PENALTY * len(placed) + 1
         state = self._pools.state
 
-        def compute_cost(task: str, pool: int) -> int:
+        def compute_cost(task: str, pool: PoolNumber) -> int:
             racks = state.task_racks[task]
             partitions = racks.changelogs if is_standby else racks.sources
             distant_count = sum(self._racks[pool] not in each for each in partitions)

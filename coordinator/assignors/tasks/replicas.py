@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+PoolNumber: TypeAlias = int  # the index of a pool in `Pools.pools`
 
 
 class Replica(NamedTuple):

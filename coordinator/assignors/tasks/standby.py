@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from coordinator.assignors.tasks.balancing import Units
 from coordinator.assignors.tasks.pools import Pools, list_tasks
 from coordinator.assignors.tasks.racks import RackAwareOptimizer
-from coordinator.assignors.tasks.replicas import Replica
+from coordinator.assignors.tasks.replicas import PoolNumber, Replica
 
 
 class StandbyTargets:
@@ -28,7 +28,9 @@ class StandbyTargets:
         self._units = Units(pools.thread_counts, Counter(targets.values()))
         self._standbys: dict[str, list[Replica]] = {task: [] for task in active}
 
-    def choose_pools(self, optimizer: RackAwareOptimizer | None = None) -> dict[str, list[int]]:
+    def choose_pools(
+        self, optimizer: RackAwareOptimizer | None = None
+    ) -> dict[str, list[PoolNumber]]:
         """Choose the pools of each task's standbys, and return them by task.
 
         In the end `optimizer` exchanges them so that they are near their changelogs.
@@ -59,7 +61,7 @@ class StandbyTargets:
             self._units.place_replica(replica, best)
             standbys.append(replica)
 
-    def _find_candidates(self, task: str, moving: Replica | None = None) -> list[int]:
+    def _find_candidates(self, task: str, moving: Replica | None = None) -> list[PoolNumber]:
         """Return the pools whose clients may have one more standby of a task."""
         used = {self._pools.client_of(pool) for pool in self._list_pools_with_copy(task, moving)}
         target = self._pools.client_of(self._targets[task])
@@ -70,12 +72,12 @@ class StandbyTargets:
             used.add(target)
         return [pool for pool in eligible if self._pools.client_of(pool) not in used]
 
-    def _list_pools_with_copy(self, task: str, moving: Replica | None = None) -> list[int]:
+    def _list_pools_with_copy(self, task: str, moving: Replica | None = None) -> list[PoolNumber]:
         """Return the pools that have a copy of a task, without the one that is about to move."""
         standbys = [self._units.unit_of[r] for r in self._standbys[task] if r != moving]
         return [self._active[task], *standbys]
 
-    def _count_new_tags(self, task: str, pool: int, moving: Replica | None = None) -> int:
+    def _count_new_tags(self, task: str, pool: PoolNumber, moving: Replica | None = None) -> int:
         """Return for how many tags a client's value is one that no other copy's client has.
 
         The active task counts where it is to be in the end, if no standby is there.
@@ -91,7 +93,7 @@ class StandbyTargets:
             for name in set(self._pools.configs.rack_aware_assignment_tags)
         )
 
-    def _rank_pool(self, replica: Replica, pool: int) -> tuple[object, ...]:
+    def _rank_pool(self, replica: Replica, pool: PoolNumber) -> tuple[object, ...]:
         task = replica.task
         return (
             -self._count_new_tags(task, pool),
@@ -100,7 +102,7 @@ class StandbyTargets:
             self._units.load_of(replica, pool),
         )
 
-    def _can_move(self, replica: Replica, pool: int) -> bool:
+    def _can_move(self, replica: Replica, pool: PoolNumber) -> bool:
         task = replica.task
         here = self._units.unit_of[replica]
         return pool in self._find_candidates(task, replica) and (
@@ -120,7 +122,7 @@ class StandbyTargets:
         moving = next(each for each in self._standbys[task] if unit_of[each] == source)
         self._units.place_replica(moving, target)
 
-    def _rank_move(self, replica: Replica, pool: int) -> tuple[bool, bool, bool, int]:
+    def _rank_move(self, replica: Replica, pool: PoolNumber) -> tuple[bool, bool, bool, int]:
         task = replica.task
         return (
             self._pools.is_holder(task, self._units.unit_of[replica]),
@@ -131,8 +133,8 @@ class StandbyTargets:
 
 
 def find_standby_stand_in(
-    task: str, target: int, used_clients: Collection[str], pools: Pools
-) -> int | None:
+    task: str, target: PoolNumber, used_clients: Collection[str], pools: Pools
+) -> PoolNumber | None:
     """Return a pool that is to keep a standby until its target has caught up, if one is ahead.
 
     That is a caught-up one whose client has no copy of the task yet; the one that has the standby

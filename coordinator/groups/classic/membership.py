@@ -69,7 +69,7 @@ class ClassicMembership:
         self._config = config
         self._clock = clock
         self._timers: KeyedTimers[ClassicTimerKey] = KeyedTimers(
-            clock, scheduler, self._handle_timer
+            clock, scheduler, self._expire_and_commit_transition
         )
         self._join_callbacks: dict[tuple[str, str], Callable[[JoinAnswer], None]] = {}
         self._sync_callbacks: dict[tuple[str, str], Callable[[SyncAnswer], None]] = {}
@@ -252,7 +252,7 @@ class ClassicMembership:
             case _:
                 raise AssertionError(f"{effect!r} is no effect of a classic group's decision")
 
-    def _handle_timer(self, key: ClassicTimerKey) -> None:
+    def _expire_and_commit_transition(self, key: ClassicTimerKey) -> None:
         """Commit the transition that an expired timer brings; retry later if the log refuses it."""
         timer, group_id, member_id = key
         shard = self._shards.find_shard(group_id)

@@ -37,6 +37,7 @@ from coordinator.groups.consumer.record_types import (
 from coordinator.groups.consumer.regex import is_regex_refresh_due, validate_regex
 from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
 from coordinator.groups.consumer.target import (
+    ComputedTarget,
     compute_target_assignment,
     count_moved_partitions,
     has_assignment_interval_passed,
@@ -109,10 +110,11 @@ def advance_member(
     target_epoch, target = group.target_epoch, None
     if target_epoch < epoch and _is_target_due(group, context):
         target_epoch = epoch
-        target_records, target, counted = _compute_target(
+        computed, count_target = _compute_target(
             group, epoch, member, updated, replaced_member_id, context
         )
-        records += target_records
+        records += computed.records
+        target, counted = computed.of_member, (count_target,)
     moved = updated
     subscription_changed = topics_changed or regex_changed
     if subscription_changed or not updated.has_reached(target_epoch):
@@ -145,14 +147,14 @@ def _compute_target(
     updated: ConsumerGroupMember,
     replaced_member_id: str | None,
     context: GroupContext,
-) -> tuple[list[Record], TopicPartitions, tuple[ConsumerEffect, ...]]:
-    """Return the records of a new target, the updated member's part, and the effect to count it."""
+) -> tuple[ComputedTarget, ConsumerEffect]:
+    """Return a new target with the updated member's part of it, and the effect that counts it."""
     assignor = select_assignor(group, context.config.assignors[0], member, updated)
-    records, target = compute_target_assignment(
+    target = compute_target_assignment(
         group, epoch, updated, replaced_member_id, assignor, context.topics, context.now_ms
     )
-    moved_count = count_moved_partitions(group, records)
-    return records, target, (CountTargetAssignment(assignor, moved_count, context.began_ns),)
+    moved_count = count_moved_partitions(group, target.records)
+    return target, CountTargetAssignment(assignor, moved_count, context.began_ns)
 
 
 def _is_target_due(group: ConsumerGroup, context: GroupContext) -> bool:
@@ -267,6 +269,11 @@ def count_regex_subscribers(
     return counts
 
 
+class ComputedEpoch(NamedTuple):
+    epoch: int
+    records: list[Record]  # of a new epoch, and the tombstone of what older brokers wrote for it
+
+
 def compute_group_epoch(
     group: ConsumerGroup,
     member: ConsumerGroupMember,
@@ -274,11 +281,8 @@ def compute_group_epoch(
     topics: TopicList,
     *,
     must_bump: bool,
-) -> tuple[int, list[Record]]:
-    """Return the group's epoch, one up if `must_bump` or if its topics have changed, with records.
-
-    The records are that of a new epoch, and the tombstone of what older brokers wrote for it.
-    """
+) -> ComputedEpoch:
+    """Return the group's epoch, one up if `must_bump` or if its topics have changed."""
     names = set(group.subscriber_counts)
     if updated.topics != member.topics:
         names -= {topic for topic in member.topics if group.subscriber_counts.get(topic) == 1}
@@ -295,4 +299,4 @@ def compute_group_epoch(
         records.append(ConsumerGroupSaved(group.group_id, epoch, new_hash))
     if group.has_subscription_metadata:
         records.append(SubscriptionMetadataForgotten(group.group_id))
-    return epoch, records
+    return ComputedEpoch(epoch, records)

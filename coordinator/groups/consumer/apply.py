@@ -54,11 +54,11 @@ def apply_record(groups: dict[str, ConsumerGroup], record: Record, origin: LogRe
                 raise AssertionError(f"{group.group_id} ends with {len(group.members)} members")
             del groups[group.group_id]
         case ConsumerMemberSaved():
-            _apply_member_metadata(group, record)
+            _store_member_in_indexes(group, record)
         case ConsumerMemberForgotten():
             _remove_member(group, record.member_id)
         case CurrentAssignmentSaved():
-            _apply_current_assignment(group, record, origin)
+            _store_assignment_and_owners(group, record, origin)
         case CurrentAssignmentForgotten():
             _clear_current_assignment(group, record.member_id)
         case TargetAssignmentSaved():
@@ -66,10 +66,10 @@ def apply_record(groups: dict[str, ConsumerGroup], record: Record, origin: LogRe
         case TargetAssignmentForgotten():
             group.target_assignment.pop(record.member_id, None)
         case _:
-            _apply_group_record(group, record)
+            _apply_record_of_whole_group(group, record)
 
 
-def _apply_group_record(group: ConsumerGroup, record: Record) -> None:
+def _apply_record_of_whole_group(group: ConsumerGroup, record: Record) -> None:
     """Apply a record that is about the group as a whole."""
     match record:
         case ConsumerGroupSaved():
@@ -105,7 +105,7 @@ TOMBSTONES = (
 # Members
 
 
-def _apply_member_metadata(group: ConsumerGroup, record: ConsumerMemberSaved) -> None:
+def _store_member_in_indexes(group: ConsumerGroup, record: ConsumerMemberSaved) -> None:
     """Store what a member said of itself, and keep the group's indexes in step with it."""
     old_member = group.members.get(record.member_id)
     new_member = replace(
@@ -121,9 +121,9 @@ def _apply_member_metadata(group: ConsumerGroup, record: ConsumerMemberSaved) ->
         classic=record.classic,
     )
     if old_member is not None:
-        _update_member_counts(group, old_member, -1)
+        _add_member_to_counts(group, old_member, -1)
         _remove_static_member(group, old_member)
-    _update_member_counts(group, new_member, 1)
+    _add_member_to_counts(group, new_member, 1)
     group.members[new_member.member_id] = new_member
     if new_member.instance_id is not None:
         group.static_members[new_member.instance_id] = new_member.member_id
@@ -133,7 +133,7 @@ def _remove_member(group: ConsumerGroup, member_id: str) -> None:
     old = group.members.pop(member_id, None)
     if old is None:
         return
-    _update_member_counts(group, old, -1)
+    _add_member_to_counts(group, old, -1)
     _release_partitions(group, old)
     _remove_static_member(group, old)
 
@@ -145,7 +145,7 @@ def _remove_static_member(group: ConsumerGroup, member: ConsumerGroupMember) -> 
         del group.static_members[instance_id]
 
 
-def _update_member_counts(group: ConsumerGroup, member: ConsumerGroupMember, delta: int) -> None:
+def _add_member_to_counts(group: ConsumerGroup, member: ConsumerGroupMember, delta: int) -> None:
     """Add a member to the group's counts, or take it from them, by a delta of 1 or -1."""
     for topic in member.topics:
         _add_to_count(group.subscriber_counts, topic, delta)
@@ -168,7 +168,7 @@ def _add_to_count(counts: dict[str, int], key: str, delta: int) -> None:
 # Current assignments
 
 
-def _apply_current_assignment(
+def _store_assignment_and_owners(
     group: ConsumerGroup, record: CurrentAssignmentSaved, origin: LogRecordOrigin
 ) -> None:
     """Store a member's current assignment, and make it the owner of those partitions."""

@@ -120,7 +120,7 @@ class ConsumerEffectExecutor:
             case ResolveRegexes(regexes):
                 self._resolve_regexes(shard, group_id, regexes)
             case _:
-                self._run_conversion(shard, group_id, effect)
+                self._convert_group(shard, group_id, effect)
 
     def drop_group(self, shard: GroupShard, group_id: str, member_ids: Iterable[str] = ()) -> None:
         """Cancel a group's timers and drop its transient state.
@@ -134,7 +134,7 @@ class ConsumerEffectExecutor:
         """Cancel all timers."""
         self._timers.close()
 
-    def _run_conversion(self, shard: GroupShard, group_id: str, effect: object) -> None:
+    def _convert_group(self, shard: GroupShard, group_id: str, effect: object) -> None:
         """Carry out an effect of a group's conversion from or to a classic one."""
         match effect:
             case DropConsumerGroup(member_ids):
@@ -168,7 +168,7 @@ class ConsumerEffectExecutor:
             transient_state.is_resolving = False
             if error is not None:
                 logger.error("%s: its expressions can't be resolved: %s", group_id, error)
-            elif self._save_resolved_regexes(
+            elif self._try_save_resolved_regexes(
                 group_id, topics_by_regex, topics_version, started_at_ms
             ):
                 transient_state.resolved_topics_version = topics_version
@@ -177,7 +177,7 @@ class ConsumerEffectExecutor:
             lambda: topics_by_regex.update(resolve_regexes(regexes, names)), on_resolved
         )
 
-    def _save_resolved_regexes(
+    def _try_save_resolved_regexes(
         self,
         group_id: str,
         topics_by_regex: dict[str, frozenset[str]],

@@ -88,7 +88,13 @@ class ConsumerMembership:
         self._clock = clock
         self._policy = policy
         self.executor = ConsumerEffectExecutor(
-            shards, topics, clock, scheduler, background, classic_membership, self._handle_timer
+            shards,
+            topics,
+            clock,
+            scheduler,
+            background,
+            classic_membership,
+            self._fence_member_if_due,
         )
 
     # Loading and resignation of a shard
@@ -245,7 +251,7 @@ class ConsumerMembership:
             self._clock.monotonic_ns(),
         )
 
-    def _handle_timer(self, key: ConsumerTimerKey) -> None:
+    def _fence_member_if_due(self, key: ConsumerTimerKey) -> None:
         """Fence a member whose timer has expired; retry later if the log refuses it."""
         timer, group_id, member_id = key
         shard = self._shards.find_shard(group_id)

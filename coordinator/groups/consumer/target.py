@@ -8,6 +8,7 @@ Source: TargetAssignmentBuilder, and maybeUpdateTargetAssignment of GroupMetadat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 from uuid import UUID
 
 from coordinator.assignors.server import range as range_assignor
@@ -69,6 +70,13 @@ def count_moved_partitions(group: ConsumerGroup, target_records: Iterable[Record
     )
 
 
+class ComputedTarget(NamedTuple):
+    """Represents a new target assignment: its records, and what one member has of it."""
+
+    records: list[Record]
+    of_member: TopicPartitions
+
+
 def compute_target_assignment(
     group: ConsumerGroup,
     epoch: int,
@@ -77,7 +85,7 @@ def compute_target_assignment(
     assignor: str,
     topics: TopicList,
     now_ms: int,
-) -> tuple[list[Record], TopicPartitions]:
+) -> ComputedTarget:
     """Return the records of this epoch's target assignment, and the updated member's part of it.
 
     `replaced_member_id`: the id of the member whose place, and target, the updated one takes.
@@ -112,4 +120,4 @@ def compute_target_assignment(
         if previous_target is None or (target is not previous_target and target != previous_target):
             records.append(TargetAssignmentSaved(group.group_id, member_id, target))
     records.append(TargetEpochSaved(group.group_id, epoch, now_ms))
-    return records, targets[updated.member_id]
+    return ComputedTarget(records, targets[updated.member_id])

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.leave import LeaveGroup, LeavingMember
 from coordinator.groups.consumer.heartbeat import require_member
 from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
 
 
-def select_leaving_members(
-    group: ConsumerGroup, command: LeaveGroup
-) -> tuple[list[ConsumerGroupMember], list[Code]]:
-    """Return the members that leave, of either protocol, and a code for each requested one.
+class SelectedLeavers(NamedTuple):
+    """Represents the members that a LeaveGroup removes, and its answer."""
 
-    The codes are in the order of the request.
-    """
+    members: list[ConsumerGroupMember]
+    codes: list[Code]  # one for each requested member, in the order of the request
+
+
+def select_leaving_members(group: ConsumerGroup, command: LeaveGroup) -> SelectedLeavers:
+    """Select the members that leave, of either protocol, and a code for each requested one."""
     leaving_members: dict[str, ConsumerGroupMember] = {}
     codes = []
     for named_member in command.members:
@@ -25,7 +29,7 @@ def select_leaving_members(
         else:
             leaving_members[member.member_id] = member
             codes.append(Code.NONE)
-    return list(leaving_members.values()), codes
+    return SelectedLeavers(list(leaving_members.values()), codes)
 
 
 def _find_leaving_member(
