@@ -62,6 +62,7 @@ OFFERED_COMMANDS: dict[str, tuple[str, ...]] = {
     "plan": _CLUSTER,
     "topics delete": _CLUSTER,
     "topics describe": _CLUSTER,
+    "topics list": _CLUSTER,
     "txn abort": _CLUSTER,
     "txn list": _CLUSTER,
 }

@@ -289,10 +289,7 @@ class PlannedTopicOutput:
 
 @dataclass(frozen=True)
 class PlanOutput:
-    """Shows a plan and its exit status; fields that need --against are null without it.
-
-    `changelogs` says which of them can't rebuild their stores, or that this is not known.
-    """
+    """Shows a plan and its exit status; fields that need --against are null without it."""
 
     status: int
     loses_state: bool | None
@@ -304,6 +301,7 @@ class PlanOutput:
     inputs_as_saved: list[str]
     inputs_without_counts: list[str]
     refusals: list[str]
+    patterns: list[str]
     changelogs: list[str]
     internal_topics: list[PlannedTopicOutput]
 

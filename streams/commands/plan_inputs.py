@@ -4,6 +4,7 @@ what is found                                         what a start does
 inputs that meet by key have other partition counts   it is refused, until one is made like the
                                                       other, or repartitioned
 an input, output or dead-letter topic is missing      it is refused, until the topic is created
+topics match a pattern                                it reads them, and those that appear later
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from streams.errors import ConfigError, TopologyError
 from streams.runtime.assigning.required_topics import check_topics
 from streams.topology.build import Topology
+from streams.topology.pattern_reviews import review_patterns
 from streams.topology.resolve import resolve_topology
 
 
@@ -21,14 +23,20 @@ class InputReview(NamedTuple):
     """Says why a start would be refused for its inputs; empty where it would not be.
 
     `missing` may be mended by creating a topic; `conflict` needs a change of the topology.
+    `patterns` say what topics that appear may have, and what they would change.
     """
 
     conflict: str = ""
     missing: str = ""
+    patterns: tuple[str, ...] = ()
 
     def list_lines(self) -> list[str]:
         """Return the lines that say so."""
-        return [f"refused: a start ends with this: {each}" for each in self if each]
+        refusals = (self.conflict, self.missing)
+        return [
+            *(f"refused: a start ends with this: {each}" for each in refusals if each),
+            *self.patterns,
+        ]
 
 
 def review_inputs(
@@ -43,6 +51,10 @@ def review_inputs(
     topics that are not among these. Counts are compared once those of all inputs are known.
     """
     conflict = missing = ""
+    is_asked = bootstrap_servers is not None
+    patterns = tuple(
+        each.describe_effects() for each in review_patterns(topology, counts) if is_asked
+    )
     try:
         topology = resolve_topology(topology, counts)
     except TopologyError as error:
@@ -59,4 +71,4 @@ def review_inputs(
             missing = str(error)
         except TopologyError as error:
             conflict = str(error)
-    return InputReview(conflict, missing)
+    return InputReview(conflict, missing, patterns)

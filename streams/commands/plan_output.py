@@ -41,7 +41,8 @@ def build_plan_output(
             undeclared=list(known.undeclared),
             inputs_as_saved=list(known.inputs_as_saved),
             inputs_without_counts=list(known.inputs_without_counts),
-            refusals=[each for each in of_inputs if each],
+            refusals=[each for each in (of_inputs.conflict, of_inputs.missing) if each],
+            patterns=list(of_inputs.patterns),
             changelogs=list(of_changelogs),
             internal_topics=[
                 PlannedTopicOutput(

@@ -8,7 +8,7 @@ from functools import partial
 
 from streams.commands.plan_changelogs import review_changelogs
 from streams.common.topic_partitions import Partition
-from streams.doctor import configuration, stores, topics
+from streams.doctor import configuration, pattern_checks, stores, topics
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.disk_facts import StoreWithoutWorker, read_stores_without_worker
 from streams.doctor.findings import DoctorFinding, find_unknown
@@ -52,6 +52,13 @@ def check_counts(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
             return
         inputs = topology.input_topics
         yield from stores.check_counts(needed, counts, inputs, topology.topics_after_patterns)
+
+
+def check_patterns(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Check the patterns of the topics that are read, where the topology is known."""
+    if facts.topology is not None:
+        counts = facts.cluster.clients().partition_counts
+        yield from pattern_checks.check_patterns(facts.topology, counts)
 
 
 def derive_needed_counts(topology: Topology, counts: dict[str, int]) -> dict[str, int]:
