@@ -122,7 +122,9 @@ def create_http_api(
     )
     # A key may be empty, and a store's name may not: /stores/ is neither a store nor the list.
     served.router.redirect_slashes = False
-    return RequestGate(served, token, measurements or QueryMeasurements())
+    return RequestGate(
+        served, token, measurements or QueryMeasurements(), lambda: reads.is_stopping
+    )
 
 
 class _StoreEndpoints:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from typing import Any
 
 import uvicorn
@@ -19,6 +20,11 @@ _KEEP_ALIVE_S = 30
 SHUTDOWN_S = 10
 """The seconds after which reads that still run are given up; `RoutedReads.stop_waiting` ends them
 before."""
+
+
+LINGER_S = 0.5
+"""The seconds for which a server that stops answers clients that have not heard of it."""
+_LINGER_POLL_S = 0.01
 
 
 class QueryServer:
@@ -74,7 +80,14 @@ class QueryServer:
             self._certificate.take_changes()
 
     def stop_serving(self) -> None:
-        """Stop serving and free the port."""
+        """Stop serving and free the port.
+
+        For a moment requests are answered still, on connections that end with the answer: a client
+        that keeps one open may be sending. Then idle ones are closed.
+        """
+        give_up_at_s = time.monotonic() + LINGER_S
+        while self._server.server_state.connections and time.monotonic() < give_up_at_s:
+            time.sleep(_LINGER_POLL_S)
         self._server.should_exit = True
         self._thread.join()
         self._bound.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from state.errors import StateError
@@ -18,7 +18,12 @@ from streams.errors import ConfigError, SerdeError, StoreNotLocal, StoreUnavaila
 from streams.graph.nodes import StoreSpec
 from streams.membership.protocol import AssignmentInfo
 from streams.queries.committed_reads import READ_ATTEMPTS_S, Position
-from streams.queries.position_bounds import check_position_topics, require_position
+from streams.queries.position_bounds import (
+    check_position_topics,
+    describe_absent,
+    list_absent,
+    require_position,
+)
 from streams.queries.read_only_stores import create_view
 from streams.queries.stale_bounds import StaleBounds
 from streams.queries.standby_reads import StandbyReader
@@ -93,9 +98,12 @@ class LocalStores:
         self._now_ms = now_ms
         self._session_timeout_s = session_timeout_s
         self._locations: dict[str, StoreLocations] = {}
-        self._declared = {
-            spec.name: (spec, sub) for sub in topology.subtopologies for spec in sub.stores
-        }
+
+    @cached_property
+    def _declared(self) -> dict[str, tuple[StoreSpec, Subtopology]]:
+        """Hold the stores of tasks by name."""
+        subs = self._topology.subtopologies
+        return {spec.name: (spec, sub) for sub in subs for spec in sub.stores}
 
     @property
     def store_names(self) -> list[str]:
@@ -146,9 +154,13 @@ class LocalStores:
         )
         return next(addresses, None)
 
-    def knows_partitions(self, name: str) -> bool:
-        """Return whether no broker has to be asked how many partitions a store has."""
-        return self._find_locations(name).is_counted
+    def knows_partitions(self, name: str, position: Position) -> bool:
+        """Return whether no broker has to be asked for partitions of a store's inputs.
+
+        That is if they are known, and have those that `position` names.
+        """
+        locations = self._find_locations(name)
+        return locations.is_counted and not list_absent(position, locations.count_inputs())
 
     def count_partitions(self, name: str) -> int:
         """Return how many partitions a store has. Raises ConfigError, StoreUnavailable."""
@@ -209,6 +221,7 @@ class LocalStores:
         check_read(spec, read)
         if at_least:
             check_position_topics(name, sub, at_least)
+            self._check_position_partitions(name, at_least)
         provider = self.create_provider(name)
         wanted = range(self.count_partitions(name)) if partitions is None else partitions
         give_up_at_s = self._monotonic_s() + wait_s
@@ -228,6 +241,14 @@ class LocalStores:
                 if not (at_least or stale_ok) or self._monotonic_s() >= give_up_at_s:
                     raise
             time.sleep(_POSITION_POLL_S)
+
+    def _check_position_partitions(self, name: str, position: Position) -> None:
+        """Raise ConfigError for a position in partitions that there are not; StoreUnavailable."""
+        locations = self._find_locations(name)
+        if list_absent(position, locations.count_inputs()):
+            counts = locations.count_inputs(anew=True)  # there may be more of them since
+            if absent := list_absent(position, counts):
+                raise ConfigError(describe_absent(name, absent, counts))
 
     def _check_positions(
         self, name: str, sub: Subtopology, at_least: Position, wanted: Collection[int]

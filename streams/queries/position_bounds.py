@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, StoreUnavailable
 from streams.queries.committed_reads import Position
 from streams.topology.build import Subtopology
@@ -12,6 +13,22 @@ from streams.topology.resolve import resolve_task
 
 class PositionNotReached(StoreUnavailable):
     """Signals that a store has not taken in yet the inputs that a read asks for."""
+
+
+def list_absent(position: Position, counts: Mapping[str, int]) -> list[Partition]:
+    """Return the partitions of a position that the topics with so many partitions don't have."""
+    return sorted(each for each in position if each.number >= counts.get(each.topic, 0))
+
+
+def describe_absent(name: str, absent: Sequence[Partition], counts: Mapping[str, int]) -> str:
+    """Return why a position can't be reached that names partitions which there are not."""
+    reasons = [
+        f"{each}, and {each.topic} has {counts[each.topic]} partitions"
+        if each.topic in counts
+        else f"{each}, and there is no topic {each.topic}"
+        for each in absent
+    ]
+    return f"store {name!r} never takes in what a position names: {'; '.join(reasons)}"
 
 
 def check_position_topics(name: str, sub: Subtopology, position: Position) -> None:

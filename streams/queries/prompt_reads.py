@@ -7,7 +7,8 @@ threads costs more than the look-up itself.
 a look-up that                                       is left to the read threads because
 another worker has to answer, or several             the network is waited for
 may find its task's commit half written              the commit is waited for
-is the first one since tasks have moved              a broker is asked for partitions
+is the first one since tasks have moved, or names    a broker is asked for partitions
+    a partition that is not known
 may be answered by standbys                          brokers are asked for ends of changelogs
 has a serde that is not one of this package's own    the serde may wait for whatever it likes
 may have several rows                                it takes longer
@@ -46,7 +47,7 @@ class PromptReads:
             terms.stale_ok is not None
             or not read.has_one_row(spec)
             or not _has_prompt_serdes(spec)
-            or not local.knows_partitions(terms.store)
+            or not local.knows_partitions(terms.store, terms.at_least)
         ):
             return None
         partitions = terms.partitions

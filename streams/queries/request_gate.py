@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 
 from starlette.datastructures import Headers
@@ -24,10 +25,18 @@ ask each other would refuse what they ask.
 class RequestGate:
     """Passes on requests to `served`; with a `token` those that carry it as bearer.
 
-    It measures all requests, those that it refuses too.
+    It measures all requests, those that it refuses too. Where the worker `is_stopping`, responses
+    end their connections.
     """
 
-    def __init__(self, served: ASGIApp, token: str, measurements: QueryMeasurements) -> None:
+    def __init__(
+        self,
+        served: ASGIApp,
+        token: str,
+        measurements: QueryMeasurements,
+        is_stopping: Callable[[], bool],
+    ) -> None:
+        self._is_stopping = is_stopping
         self._served = served
         self._token = token.encode()
         self._measurements = measurements
@@ -43,6 +52,8 @@ class RequestGate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                if self._is_stopping():
+                    message["headers"] = [*message["headers"], (b"connection", b"close")]
             await send(message)
 
         try:

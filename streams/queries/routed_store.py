@@ -90,6 +90,7 @@ class RoutedStore(Generic[K, V]):
 
     def get_result(self, key: K, as_of_ms: int | None = None) -> QueryResult[V]:
         """Return the committed value of `key` with its timestamp, position and age."""
+        self._refuse_windows()
         answer = self._read_answer(StoreRead(is_lookup=True, key=key, as_of_ms=as_of_ms))
         row = answer.rows[0] if answer.rows else None
         value, timestamp_ms = (None, None) if row is None else (row.value, row.timestamp_ms)
@@ -101,12 +102,14 @@ class RoutedStore(Generic[K, V]):
         They are fetched as they are taken, `PAGE_ROWS` at a time: what one task has of a page is of
         one commit, and the next page may be of a later one.
         """
+        self._refuse_windows()
         return self._iterate_pages(StoreRead(key_from=key_from, key_to=key_to))
 
     def reverse_range(
         self, key_from: K | None = None, key_to: K | None = None
     ) -> Iterator[tuple[K, V]]:
         """Yield what `range` yields, from the last key to the first."""
+        self._refuse_windows()
         return self._iterate_pages(StoreRead(key_from=key_from, key_to=key_to, is_reverse=True))
 
     def all(self) -> Iterator[tuple[K, V]]:
@@ -247,6 +250,14 @@ class RoutedStore(Generic[K, V]):
     def _find_kind(self) -> StoreKind:
         """Return the kind of this store. Raises ConfigError if there is no such store."""
         return self._reads.local.find_store(self.name)[0].kind
+
+    def _refuse_windows(self) -> None:
+        """Raise ConfigError for a read of one value of a key if a key has one for each window."""
+        if (kind := self._find_kind()) in (StoreKind.WINDOW, StoreKind.SESSION):
+            raise ConfigError(
+                f"{self.name!r} is a {kind} store, in which a key has a value for each window: "
+                f"{_METHODS[kind]}"
+            )
 
     def _require_windows(self, method: str) -> None:
         """Raise ConfigError for a method of windows if this store has none."""

@@ -38,8 +38,8 @@ class StoreLocations:
         self._subtopology = subtopology
         self.list_assignments = list_assignments
         self._fetch_partition_counts = fetch_partition_counts
-        self._counted: tuple[Sequence[ThreadAssignment], int] | None = None
-        """The number of partitions, with the assignments under which it was fetched."""
+        self._counted: tuple[Sequence[ThreadAssignment], Mapping[str, int]] | None = None
+        """The partitions of each input, with the assignments under which they were fetched."""
 
     def find_transition(
         self,
@@ -73,30 +73,48 @@ class StoreLocations:
     @property
     def is_counted(self) -> bool:
         """Return whether the number of partitions is known, so that no broker has to be asked."""
-        return self._counted is not None and _are_same(self._counted[0], self.list_assignments())
+        return self._find_counted(self.list_assignments()) is not None
+
+    def _find_counted(self, assignments: Sequence[ThreadAssignment]) -> Mapping[str, int] | None:
+        """Return the partitions of each input, if they were fetched under these assignments."""
+        if self._counted is None or not _are_same(self._counted[0], assignments):
+            return None
+        return self._counted[1]
 
     def count_partitions(self) -> int:
         """Return how many partitions the store has: one for each task of its sub-topology.
 
         Raises StoreUnavailable if their number can't be learned now.
         """
+        return max(self.count_inputs().values(), default=0)
+
+    def count_inputs(self, *, anew: bool = False) -> Mapping[str, int]:
+        """Return how many partitions each topic has that the store's sub-topology reads.
+
+        A broker is asked once for each assignment, or `anew`. Raises StoreUnavailable.
+        """
         assignments = self.list_assignments()
-        if self._counted is None or not _are_same(self._counted[0], assignments):
-            try:
-                counts = self._fetch_partition_counts()
-            except (OutcomeUnknown, StreamsError) as error:
-                raise StoreUnavailable(
-                    "how many partitions a store has can't be told: those of "
-                    f"{sorted(self._subtopology.declared_sources)} are not known: {error}"
-                ) from error
-            topics = sorted(resolve_task(self._subtopology, counts).sources)
-            if missing := [topic for topic in topics if topic not in counts]:
-                raise StoreUnavailable(
-                    "how many partitions a store has can't be told: those of "
-                    f"{missing} are not known"
-                )
-            self._counted = assignments, max((counts[topic] for topic in topics), default=0)
-        return self._counted[1]
+        counted = None if anew else self._find_counted(assignments)
+        if counted is None:
+            counted = self._fetch_inputs()
+            self._counted = assignments, counted
+        return counted
+
+    def _fetch_inputs(self) -> Mapping[str, int]:
+        """Return the partitions of each input as a broker tells them. Raises StoreUnavailable."""
+        try:
+            counts = self._fetch_partition_counts()
+        except (OutcomeUnknown, StreamsError) as error:
+            raise StoreUnavailable(
+                "how many partitions a store has can't be told: those of "
+                f"{sorted(self._subtopology.declared_sources)} are not known: {error}"
+            ) from error
+        topics = sorted(resolve_task(self._subtopology, counts).sources)
+        if missing := [topic for topic in topics if topic not in counts]:
+            raise StoreUnavailable(
+                f"how many partitions a store has can't be told: those of {missing} are not known"
+            )
+        return {topic: counts[topic] for topic in topics}
 
     def _is_of_store(self, task: str) -> bool:
         """Return whether a task is of the sub-topology that has the store."""

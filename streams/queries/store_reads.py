@@ -89,6 +89,8 @@ def check_read(spec: StoreSpec, read: StoreRead) -> None:
     has_times = not (read.from_ms is None and read.to_ms is None)
     if has_times and kind not in (StoreKind.WINDOW, StoreKind.VERSIONED):
         raise ConfigError(f"{spec.name!r} is no window store: it has no range of times")
+    if read.as_of_ms is not None and kind is not StoreKind.VERSIONED:
+        raise ConfigError(f"{spec.name!r} is no versioned store: it has no version as of a time")
     if has_times and read.as_of_ms is not None:
         raise ConfigError("a version is asked for as of a time, or versions of a range of times")
 

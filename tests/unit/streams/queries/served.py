@@ -81,7 +81,7 @@ class FakeReads:
                 return query
         raise ConfigError(f"there is no query {name!r}")
 
-    def knows_partitions(self, name: str) -> bool:
+    def knows_partitions(self, name: str, position: Position) -> bool:
         """Return that each read may have to wait, and needs a thread."""
         return False
 

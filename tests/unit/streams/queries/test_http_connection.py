@@ -10,6 +10,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
+from streams.queries import http_server
 from streams.queries.http_connection import HttpConnection
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.unit.streams.queries.served import TOKEN, create_large_reads, create_reads, serve
@@ -80,8 +81,10 @@ def test_a_request_that_arrives_byte_by_byte_is_not_waited_for() -> None:
         send_slowly(connection, REQUEST + "X-Slow: " + "x" * 10_000)
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_body_that_nobody_has_asked_for_is_not_waited_for() -> None:
+def test_a_body_that_nobody_has_asked_for_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(HttpConnection, "arrival_s", 2.0)  # the answer comes before that
     with serve(create_reads()) as address, connect(address) as connection:
         connection.sendall(f"{REQUEST}Content-Length: 1000\r\n\r\n".encode())
         assert read_answer(connection).startswith(b"HTTP/1.1 200")
@@ -211,3 +214,34 @@ def test_a_server_that_is_closed_waits_for_no_position() -> None:
             began_s = time.monotonic()
         assert time.monotonic() - began_s < 30
         assert read_to_end(connection)[:12] in (b"HTTP/1.1 503", b"")
+
+
+def test_a_server_that_stops_answers_what_arrives_and_ends_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_server, "LINGER_S", HANG_LIMIT_S)
+    reads = create_reads()
+    served = serve(reads)
+    with connect(served.__enter__()) as connection:
+        connection.sendall(f"{REQUEST}\r\n".encode())
+        assert b"connection: close" not in read_answer(connection)
+        stopping = threading.Thread(target=served.__exit__, args=(None, None, None))
+        stopping.start()
+        wait_until(lambda: reads.is_stopping, what="the server is stopping")
+        connection.sendall(f"{REQUEST}\r\n".encode())
+        answer = read_to_end(connection)
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert b"connection: close" in answer
+        stopping.join(HANG_LIMIT_S / 2)  # nobody else is connected, so that nothing is waited for
+        assert not stopping.is_alive()
+
+
+def test_a_server_that_stops_waits_no_longer_for_clients_that_ask_nothing() -> None:
+    with ExitStack() as exits:
+        with serve(create_reads()) as address:
+            connection = exits.enter_context(connect(address))
+            connection.sendall(f"{REQUEST}\r\n".encode())
+            assert read_answer(connection).startswith(b"HTTP/1.1 200")
+            began_s = time.monotonic()
+        assert time.monotonic() - began_s < HANG_LIMIT_S / 2
+        assert read_to_end(connection) == b""

@@ -14,7 +14,7 @@ from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, StoreNotLocal, StoreUnavailable
 from streams.membership.protocol import AssignmentInfo, EndpointTasks
 from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
-from streams.queries.position_bounds import PositionNotReached
+from streams.queries.position_bounds import PositionNotReached, describe_absent, list_absent
 from streams.queries.read_only_stores import create_view
 from streams.queries.store_calls import StoreCall
 from streams.queries.store_reads import StoreRead
@@ -149,3 +149,48 @@ def test_a_key_that_another_worker_has_is_refused_with_its_address(tmp_path: Pat
         with pytest.raises(StoreNotLocal) as refused:
             view.get(key)
         assert refused.value.owner == addresses[partition_for_key(key.encode(), 3)]
+
+
+@pytest.mark.parametrize(
+    ("partition", "reason"),
+    [
+        (Partition("in", 2), r"in\[2\], and in has 2 partitions"),
+        (Partition("in", 1), ""),  # a broker has more partitions than it had
+    ],
+)
+def test_a_position_in_a_partition_that_there_is_not_is_refused_at_once(
+    tmp_path: Path, partition: Partition, reason: str
+) -> None:
+    topology = build_counting_topology()
+    world = World(topology, tmp_path)
+    world.load("x", key="a")
+    assigned = AssignmentInfo(("0_0",), ())
+    fetched = iter([{"in": 1}])
+    stores = LocalStores(
+        topology,
+        list_tasks=lambda: list(world.loop.tasks.values()),
+        list_assignments=lambda: [ThreadAssignmentTimes("t", assigned, 0.0, 100.0)],
+        fetch_partition_counts=lambda: next(fetched, {"in": 2}),
+        monotonic_s=lambda: 100.0,
+        now_ms=lambda: 100_000,
+        session_timeout_s=45.0,
+    )
+
+    def look() -> bool:
+        if not world.consumed(0):
+            return False
+        assert stores.count_partitions("c") == 1
+        assert not stores.knows_partitions("c", {partition: 1})
+        with pytest.raises(ConfigError, match=reason) if reason else nullcontext():
+            stores.read("c", LOOK_UP, at_least={partition: 1}, partitions=(0,))
+        return True
+
+    world.run_until(look)
+
+
+def test_a_position_in_a_topic_that_is_gone_names_it() -> None:
+    """A pattern's topics come and go, and an answer may have named one."""
+    position, counts = {Partition("in-a", 0): 3, Partition("in-b", 1): 3}, {"in-b": 2}
+    absent = list_absent(position, counts)
+    assert absent == [Partition("in-a", 0)]
+    assert "in-a[0], and there is no topic in-a" in describe_absent("c", absent, counts)

@@ -30,6 +30,11 @@ def open_routed_store(kind: StoreKind) -> RoutedStore[Any, Any]:
         (StoreKind.KEY_VALUE, lambda s: s.fetch("a"), "use get, range or all"),
         (StoreKind.KEY_VALUE, lambda s: s.fetch_range("a"), "use get, range or all"),
         (StoreKind.KEY_VALUE, lambda s: s.iterate_windows(), "use get, range or all"),
+        (StoreKind.WINDOW, lambda s: s.get("a"), "use fetch, fetch_range"),
+        (StoreKind.SESSION, lambda s: s.get_result("a"), "use fetch, fetch_range"),
+        (StoreKind.WINDOW, lambda s: s.range("a"), "use fetch, fetch_range"),
+        (StoreKind.SESSION, lambda s: s.reverse_range("a"), "use fetch, fetch_range"),
+        (StoreKind.WINDOW, lambda s: s.all(), "use fetch, fetch_range"),
         (StoreKind.WINDOW, lambda s: s.fetch_versions("a"), "use fetch, fetch_range"),
         (StoreKind.SESSION, lambda s: s.fetch_versions("a"), "use fetch, fetch_range"),
     ],
@@ -39,6 +44,11 @@ def test_a_method_of_another_kind_is_refused_with_those_of_this_one(
 ) -> None:
     with pytest.raises(ConfigError, match=f"'kept' is a {kind} store.*{reason}"):
         read(open_routed_store(kind))
+
+
+def test_a_version_of_a_time_is_refused_where_there_are_no_versions() -> None:
+    with pytest.raises(ConfigError, match="'kept' is no versioned store"):
+        open_routed_store(StoreKind.KEY_VALUE).get("a", as_of_ms=5)
 
 
 def test_a_kind_has_its_own_methods() -> None:
