@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from streams.command_lines import format_command
+from streams.command_lines import format_command, format_kafka_command
 from streams.common.topic_partitions import Partition
 from streams.doctor.findings import (
     DoctorFinding,
@@ -22,6 +23,7 @@ from streams.doctor.findings import (
 
 ISOLATION = "isolation of readers"
 _LOOKS, _PAUSE_S = 5, 0.2
+_CLIENTS_SHOWN = 3
 
 GroupOffsets = Mapping[Partition, int]
 """The committed offsets of one group."""
@@ -57,12 +59,39 @@ def find_uncommitted_reads(
     return proven, readers
 
 
+def _advise_on_requests(client_ids: Sequence[str], broker_ids: Sequence[int]) -> str:
+    """Return how the brokers' log of requests decides it; empty where there is none."""
+    if not broker_ids:
+        return ""
+    logger = ("--entity-type", "broker-loggers", "--entity-name", str(broker_ids[0]))
+    begin, end = (
+        format_kafka_command("kafka-configs.sh", "--alter", *logger, option, value)
+        for option, value in (
+            ("--add-config", "kafka.request.logger=DEBUG"),
+            ("--delete-config", "kafka.request.logger"),
+        )
+    )
+    brokers = "" if len(broker_ids) == 1 else f", and for the brokers {broker_ids[1:]} alike"
+    names = " or ".join(f'"clientId":"{each}"' for each in client_ids[:_CLIENTS_SHOWN])
+    return (
+        f"to decide it, let the brokers log requests for a minute: {begin}{brokers}. In the lines "
+        f"of kafka-request.log with FETCH and {names or 'the client id of the reader'} "
+        '"isolationLevel":0 means uncommitted records, and 1 committed ones. Then '
+        f"{end}, as each request is a line"
+    )
+
+
 def check_isolation(
-    proven: Mapping[str, Partition], readers: Sequence[str], compared: str = ""
+    proven: Mapping[str, Partition],
+    readers: Sequence[str],
+    compared: str = "",
+    client_ids: Sequence[str] = (),
+    broker_ids: Sequence[int] = (),
 ) -> Iterator[DoctorFinding]:
     """Say which groups read the outputs, and which of them take uncommitted records.
 
-    `compared` says what was looked at besides.
+    `compared` says what was looked at besides, `client_ids` are those of the readers' members.
+    Without `broker_ids` the brokers have no log of requests that would tell.
     """
     for group, partition in proven.items():
         yield find_error(
@@ -75,7 +104,7 @@ def check_isolation(
         )
     others = [each for each in readers if each not in proven]
     if others:
-        yield find_unknown(
+        finding = find_unknown(
             ISOLATION,
             f"brokers don't tell the isolation.level of {', '.join(map(repr, others))}, which read "
             f"the outputs; none was seen to read uncommitted records{compared}. To be sure, look "
@@ -83,5 +112,6 @@ def check_isolation(
             "isolation.level=read_committed is set; librdkafka's only if it is set to "
             "read_uncommitted; or look again while results are written",
         )
+        yield replace(finding, remedy=_advise_on_requests(client_ids, broker_ids))
     if not readers:
         yield find_fine(ISOLATION, "no other group has committed offsets of the outputs")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 
 from state.directory import LOCK_FILE
 from state.linux_calls import find_removed_files
@@ -42,6 +44,8 @@ from streams.runtime.access.resource_names import is_cut_group
 from streams.settings.config import EMBEDDED
 
 _GROUPS_MAX = 200
+_GROUPS_SHOWN = 3
+_MEMBER_ID = re.compile(r"(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _BETWEEN_LOOKS_S = 1.0
 
 
@@ -140,7 +144,29 @@ def check_isolation(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
             compared = f", and {count} of theirs were compared with the ends of transactions"
         except (AuthorizationError, UserError, OutcomeUnknown, ConnectionLost) as error:
             compared = f" (the times of their commits can't be read: {error})"
-    yield from readers.check_isolation(proven, found, compared)
+    brokers = facts.cluster.description().brokers
+    has_request_log = facts.config.bootstrap_servers != EMBEDDED
+    yield from readers.check_isolation(
+        *(proven, found, compared, _list_client_ids(facts, others)),
+        sorted(brokers) if has_request_log else (),
+    )
+
+
+def _list_client_ids(facts: ApplicationFacts, groups: Sequence[str]) -> list[str]:
+    """Return the client ids of members of the first of these groups, by their member ids.
+
+    Those of the consumer protocol (KIP-848) do not begin with it.
+    """
+    found: dict[str, None] = {}
+    with suppress(AuthorizationError, UserError, OutcomeUnknown, ConnectionLost):
+        for group in groups[:_GROUPS_SHOWN]:
+            described = facts.cluster.clients().ask_brokers(
+                partial(fetch_group_description, group_id=group)
+            )
+            for member in () if described is None else described.members:
+                if match := _MEMBER_ID.fullmatch(member.member_id):
+                    found[match[1]] = None
+    return list(found)
 
 
 def check_coordinators(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

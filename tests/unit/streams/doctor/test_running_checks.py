@@ -161,3 +161,16 @@ def test_a_static_member_that_changes_between_two_looks() -> None:
 
 def test_groups_that_keep_cuts_are_no_applications() -> None:
     assert leave_out_cuts(["a", "a-cut-1", "b-cut-1", "a-cutter"]) == ["a", "b-cut-1", "a-cutter"]
+
+
+def test_the_log_of_requests_is_what_decides_an_isolation_that_is_not_known() -> None:
+    place = Partition("out", 0)
+    (asked,) = readers.check_isolation({}, ["dashboard"], "", ["dash-1"], [4, 5])
+    assert asked.verdict is Verdict.NOT_LOOKED_AT
+    assert "--entity-name 4 --add-config kafka.request.logger=DEBUG" in asked.remedy
+    assert '"clientId":"dash-1" "isolationLevel":0 means uncommitted' in asked.remedy
+    assert "--delete-config kafka.request.logger" in asked.remedy
+    (embedded,) = readers.check_isolation({}, ["dashboard"], "", ["dash-1"])
+    assert embedded.remedy == ""
+    (proven,) = readers.check_isolation({"dashboard": place}, ["dashboard"], "", [], [4])
+    assert "request.logger" not in proven.remedy
