@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from typing import Any
+from typing import Any, TypeAlias
 
 from state.entry import StoreEntry, is_immutable
 from state.recent_windows import RECENT_WINDOWS_MAX_BYTES, RecentWindowsBudget
+
+AverageMinMax: TypeAlias = tuple[float, float, float]
 
 ENTRY_BYTES = 360
 """The measured size of an entry, the three objects that it surely has, and its place in a dict."""
@@ -56,7 +58,7 @@ class StoreCache:
         self._hit_ratios: deque[float] = deque(maxlen=_RATIOS_KEPT)
 
     @property
-    def hit_ratio(self) -> tuple[float, float, float] | None:
+    def hit_ratio(self) -> AverageMinMax | None:
         """Return average, minimum and maximum of the shares of keys that the cache had.
 
         They are of the last commits that wrote to the store; None before the first.

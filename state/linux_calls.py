@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 from weakref import finalize
 
 MEMORY_FILE_SYSTEM = Path("/dev/shm")  # nosec B108 # tempfile makes the names in it
@@ -96,7 +97,14 @@ def find_memory_file_system() -> Path | None:
     return MEMORY_FILE_SYSTEM if can_write else None
 
 
-def read_memory_limit() -> tuple[int, Path] | None:
+class MemoryLimit(NamedTuple):
+    """Represents a limit of a cgroup's memory, and the file that has it."""
+
+    bytes_max: int
+    file: Path
+
+
+def read_memory_limit() -> MemoryLimit | None:
     """Return the least memory limit of this process's cgroups in bytes, with the file that has it.
 
     None where there is no limit, and on systems without cgroups.
@@ -104,9 +112,9 @@ def read_memory_limit() -> tuple[int, Path] | None:
     limits = []
     for file in _list_limit_files():
         with suppress(OSError, ValueError):  # "max" is no limit
-            limits.append((int(file.read_text()), file))
+            limits.append(MemoryLimit(int(file.read_text()), file))
     found = min(limits, default=None)
-    return None if found is None or found[0] >= _UNLIMITED_BYTES else found
+    return None if found is None or found.bytes_max >= _UNLIMITED_BYTES else found
 
 
 def _list_limit_files() -> Iterator[Path]:

@@ -57,7 +57,9 @@ class TopicReplica:
         """
         return self._disk.read_checkpoint()
 
-    def apply_records(self, records: Iterable[CopiedRecord], checkpoint: StoreCheckpoint) -> None:
+    def write_copied_records(
+        self, records: Iterable[CopiedRecord], checkpoint: StoreCheckpoint
+    ) -> None:
         """Write records of the topic, in order in a partition, and the checkpoint after them."""
         changes = {
             key: None if value is None else pack_time(max(timestamp_ms, 0)) + value

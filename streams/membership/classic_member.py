@@ -1,7 +1,7 @@
 """Join a group by the classic protocol, with our own assignment: any Kafka from 2.5 on.
 
-Theory of operation. One stream thread joins, leaves and reads `read_signal()`. Beside it, on the
-same host, a thread sends heartbeats, and while the member joins another sends JoinGroup and
+Theory of operation. One stream thread joins, leaves and reads `read_signal_or_raise()`. Beside it,
+on the same host, a thread sends heartbeats, and while the member joins another sends JoinGroup and
 SyncGroup (`group_join`): the stream thread goes on with its tasks, and enters the new generation
 when it takes the assignment (KIP-429). The group's leader assigns the tasks of all members
 (`assign`). Workers are static members: one that comes back with its instance id within the session
@@ -155,14 +155,14 @@ class ClassicProtocolMember(GroupMember):
         """Return the monotonic time in seconds since when a broker lets a heartbeat wait."""
         return self._heartbeats.unanswered_since_s
 
-    def read_signal(self) -> MembershipSignal:
+    def read_signal_or_raise(self) -> MembershipSignal:
         """Return ASSIGNED if a join is over, else what heartbeats signalled in this generation.
 
         While a join is not over it is NOTHING: the join finds out by itself what a heartbeat may be
         answered with meanwhile.
         Raises: the error that has ended the heartbeats, such as AuthenticationError.
         """
-        signal = self._heartbeats.read_signal()
+        signal = self._heartbeats.read_signal_or_raise()
         join = self._join
         if join is None:
             return signal

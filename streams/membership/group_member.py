@@ -101,7 +101,7 @@ class GroupMember(Protocol):
         ...
 
     @abstractmethod
-    def read_signal(self) -> MembershipSignal:
+    def read_signal_or_raise(self) -> MembershipSignal:
         """Return the signal for the stream thread: join again, revoke tasks, or nothing.
 
         Raises: StreamsError for what no later heartbeat would change.

@@ -82,7 +82,7 @@ class HeartbeatThread:
         if self._thread is not None:
             self._thread.join()
 
-    def read_signal(self) -> MembershipSignal:
+    def read_signal_or_raise(self) -> MembershipSignal:
         """Return the last signal that heartbeats of the current membership were answered with.
 
         Raises: the error that has ended the heartbeats, such as AuthenticationError.
@@ -114,7 +114,7 @@ class HeartbeatThread:
         """Send heartbeats and note what they signal, until the member is closed."""
         while not self._closed.wait(self._timeouts.heartbeat_ms / 1000):
             current = self._read_membership()
-            if current.generation < 0 or self.read_signal() is MembershipSignal.LOST:
+            if current.generation < 0 or self.read_signal_or_raise() is MembershipSignal.LOST:
                 continue
             if self._log_if_stuck():
                 self._received_signal = (current, MembershipSignal.LOST)

@@ -56,7 +56,7 @@ class OnlyMember(GroupMember):
     def mark_progress(self) -> None:
         """Do nothing: no watchdog looks at this thread."""
 
-    def read_signal(self) -> MembershipSignal:
+    def read_signal_or_raise(self) -> MembershipSignal:
         """Return REBALANCE if a topic that matches a pattern has appeared, else NOTHING.
 
         There is no other member that could change the group.

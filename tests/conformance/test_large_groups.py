@@ -138,7 +138,7 @@ def test_2_000_tasks_on_128_threads_join(broker: Broker, unique: Callable[[str],
                 if member.is_joining:
                     if (taken := member.take_assignment()) is not None:
                         assigned[number] = taken
-                elif member.read_signal() is not MembershipSignal.NOTHING:
+                elif member.read_signal_or_raise() is not MembershipSignal.NOTHING:
                     join(number)
             generations = {member.current_membership.generation for member in members}
             is_one = len(generations) == 1 and not any(member.is_joining for member in members)

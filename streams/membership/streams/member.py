@@ -129,7 +129,7 @@ class StreamsProtocolMember(GroupMember):
         """Record that the stream thread is alive, so that its heartbeats go on."""
         self._heartbeats.mark_progress()
 
-    def read_signal(self) -> MembershipSignal:
+    def read_signal_or_raise(self) -> MembershipSignal:
         """Return LOST if the group has lost this member, ASSIGNED if it has told it other tasks.
 
         Raises: the error that has ended the heartbeats, such as StreamsError for a refusal.

@@ -123,18 +123,22 @@ def admit_versions(
     return VersionAdmission(tuple(admitted), refused, counts)
 
 
+class _ResolvedVersion(NamedTuple):
+    version: TopologyVersion
+    partition_counts: dict[str, int]
+    refusal_reasons: list[str]
+
+
 def _resolve_version(
     version: TopologyVersion, existing_counts: Mapping[str, int], application_id: str
-) -> tuple[TopologyVersion, dict[str, int], list[str]]:
+) -> _ResolvedVersion:
     """Return a version with the topics of its patterns, and its partition counts or why none."""
     try:
         topology = version.topology.resolve_patterns(existing_counts, application_id)
     except TopologyError as error:
-        return version, {}, [str(error)]
-    return (
-        version._replace(topology=topology),
-        *_find_source_counts_or_reasons(topology, existing_counts),
-    )
+        return _ResolvedVersion(version, {}, [str(error)])
+    counts, reasons = _find_source_counts_or_reasons(topology, existing_counts)
+    return _ResolvedVersion(version._replace(topology=topology), counts, reasons)
 
 
 def _find_source_counts_or_reasons(

@@ -190,7 +190,9 @@ class DataConsumer:
             else:
                 self._replace_stalled_client(self._stalled_reads)
         if any(message.error() is not None for message in messages):
-            messages = [message for message in messages if not self._handle_if_error(message)]
+            messages = [
+                message for message in messages if not self._note_or_raise_if_error(message)
+            ]
         return repair_messages(messages)
 
     def _note_error(self) -> None:
@@ -254,7 +256,7 @@ class DataConsumer:
         self._librdkafka_logger.is_muted = not self._start_offsets
         self._consumer.close()
 
-    def _handle_if_error(self, message: Message) -> bool:
+    def _note_or_raise_if_error(self, message: Message) -> bool:
         """Note, log or raise the error of a message, and return whether it has one.
 
         Raises: StreamsError for an error that is permanent.

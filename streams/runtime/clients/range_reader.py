@@ -11,7 +11,7 @@ import gc
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -26,6 +26,9 @@ from streams.runtime.clients.errors import (
     with_topic_ids_logged,
 )
 from streams.runtime.clients.header_names import repair_messages
+
+_NextPosition: TypeAlias = int
+_EndOffsetIfReached: TypeAlias = int  # -1 if the end was not reached
 
 _WAIT_S = 0.1
 _FETCH_SETTINGS = {
@@ -146,7 +149,7 @@ class RangeReader:
         until: int,
         records_max: int,
         include_headers: bool,
-    ) -> tuple[RecordColumns | None, int]:
+    ) -> tuple[RecordColumns | None, _NextPosition]:
         """Poll the next records, and return them, or None, with the position behind them."""
         messages: list[Message] = self._consumer.consume(records_max, _WAIT_S)
         records, end = self._split_messages(messages, partition, position, until)
@@ -168,7 +171,7 @@ class RangeReader:
 
     def _split_messages(
         self, messages: list[Message], partition: Partition, position: int, until: int
-    ) -> tuple[list[Message], int]:
+    ) -> tuple[list[Message], _EndOffsetIfReached]:
         """Return the messages that are records, and the partition's end offset if reached, else -1.
 
         Raises: StreamsError for an offset out of range and for a permanent error.

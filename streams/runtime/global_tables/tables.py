@@ -336,7 +336,7 @@ class GlobalTables:
         now_ms = self._host.now_ms()
         for topic, previous in self._checkpoints.items():
             checkpoint = StoreCheckpoint(0, previous.topic_id, now_ms, positions=previous.positions)
-            self._replicas[self._tables[topic].store.name].apply_records((), checkpoint)
+            self._replicas[self._tables[topic].store.name].write_copied_records((), checkpoint)
             self._checkpoints[topic] = checkpoint
 
     def _poll_check_and_copy_records(self, consumer: ConsumerClient) -> int:
@@ -371,7 +371,7 @@ class GlobalTables:
             positions[message.partition()] = message.offset() + 1
         written_ms = self._host.now_ms() if self._caught_up.is_set() else previous.written_ms
         checkpoint = StoreCheckpoint(0, previous.topic_id, written_ms, positions=tuple(positions))
-        replica.apply_records(copied_records, checkpoint)
+        replica.write_copied_records(copied_records, checkpoint)
         self._checkpoints[topic] = checkpoint
 
     def _check_in_range(self, consumer: ConsumerClient) -> None:

@@ -137,7 +137,7 @@ class ChangelogFollower(Generic[T]):
         if not self._tasks:
             return False
         if self._host.monotonic_s() >= self._ranges_at_s:
-            self._update_ranges()
+            self._fetch_and_apply_ranges()
         has_more = self._poll_and_load()
         if self._host.monotonic_s() >= self._durable_at_s:
             self._make_positions_durable()
@@ -181,7 +181,7 @@ class ChangelogFollower(Generic[T]):
         if self._consumer is not None:
             self._consumer.close()
 
-    def _update_ranges(self) -> None:
+    def _fetch_and_apply_ranges(self) -> None:
         """Fetch the range of each changelog, and apply it to the store that follows it."""
         ranges = self._ranges.fetch_ranges([each.logged_store for each in self._stores.values()])
         for followed in self._stores.values():

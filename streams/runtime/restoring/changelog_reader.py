@@ -186,7 +186,7 @@ class StoreChangelogReader(Generic[T]):
                 stores, job.waiting_stores = job.waiting_stores, []
                 for logged in stores:
                     try:
-                        if self._start_store(job, logged, ranges[logged.changelog]):
+                        if self._start_store_if_behind(job, logged, ranges[logged.changelog]):
                             positions[logged.changelog] = logged.changelog_position
                     except StoreCorrupted as damage:
                         self._rebuild_store(job, logged, damage)
@@ -195,7 +195,7 @@ class StoreChangelogReader(Generic[T]):
             if positions:
                 self._consumer.add_partitions(positions)
 
-    def _start_store(
+    def _start_store_if_behind(
         self,
         task_restoration: TaskRestoration[T],
         logged_store: LoggedStore,
@@ -348,7 +348,7 @@ class StoreChangelogReader(Generic[T]):
     ) -> None:
         """Let a corrupt store wait for a rebuild; raise the corruption if several have not helped.
 
-        It is cleared when its changelog is known to have everything (`_start_store`).
+        It is cleared when its changelog is known to have everything (`_start_store_if_behind`).
         """
         task_restoration.corruption_count += 1
         if task_restoration.corruption_count > _CORRUPTIONS_MAX:

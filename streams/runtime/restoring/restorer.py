@@ -72,7 +72,7 @@ class Restorer(Generic[T]):
     def continue_following(self) -> None:
         """Follow with one batch where there is no thread for that; raise what went wrong."""
         if self._thread is None:
-            self._run_once()
+            self._run_commands_and_do_batch()
         self.reader.restored.raise_failure()
 
     def take_restored_tasks(self, wait_s: float = 0.0) -> list[T]:
@@ -81,10 +81,10 @@ class Restorer(Generic[T]):
         Raises: what went wrong: StreamsError where a changelog is not what it should be, StateError
         or OSError where a store can't be written.
         """
-        has_more = self._thread is None and self._run_once()
+        has_more = self._thread is None and self._run_commands_and_do_batch()
         if not has_more:
             self.reader.restored.wait_for_task(wait_s)
-        return self.reader.restored.take_tasks()
+        return self.reader.restored.take_tasks_or_raise_failure()
 
     def withdraw_tasks(self, task_names: Collection[str]) -> list[T]:
         """Stop restoring the named tasks, and return them, those already restored included.
@@ -136,7 +136,7 @@ class Restorer(Generic[T]):
 
         self._commands.append(run_and_notify)
         if self._thread is None:
-            self._run_commands()
+            self._run_commands_and_raise_first_failure()
         else:
             self._wake.set()
             while not done.wait(_LIVENESS_CHECK_S):
@@ -158,14 +158,14 @@ class Restorer(Generic[T]):
         self._commands.append(command)
         self._wake.set()
         if self._use_own_thread and self._thread is None:
-            self._thread = self._host.spawn_thread(self.reader.name, self._run_until_closed)
+            self._thread = self._host.spawn_thread(self.reader.name, self._do_batches_until_closed)
 
-    def _run_until_closed(self) -> None:
+    def _do_batches_until_closed(self) -> None:
         """Do batches on the restorer's own thread until the restorer is closed."""
         try:
             while not self._closed:
                 self._wake.clear()
-                if not self._run_once():
+                if not self._run_commands_and_do_batch():
                     self._wake.wait(self._idle_wait_s())
         finally:
             if not self._closed:  # a panic of rocksdict's is no Exception
@@ -177,19 +177,19 @@ class Restorer(Generic[T]):
             return RETRY_S
         return FOLLOW_INTERVAL_S if self.follower.is_following else None
 
-    def _run_once(self) -> bool:
+    def _run_commands_and_do_batch(self) -> bool:
         """Run the commands, do a batch, and return whether there is more to do at once.
 
         Standbys wait for restores: those keep records from being processed.
         """
         try:
-            self._run_commands()
+            self._run_commands_and_raise_first_failure()
             if self.reader.restored.has_failed:
                 return False
             timings = self.timings
-            return timings.time_batch(
+            return timings.do_and_time_batch(
                 self.reader.restore_batch, timings.restore, lambda: self.reader.restored_records
-            ) or timings.time_batch(
+            ) or timings.do_and_time_batch(
                 self.follower.follow_batch, timings.follow, lambda: self.follower.followed_records
             )
         except Exception as error:
@@ -207,7 +207,7 @@ class Restorer(Generic[T]):
         finally:
             self.reader.restored.add_failure(failure)
 
-    def _run_commands(self) -> None:
+    def _run_commands_and_raise_first_failure(self) -> None:
         """Run all commands, whatever fails, and raise the first failure."""
         failure: Exception | None = None
         while self._commands:

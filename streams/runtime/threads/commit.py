@@ -137,7 +137,7 @@ class TaskCommitter:
         self._on_step(CommitStep.PRODUCED)
         positions = self._consumer.next_offsets(p for task in dirty for p in task.positions)
         for task in dirty:
-            task.advance_positions(positions, now_ms)
+            task.set_positions_to_commit(positions, now_ms)
         for producer, together in shared:
             with self._name_task(together, dirty):
                 self._commit_group(producer, together, now_ms)

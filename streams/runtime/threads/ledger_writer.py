@@ -7,7 +7,7 @@ with a ledger each record has one that Python sees, which is what the ledger cos
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.ledger import LedgerTransaction, encode_order, encode_transaction
@@ -21,6 +21,14 @@ _PARTITION = 0
 """The only partition of the ledger."""
 ORDER_BYTES_MAX = 256 << 10
 """How much of a record of the ledger orders and look-ups may take: brokers refuse 1 MB."""
+
+
+class LedgerOrders(NamedTuple):
+    """Represents in which order tasks took their records, as the ledger encodes it, by task."""
+
+    orders: dict[str, str]
+    lookups: dict[str, dict[str, str]]
+    """The states in which their steps found global tables, by step."""
 
 
 class LedgerWriter:
@@ -75,11 +83,8 @@ class LedgerWriter:
 
 def _take_orders(
     tasks: Collection[Task],
-) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """Take the order of each task's records since the last commit, as the ledger encodes it.
-
-    The second result are the states in which its steps found global tables, by step.
-    """
+) -> LedgerOrders:
+    """Take the order of each task's records since the last commit, and what its steps looked up."""
     orders: dict[str, str] = {}
     lookups: dict[str, Mapping[str, str]] = {}
     for task in tasks:
@@ -93,7 +98,7 @@ def _take_orders(
 
 def fit_orders(
     orders: Mapping[str, str], lookups: Mapping[str, Mapping[str, str]], bytes_max: int
-) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+) -> LedgerOrders:
     """Return the orders of tasks, and the states of their steps, that fit into a record together.
 
     States get what room the orders leave: an order also determines what comes of steps that look
@@ -111,7 +116,7 @@ def fit_orders(
             if len(states) <= room:
                 fitting_lookups.setdefault(task, {})[step] = states
                 room -= len(states)
-    return fitting_orders, fitting_lookups
+    return LedgerOrders(fitting_orders, fitting_lookups)
 
 
 def _ignore_delivery(error: Any, message: Any) -> None:

@@ -157,7 +157,7 @@ class StreamLoop:
     def run_once(self) -> None:
         """Take one turn of the loop, and recover from what goes wrong. Raises StreamsError."""
         self._mark_progress()
-        self.recovery.run_turn(self._do_next_steps)
+        self.recovery.run_steps_or_probe_broker(self._do_next_steps)
 
     def commit_now(self) -> None:
         """Commit all tasks now, and recover from what goes wrong. Raises StreamsError.
@@ -224,7 +224,7 @@ class StreamLoop:
             self._consumer, lambda: [task.topic_ids for task in self.tasks.values()]
         ):
             self._reset_out_of_range(out_of_range)
-        self._executor.process_slices(self._continue_after_slice)
+        self._executor.process_slices(self._commit_if_due_and_may_continue)
         self._producers.poll_delivery_reports()
         if self._is_commit_due(overdue_s=0.0):
             self._try_commit_tasks()
@@ -241,7 +241,7 @@ class StreamLoop:
         deadline_s = self._thread_tasks.commit_deadline_s + overdue_s
         return self._host.monotonic_s() >= deadline_s
 
-    def _continue_after_slice(self) -> bool:
+    def _commit_if_due_and_may_continue(self) -> bool:
         """Commit between two slices if it is time, and return whether to process the next slice.
 
         What was polled together is committed together where that takes little time: records that
@@ -364,7 +364,7 @@ class StreamLoop:
         return (
             self._stop.is_set()
             or self._control.is_paused
-            or self._member.read_signal() is not MembershipSignal.NOTHING
+            or self._member.read_signal_or_raise() is not MembershipSignal.NOTHING
             or (self._is_uncommitted_memory_full() and not self._rebalance.can_commit)
         )
 

@@ -158,7 +158,7 @@ class ThreadRebalance:
         ApplicationShutdown if a member asks all of them to end.
         """
         member = self._member
-        match member.read_signal():
+        match member.read_signal_or_raise():
             case MembershipSignal.LOST if self._tasks.assignment is not None:
                 raise TaskMigrated("the coordinator does not know this member any more")
             case MembershipSignal.REBALANCE:

@@ -80,7 +80,9 @@ class StreamThread:
 
     def start_thread(self) -> None:
         """Start the thread."""
-        self._spawned = self._worker.host.spawn_thread(f"stream-{self._number}", self._run_thread)
+        self._spawned = self._worker.host.spawn_thread(
+            f"stream-{self._number}", self._run_loops_and_report_failure
+        )
 
     def is_alive(self) -> bool:
         """Return whether the thread was started and has not ended."""
@@ -111,19 +113,19 @@ class StreamThread:
         }
 
     def _create_loop(self) -> StreamLoop:
-        """Create a loop that calls `_decide_on_error` when it fails."""
+        """Create a loop that calls `_ask_handler_whether_to_replace` when it fails."""
         return create_stream_loop(
             self._worker,
             self._number,
             on_state_change=self._state.change_state,
             on_commit_step=self._on_step,
-            decide_replacement=self._decide_on_error,
+            decide_replacement=self._ask_handler_whether_to_replace,
         )
 
-    def _run_thread(self) -> None:
+    def _run_loops_and_report_failure(self) -> None:
         """Run loops until the end, and report the error that ends the thread."""
         try:
-            self._run_loops()
+            self._run_loops_until_stop()
         except UserError as error:
             self._on_failure(error)
         except BaseException as error:  # a user's function may call sys.exit: it ends this thread
@@ -133,7 +135,7 @@ class StreamThread:
             self.ident = None
             self._state.change_state(ThreadState.ENDED)
 
-    def _run_loops(self) -> None:
+    def _run_loops_until_stop(self) -> None:
         """Run loops until a stop or an error; replace a failed loop if the handler says so."""
         worker, back_off = self._worker, ReplacementBackOff()
         if worker.global_tables is not None and not worker.global_tables.wait_until_caught_up(
@@ -191,7 +193,7 @@ class StreamThread:
         )
         self._state.change_state(ThreadState.REBALANCING)
 
-    def _decide_on_error(self, error: Exception) -> bool:
+    def _ask_handler_whether_to_replace(self, error: Exception) -> bool:
         """Return whether another loop replaces one that failed, as the handler answers.
 
         Called while the failed loop still holds its place in the group.

@@ -174,7 +174,7 @@ class TaskExecutor:
         while self._has_records_left:
             self._has_records_left = False
             for task in list(self._tasks.values()):
-                records = self._process_slice(task)
+                records = self._process_slice_and_count_records(task)
                 if records is None:
                     continue
                 # Punctuations alone don't continue the loop: they may be due again and again.
@@ -183,7 +183,7 @@ class TaskExecutor:
                     self._has_records_left = True
                     return
 
-    def _process_slice(self, task: Task) -> int | None:
+    def _process_slice_and_count_records(self, task: Task) -> int | None:
         """Process one slice of a task and return its number of records, None if nothing was ready.
 
         A slice of punctuations alone has 0 records. Raises: an error of `streams.errors` that

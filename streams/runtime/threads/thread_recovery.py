@@ -139,7 +139,7 @@ class ThreadRecovery:
         self._failing_since_s: WeakKeyDictionary[Task, float] = WeakKeyDictionary()
         """The tasks whose own transaction has failed since their last commit, and since when."""
 
-    def run_turn(self, do_next_steps: Callable[[], None]) -> None:
+    def run_steps_or_probe_broker(self, do_next_steps: Callable[[], None]) -> None:
         """Run the next steps, or wait for a moment while no broker answers; recover from errors.
 
         Raises StreamsError for errors that allow no recovery.

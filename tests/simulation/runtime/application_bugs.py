@@ -206,7 +206,7 @@ def deletions_not_copied(world: World) -> AbstractContextManager[None]:
 
         return apply
 
-    return replaced(TopicReplica, "apply_records", make)
+    return replaced(TopicReplica, "write_copied_records", make)
 
 
 FOREIGN = {"kind": "foreign", "guarantee": "exactly_once_v2", "late_partitions": 0.7}

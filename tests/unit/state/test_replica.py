@@ -23,7 +23,9 @@ def test_one_that_was_found_damaged_is_empty_when_it_is_opened_again(
     database = DamagedDatabase()
     disk = RocksDisk(tmp_path / "rates", store_name="rates", open_database=database.open)
     replica = TopicReplica("rates", disk, TEXT)
-    replica.apply_records([(0, 0, b"eur", b"1.1", 5)], StoreCheckpoint(0, "id", positions=(1,)))
+    replica.write_copied_records(
+        [(0, 0, b"eur", b"1.1", 5)], StoreCheckpoint(0, "id", positions=(1,))
+    )
     if damaged:
         database.is_damaged = True
         with pytest.raises(StoreCorrupted, match="checksum"):

@@ -126,7 +126,10 @@ def test_a_member_whose_heartbeat_is_refused_joins_again_and_meets_the_error(
     worker = new_worker(heartbeat_ms=1)
     worker.join()
     worker.coordinator.refuse(HEARTBEAT, GROUP_REFUSED)
-    wait_until(lambda: worker.member.read_signal() is MembershipSignal.LOST, what="the signal LOST")
+    wait_until(
+        lambda: worker.member.read_signal_or_raise() is MembershipSignal.LOST,
+        what="the signal LOST",
+    )
     worker.coordinator.answer(JOIN, create_join_response() | {"error_code": GROUP_REFUSED})
     with pytest.raises(AuthorizationError, match=READ_GROUP):
         worker.join()

@@ -80,7 +80,8 @@ def test_offsets_have_the_old_generation_until_the_assignment_is_taken(worker: W
     assert worker.member.current_membership == FIRST
     gate.opened.set()
     wait_until(
-        lambda: worker.member.read_signal() is MembershipSignal.ASSIGNED, what="an assignment"
+        lambda: worker.member.read_signal_or_raise() is MembershipSignal.ASSIGNED,
+        what="an assignment",
     )
     assert worker.member.current_membership == FIRST
     assert worker.member.is_generation_over
@@ -88,7 +89,7 @@ def test_offsets_have_the_old_generation_until_the_assignment_is_taken(worker: W
     assert worker.member.current_membership == Membership(2, "member-1")
     assert not worker.member.is_joining
     assert not worker.member.is_generation_over
-    assert worker.member.read_signal() is MembershipSignal.NOTHING
+    assert worker.member.read_signal_or_raise() is MembershipSignal.NOTHING
 
 
 def test_the_generation_is_over_when_the_join_is_answered_before_it_is_synced(
@@ -97,7 +98,7 @@ def test_the_generation_is_over_when_the_join_is_answered_before_it_is_synced(
     gate = start_second_join(worker, SYNC, create_sync_response(ONE_TASK))
     assert worker.member.is_generation_over
     assert worker.member.current_membership == FIRST
-    assert worker.member.read_signal() is MembershipSignal.NOTHING
+    assert worker.member.read_signal_or_raise() is MembershipSignal.NOTHING
     gate.opened.set()
     assert take(worker) == ONE_TASK
 
@@ -150,7 +151,7 @@ def test_a_leader_sends_heartbeats_while_it_assigns(new_worker: NewWorker) -> No
     def wait_for_heartbeats(members: object) -> dict[str, AssignmentInfo]:
         del members
         wait_until(lambda: len(worker.coordinator.sent(HEARTBEAT)) > 3, what="heartbeats")
-        assert worker.member.read_signal() is MembershipSignal.NOTHING
+        assert worker.member.read_signal_or_raise() is MembershipSignal.NOTHING
         return {"member-1": ONE_TASK}
 
     worker.plan = wait_for_heartbeats
@@ -161,7 +162,7 @@ def test_a_leader_sends_heartbeats_while_it_assigns(new_worker: NewWorker) -> No
     beats = {(each.generation_id, each.member_id) for each in worker.coordinator.sent(HEARTBEAT)}
     assert beats == {(2, "member-1")}
     # The group has begun another rebalance while the leader assigned.
-    assert worker.member.read_signal() is MembershipSignal.REBALANCE
+    assert worker.member.read_signal_or_raise() is MembershipSignal.REBALANCE
 
 
 def test_a_join_that_has_failed_ends_its_heartbeats(new_worker: NewWorker) -> None:
@@ -297,4 +298,4 @@ def test_a_thread_that_is_stuck_while_it_joins_leaves_when_the_join_is_over(
     gate.opened.set()
     wait_until(lambda: bool(worker.coordinator.sent(LEAVE)), what="a leave")
     assert take(worker) is not None
-    assert worker.member.read_signal() is MembershipSignal.LOST
+    assert worker.member.read_signal_or_raise() is MembershipSignal.LOST

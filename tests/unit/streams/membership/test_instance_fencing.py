@@ -125,7 +125,8 @@ def test_heartbeats_that_are_fenced_count_as_well() -> None:
         worker.join()
         worker.coordinator.refuse(HEARTBEAT, ErrorCode.fenced_instance_id)
         wait_until(
-            lambda: worker.member.read_signal() is MembershipSignal.LOST, what="the lost membership"
+            lambda: worker.member.read_signal_or_raise() is MembershipSignal.LOST,
+            what="the lost membership",
         )
     wait_until(lambda: renewal.count == 1, what="another identity")
     worker.member.leave_group()

@@ -403,7 +403,7 @@ class FakeMember(OnlyMember):
     def mark_generation_over(self) -> None:
         self.generation_is_over = True
 
-    def read_signal(self) -> MembershipSignal:
+    def read_signal_or_raise(self) -> MembershipSignal:
         return self.signalled
 
     def start_joining(self, subscription: SubscriptionInfo) -> None:

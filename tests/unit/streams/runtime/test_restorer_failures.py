@@ -72,7 +72,7 @@ def test_a_store_whose_restore_could_not_be_finished_is_restored_again() -> None
     tasks = create_two_tasks(world, "finish_load")
     world.restorer.add_tasks(tasks)
     with pytest.raises(StateError, match=FULL):
-        world.until_ready(lambda: world.restorer.reader.restored.take_tasks())
+        world.until_ready(lambda: world.restorer.reader.restored.take_tasks_or_raise_failure())
     ready: list[Waiting] = []
     while not ready:
         ready += world.restorer.take_restored_tasks()

@@ -89,7 +89,7 @@ def test_a_member_that_is_lost_or_joins_anew_commits_with_the_epoch_that_is_over
     joined: StreamsProtocolMember,
 ) -> None:
     lose(joined)
-    assert joined.read_signal() is MembershipSignal.LOST
+    assert joined.read_signal_or_raise() is MembershipSignal.LOST
     assert joined.current_membership == Membership(5, "member")
     join(joined, -1)
     assert joined.current_membership == Membership(5, "member")
@@ -139,4 +139,4 @@ def test_a_thread_that_has_tasks_of_a_lost_membership_drops_them_before_it_joins
     lose(joined)
     with pytest.raises(TaskMigrated):
         join(joined, 5)
-    assert joined.read_signal() is MembershipSignal.LOST
+    assert joined.read_signal_or_raise() is MembershipSignal.LOST

@@ -55,7 +55,7 @@ class Table:
 
     def change(self, rate: str, *positions: int) -> None:
         record: CopiedRecord = (0, 0, b"eur", rate.encode(), 5)
-        self.replica.apply_records([record], StoreCheckpoint(0, "id", positions=positions))
+        self.replica.write_copied_records([record], StoreCheckpoint(0, "id", positions=positions))
 
     def find(self) -> Any:
         found = self.store.entry("eur")
