@@ -8,6 +8,7 @@
                                                  the dictionary of that name, by librdkafka's names
     client.tag.zone                              client_tags
     security.protocol, sasl.*, ssl.*             connection
+    fetch.min.bytes, linger.ms and others        consumer, producer (`java_client_settings`)
     session.timeout.ms and others of clients     the setting of the application; main.consumer.
                                                  goes over consumer., and that over no prefix
 
@@ -25,6 +26,12 @@ from typing import Any
 from streams.connection.settings import is_security_setting
 from streams.errors import ConfigError
 from streams.settings.client_settings import LIBRDKAFKA_SETTINGS
+from streams.settings.java_client_settings import (
+    CLIENTS_OF_JAVA_SETTINGS,
+    LIBRDKAFKA_NAMES,
+    WITHOUT_COUNTERPART,
+    is_in_force,
+)
 from streams.settings.kafka_streams_settings import REFUSED, rename_settings
 
 PROPERTIES_SUFFIX = ".properties"
@@ -58,13 +65,6 @@ _ALSO_OF_ONE_CLIENT = {
     ("producer.", "request.timeout.ms"),
 }
 """Those that librdkafka has for a single client too."""
-_JAVA_CLIENT_NAMES = {
-    "fetch.max.wait.ms": "fetch.wait.max.ms",
-    "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    "send.buffer.bytes": "socket.send.buffer.bytes",
-    "max.request.size": "message.max.bytes",
-}
-"""What librdkafka calls settings of Java's clients."""
 _ADMIN_PREFIX = "admin."
 _COMMENTS = ("#", "!")
 _BLANK = " \t\f"
@@ -78,17 +78,20 @@ _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def read_properties(file: Path) -> dict[str, Any]:
     """Return the settings of a `.properties` file, by their names here.
 
-    Its `application.id` is left out (`check_application_id_of`). Raises ConfigError for a name that
-    has no counterpart, with the reason, and for a file that can't be read.
+    Its `application.id` is left out (`check_application_id_of`). Raises ConfigError for all names
+    that have no counterpart, with the reasons, and for a file that can't be read.
     """
     settings: dict[str, Any] = {}
     properties = _read_properties(file)
+    refusals = []
     for name in sorted(properties, key=_rank_prefix):
         try:
             if name != _APPLICATION_ID:
                 _add_setting(settings, name, properties[name])
         except ValueError as error:
-            raise ConfigError(f"config file {str(file)!r}: {name}: {error}") from None
+            refusals.append(f"{name}: {error}")
+    if refusals:
+        raise ConfigError(f"config file {str(file)!r}: {'; '.join(refusals)}")
     try:
         return rename_settings(settings)
     except ConfigError as error:
@@ -181,10 +184,10 @@ def _add_setting(settings: dict[str, Any], name: str, value: str) -> None:
             below = name.removeprefix(prefix)
             if prefix in _OWN_CLIENT_SETTINGS.get(below, ()):
                 settings[_to_underscores(below)] = value
+            elif setting in LIBRDKAFKA_SETTINGS:
+                _check_one_client(prefix, below)
+                _add_client_setting(settings.setdefault(setting, {}), below, value)
             else:
-                if setting in LIBRDKAFKA_SETTINGS:
-                    _check_one_client(prefix, below)
-                below = _JAVA_CLIENT_NAMES.get(below, below)
                 settings.setdefault(setting, {})[below] = value
             return
     if name.startswith(_ADMIN_PREFIX):
@@ -195,11 +198,30 @@ def _add_setting(settings: dict[str, Any], name: str, value: str) -> None:
     setting = _to_underscores(name)
     if (why := REFUSED.get(setting)) is not None:
         raise ValueError(f"there is no such setting here: {why}")
+    client = CLIENTS_OF_JAVA_SETTINGS.get(name)
+    if client is not None or name in WITHOUT_COUNTERPART:
+        of_client = settings.setdefault(client, {}) if client is not None else {}
+        _add_client_setting(of_client, name, value)
+        return
     settings[setting] = value
 
 
+def _add_client_setting(settings: dict[str, Any], name: str, value: str) -> None:
+    """Add a setting of Java's clients to those of a client here, by librdkafka's name.
+
+    It is left out if the client has that value anyway. Raises ValueError for one that has no
+    counterpart.
+    """
+    if (why := WITHOUT_COUNTERPART.get(name)) is not None:
+        raise ValueError(f"there is no such setting here: {why}")
+    if not is_in_force(name, value):
+        settings[LIBRDKAFKA_NAMES.get(name, name)] = value
+
+
 def _rank_prefix(name: str) -> int:
-    """Return the rank of a property's prefix among those that say a setting of the application."""
+    """Return the rank of a property's prefix among those that say the same setting."""
+    if name in CLIENTS_OF_JAVA_SETTINGS:
+        return -1  # a prefix goes over it
     for setting, prefixes in _OWN_CLIENT_SETTINGS.items():
         if name.endswith(setting) and (prefix := name.removesuffix(setting)) in prefixes:
             return prefixes.index(prefix)

@@ -99,6 +99,61 @@ def test_every_setting_without_a_counterpart_is_refused_with_its_own_reason(
     assert str(refused.value) == f"config file {str(file)!r}: {reason}"
 
 
+def test_all_lines_without_a_counterpart_are_refused_at_once(tmp_path: Path) -> None:
+    lines = "client.id=a\nrocksdb.config.setter=a.B\nproducer.max.block.ms=5\nadmin.retries=1"
+    with pytest.raises(ConfigError) as refused:
+        load_properties(tmp_path, lines)
+    for name in ("client.id: ", "rocksdb.config.setter: ", "producer.max.block.ms: ", "admin.ret"):
+        assert name in str(refused.value)
+
+
+def test_settings_of_clients_without_a_prefix_go_to_the_clients_that_know_them(
+    tmp_path: Path,
+) -> None:
+    lines = ["linger.ms=5", "producer.linger.ms=7", "fetch.max.wait.ms=9", "compression.type=lz4"]
+    for each in (lines, lines[::-1]):
+        config = load_properties(tmp_path, "\n".join(each))
+        assert config.consumer == {"fetch.wait.max.ms": "9"}
+        assert config.producer == {"linger.ms": "7", "compression.type": "lz4"}
+
+
+@pytest.mark.parametrize("prefix", ["", "producer.", "consumer."])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "acks=all",
+        "acks=-1",
+        "enable.idempotence=true",
+        "isolation.level=read_committed",
+        "enable.auto.commit=false",
+    ],
+)
+def test_a_value_that_is_in_force_anyway_may_be_said(
+    tmp_path: Path, prefix: str, line: str
+) -> None:
+    config = load_properties(tmp_path, f"{prefix}{line}")
+    assert (config.consumer, config.producer) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("acks=1", "acks can't be set: the guarantee needs all"),
+        ("isolation.level=read_uncommitted", "the guarantee needs read_committed"),
+        ("group.instance.id=a", "workers are static members by the id in their state directory"),
+        ("buffer.memory=1", "set queue.buffering.max.kbytes in producer="),
+        ("producer.buffer.memory=1", "set queue.buffering.max.kbytes in producer="),
+        ("main.consumer.interceptor.classes=a.B", "librdkafka has no interceptors"),
+        ("partitioner.class=a.B", r"to\(topic, partitioner=...\)"),
+    ],
+)
+def test_a_setting_of_clients_that_can_not_be_had_is_refused_with_the_reason(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_properties(tmp_path, line)
+
+
 def test_a_wrong_value_is_refused_with_the_setting(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"commit_interval_ms.*often"):
         load_properties(tmp_path, "commit.interval.ms=often")
