@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Literal, get_args
 
 from state.store import StateStore
-from streams.common.host import Clocks
+from streams.common.host import Clocks, SystemHost
 from streams.graph.nodes import StoreKind
 from streams.graph.step_measurements import StepMeasurements
 from streams.operators import sink
@@ -23,7 +23,6 @@ from streams.runtime.tasks import task_creator
 from streams.runtime.tasks.context import TaskContext
 from streams.runtime.tasks.metered_stores import StoreMeter
 from streams.runtime.threads.measurements import ThreadMeasurements
-from streams.testing.simulated_host import SimulatedHost
 from streams.topology import compile as compiling
 
 Level = Literal["off", "info", "debug"]
@@ -42,11 +41,10 @@ _WRITERS = 3
 class SliceMeter:
     """Measures the slices of one task as a stream thread does at a level."""
 
-    def __init__(
-        self, level: Level, host: SimulatedHost, context: TaskContext, meters: Sequence[StoreMeter]
-    ) -> None:
+    def __init__(self, level: Level, context: TaskContext, meters: Sequence[StoreMeter]) -> None:
+        # With a clock that goes on, as some records are looked at every few milliseconds.
         self._measured = ThreadMeasurements(
-            latencies_at_commit=True, host=host, measures_lateness=level == "debug"
+            latencies_at_commit=True, host=SystemHost(), measures_lateness=level == "debug"
         )
         self._is_on = level != "off"
         self._context, self._meters = context, meters if level == "debug" else ()
@@ -55,15 +53,24 @@ class SliceMeter:
         """Measure a slice that has been processed."""
         if not self._is_on:
             return
-        self._measured.add_slice(self._context.task_name, [(None, messages)], 0.001, 1)
-        for measured in self._context.step_measurements.values():
-            measured.set_due()
+        if self._measured.add_slice(self._context.task_name, [(None, messages)], 0.001, 1):
+            self._set_due()
         for meter in self._meters:
-            meter.add_to_timings()
+            meter.observe_buffer()
 
     def add_commit(self) -> None:
         """Measure a commit."""
+        if not self._is_on:
+            return
         self._measured.add_commit(1)
+        self._measured.observe_slices()
+        self._set_due()
+        for meter in self._meters:
+            meter.add_calls()
+
+    def _set_due(self) -> None:
+        for measured in self._context.step_measurements.values():
+            measured.set_due()
 
 
 @contextmanager
@@ -112,6 +119,7 @@ def _do_nothing(*arguments: object, **options: object) -> None:
 _UNMEASURED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (ThreadMeasurements, "add_slice", _do_nothing),
     (ThreadMeasurements, "add_commit", _do_nothing),
+    (ThreadMeasurements, "observe_slices", _do_nothing),
     (StepMeasurements, "set_due", _do_nothing),
     (ClientStatisticsRecorder, "settings", lambda self, client_id: {}),
     (task_creator, "meter_store", _create_meter_alone),

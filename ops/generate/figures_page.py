@@ -43,7 +43,9 @@ Each has the level that Kafka Streams gives it. What would cost too much for eac
 end-to-end latencies are those of the first and last record of a slice at its source, and of the
 first one after a slice that reaches a sink, or a step that nothing follows. Bytes that are read are
 exact where slices have 16 records or fewer; of larger ones some records are measured. Of what is
-written it is the first record to a topic after each slice. The others are taken to be as large.
+written it is the first record to a topic after a slice. The others are taken to be as large. Larger
+slices that follow each other within 5 milliseconds are not looked at, but for their number of
+records.
 Records and calls are counted, each of them; of a store's calls one in 16 is timed.
 `kafka_streams_stream_metrics` has texts as labels, as the JMX exporter writes them.
 """

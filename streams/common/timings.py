@@ -70,11 +70,15 @@ class Timing:
 
     def observe_calls(self, calls: int, average: float, maximum: float, now_s: float) -> None:
         """Add many values by their number, their average and the largest of them."""
-        self.total += calls
-        self.sum += calls * average
+        self.observe_values(calls, calls * average, maximum, now_s)
+
+    def observe_values(self, count: int, total: float, maximum: float, now_s: float) -> None:
+        """Add many values by their number, their sum and the largest of them."""
+        self.total += count
+        self.sum += total
         sample = self._take_sample(now_s)
-        sample.count += calls
-        sample.sum += calls * average
+        sample.count += count
+        sample.sum += total
         sample.maximum = max(sample.maximum, maximum)
 
     def _take_sample(self, now_s: float) -> TimingSample:

@@ -1,9 +1,10 @@
 """Measure a step: how late records reach it, what it writes and emits.
 
 Counts are of every record. The latency is that of the first record after `is_due` was set, which
-the thread does after each slice of records, so that reading the clock costs nothing for a record.
+the thread does after a slice of records, so that reading the clock costs nothing for a record.
+Where slices follow each other fast, it does so after one in some milliseconds, and at a commit.
 So is the size of what a sink writes to a topic; records after it count as equally large. What a
-suppression emits is added to its figure after a slice.
+suppression emits is added to its figure at the same moments.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class StepMeasurements:
         """The results of each of these emissions."""
 
     def set_due(self) -> None:
-        """Let the next record be measured: a slice of records has ended."""
+        """Let the next record be measured, and observe what a suppression has emitted."""
         self.is_due = True
         for counts in self.written.values():
             counts.is_due = True

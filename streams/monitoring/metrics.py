@@ -188,8 +188,8 @@ class WorkerCollector:
         measurements, tasks = self._measurements(), self._get_tasks()
         for thread, measured in measurements.items():
             by_topic = Counter[str]()
-            for (_, topic), count in measured.records_consumed.copy().items():
-                by_topic[topic] += count
+            for (_, topic), source in measured.sources.copy().items():
+                by_topic[topic] += source.records
             for topic, count in by_topic.items():
                 records.append(((thread, self._source_steps.get(topic, ""), topic), count))
             # A task that never had a record counts too: beside it another one may be busy.

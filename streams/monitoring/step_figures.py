@@ -30,15 +30,11 @@ def list_source_figures(
     """Yield what source steps have got; `source_steps` name the step that reads a topic."""
     totals: dict[tuple[str, str], int] = {}
     latencies: dict[tuple[str, str], list[Timing]] = {}
-    sources = measured.sources.copy()
-    for (task, topic), records in measured.records_consumed.copy().items():
-        step = source_steps.get(topic, "")
+    for (task, topic), each in measured.sources.copy().items():
+        step, records = source_steps.get(topic, ""), each.records
         yield _name_figure(TOPIC_GROUP, "records-consumed-total", (task, step, topic), records)
-        size = sources[task, topic].bytes if (task, topic) in sources else 0
-        yield _name_figure(TOPIC_GROUP, "bytes-consumed-total", (task, step, topic), size)
+        yield _name_figure(TOPIC_GROUP, "bytes-consumed-total", (task, step, topic), each.bytes)
         totals[task, step] = totals.get((task, step), 0) + records
-    for (task, topic), each in sources.items():
-        step = source_steps.get(topic, "")
         latencies.setdefault((task, step), []).append(each.latency)
     for labels, total in totals.items():
         yield _name_figure(NODE_GROUP, "process-total", labels, total)

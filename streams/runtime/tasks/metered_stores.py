@@ -90,10 +90,13 @@ class StoreMeter:
             is_rare = _ALWAYS_TIMED.keys() >= set(operations)
             _replace_method(store, method, calls.time_calls if is_rare else calls.count_calls)
 
-    def add_to_timings(self) -> None:
-        """Add the calls since the last time to the timings, and what is buffered now."""
+    def add_calls(self) -> None:
+        """Add the calls since the last time to the timings."""
         for calls in self._calls:
             calls.add_to_timings()
+
+    def observe_buffer(self) -> None:
+        """Observe what a suppression's buffer has now."""
         if self._buffer is not None:
             now_s = self._monotonic_s()
             self.buffered_records.observe(self._buffer.record_count, now_s)

@@ -1,5 +1,7 @@
 """Measure what a stream thread does, at a cost for each slice of records and none for a record.
 
+Slices may take half a millisecond each, so their times are summed up by task, and observed together
+at a commit, and once a second in between.
 The thread alone writes; a scrape of the metrics reads from another thread, whenever it comes.
 """
 
@@ -15,7 +17,7 @@ from streams.operators.timestamp_extraction import find_message_time_ms
 from streams.runtime.restoring.restorer_timings import RestorerTimings
 from streams.runtime.tasks.task_lifetimes import TaskLifetimes
 from streams.runtime.threads.recent_events import RecentEvents
-from streams.runtime.threads.source_measurements import SourceMeasurements, sample_records
+from streams.runtime.threads.source_measurements import SourceMeasurements
 from streams.runtime.threads.timings import TaskTimings, ThreadTimings
 
 LATENCY_BOUNDS_S = (
@@ -73,10 +75,8 @@ class ThreadMeasurements:
         """Wall-clock time at which the thread began."""
         self.records_by_task: dict[str, int] = {}
         """Records that each task has processed."""
-        self.records_consumed: dict[tuple[str, str], int] = {}
-        """Records that were handed to a source step, by task and topic."""
         self.sources: dict[tuple[str, str], SourceMeasurements] = {}
-        """The sizes and the latencies of these records, by task and topic."""
+        """The records that were handed to a source step, by task and topic."""
         self.seconds_by_task: dict[str, float] = {}
         """Seconds in which each task has processed records and called punctuations."""
         self.latency = LatencyHistogram()
@@ -96,33 +96,36 @@ class ThreadMeasurements:
         *,
         dropped: int = 0,
         enforced: int = 0,
-    ) -> None:
+    ) -> bool:
         """Add the records and the seconds of one slice of a task to the measurements.
 
-        `enforced` is the `enforced_count` of the task's buffer.
+        `enforced` is the `enforced_count` of the task's buffer. Returns whether steps are to look
+        at their next record: False if a slice a moment ago was looked at.
         """
         timings = self._find_task_timings(task)
         if dropped:
             timings.add_dropped(dropped)
-        timings.note_enforced(enforced)
+        if enforced != timings.enforced_before:
+            timings.note_enforced(enforced)
         self.seconds_by_task[task] = self.seconds_by_task.get(task, 0.0) + seconds
         if not runs:
-            return  # timers alone have made the slice
+            return True  # timers alone have made the slice
         began_at_ms = now_ms - seconds * 1_000
-        count = 0
+        count, is_looked_at = 0, False
         for _, messages in runs:
-            self._add_run(task, messages, began_at_ms)
-            if self._measures_lateness:
-                timings.add_lateness(sample_records(messages))
+            if sample := self._add_run(task, messages, began_at_ms):
+                is_looked_at = True
+                if self._measures_lateness:
+                    timings.add_lateness(sample)
             count += len(messages)
         self.records_by_task[task] = self.records_by_task.get(task, 0) + count
-        self.timings.add_slice(seconds, count)
         timings.add_slice(seconds, count)
         timestamp_ms = find_message_time_ms(runs[0][1][0])
         if self._waits_for_commit:
             self._uncommitted.setdefault(task, []).append(timestamp_ms)
         else:
             self._observe_latency(timestamp_ms, now_ms)
+        return is_looked_at
 
     def add_task_punctuations(self, task: str, began_at_s: float) -> None:
         """Add a call of the timers of a task that were due."""
@@ -136,19 +139,23 @@ class ThreadMeasurements:
             timings = self.timings_by_task[task] = TaskTimings(self._monotonic_s)
         return timings
 
-    def _add_run(self, task: str, messages: Sequence[Any], began_at_ms: float) -> None:
-        """Add records of one partition of a task."""
+    def _add_run(self, task: str, messages: Sequence[Any], began_at_ms: float) -> Sequence[Any]:
+        """Add records of one partition of a task, and return those that were looked at, if any."""
         topic: str = messages[0].topic()
-        source, count = (task, topic), len(messages)
-        self.records_consumed[source] = self.records_consumed.get(source, 0) + count
+        source = task, topic
         measured = self.sources.get(source)
         if measured is None:
             measured = self.sources[source] = SourceMeasurements(topic, self._monotonic_s)
-        measured.add_run(messages, began_at_ms)
+        return measured.add_run(messages, began_at_ms)
 
     def drop_uncommitted(self, task: str) -> None:
         """Forget the slices of a task that is rolled back or given up."""
         self._uncommitted.pop(task, None)
+
+    def observe_slices(self) -> None:
+        """Observe the times and sizes of the slices since the last call."""
+        for each in self.timings_by_task.values():
+            each.observe_slices(self.timings)
 
     def add_commit(self, now_ms: int) -> None:
         """Count the latencies of all slices since the last commit."""

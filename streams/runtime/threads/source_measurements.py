@@ -24,6 +24,8 @@ class SourceMeasurements:
     def __init__(self, topic: str, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
         self._overhead_bytes = RECORD_OVERHEAD_BYTES + len(topic)
+        self.records = 0
+        """The records that were handed to the source step."""
         self.bytes = 0
         """The bytes of the records as Kafka Streams counts them, estimated."""
         self.latency = Timing(monotonic_s)
@@ -32,9 +34,14 @@ class SourceMeasurements:
         self._average_bytes = 0.0
         self._sampled_at_s = -_SAMPLE_INTERVAL_S
 
-    def add_run(self, messages: Sequence[Any], began_at_ms: float) -> None:
-        """Add the records of a slice that began at a wall-clock time."""
+    def add_run(self, messages: Sequence[Any], began_at_ms: float) -> Sequence[Any]:
+        """Add the records of a slice that began at a wall-clock time.
+
+        Returns the records that were looked at; none if the last look was a moment ago.
+        """
         now_s, count = self._monotonic_s(), len(messages)
+        sample: Sequence[Any] = ()
+        self.records += count
         if count <= SAMPLE_RECORDS or now_s - self._sampled_at_s >= _SAMPLE_INTERVAL_S:
             self._sampled_at_s = now_s
             sample = sample_records(messages)
@@ -45,6 +52,7 @@ class SourceMeasurements:
                     latency_s = max(began_at_ms - timestamp_ms, 0.0) / 1_000
                     self.latency.observe(latency_s, now_s)
         self.bytes += round(count * (self._average_bytes + self._overhead_bytes))
+        return sample
 
 
 def sample_records(messages: Sequence[Any]) -> Sequence[Any]:

@@ -116,13 +116,28 @@ class TaskExecutor:
         self._uncommitted_bytes_by_task.clear()
         self.commit_requested = False
         self.measurements.add_commit(self._host.now_ms())
+        self._observe_sums()
+
+    def _observe_sums(self) -> None:
+        """Observe what was summed up of slices and of calls of stores since the last time."""
+        self.measurements.observe_slices()
+        for task in self._tasks.values():
+            for measured in task.step_measurements.values():
+                measured.set_due()
+            if self._measures_details:
+                for meter in task.stores.meters.values():
+                    meter.add_calls()
 
     def measure_lags_if_due(self) -> None:
-        """Measure once a second how far each partition is behind, and compare sampled keys."""
+        """Measure once a second how far each partition is behind, and compare sampled keys.
+
+        What is summed up is observed with it, as a commit may be long in coming.
+        """
         now_s = self._host.monotonic_s()
         if now_s < self._lags_due_at_s:
             return
         self._lags_due_at_s = now_s + _LAG_INTERVAL_S
+        self._observe_sums()
         self._key_placement.compare_samples()
         positions = {
             partition: position
@@ -232,16 +247,16 @@ class TaskExecutor:
         self.commit_requested = self.commit_requested or steps.context.commit_requested
         elapsed_s = self._host.monotonic_s() - began_at_s
         all_dropped = counters.dropped - dropped_before  # those skipped by a handler included
-        self.measurements.add_slice(
+        if self.measurements.add_slice(
             *(task.name, runs, elapsed_s, now_ms()),
             dropped=all_dropped,
             enforced=task.buffered_records.enforced_count,
-        )
-        for measured in task.step_measurements.values():
-            measured.set_due()
+        ):
+            for measured in task.step_measurements.values():
+                measured.set_due()
         if self._measures_details:
             for meter in task.stores.meters.values():
-                meter.add_to_timings()
+                meter.observe_buffer()
         task.adapt_slice_size(records, elapsed_s)
         return records
 

@@ -9,11 +9,22 @@ from streams.common.timings import Timing
 from streams.operators.timestamp_extraction import find_message_time_ms
 
 
+class SliceSums:
+    """Sums up the slices of one task until they are observed together: several in a millisecond."""
+
+    __slots__ = ("longest_s", "most_records", "records", "seconds", "slices")
+
+    def __init__(self) -> None:
+        self.slices = self.records = self.most_records = 0
+        self.seconds = self.longest_s = 0.0
+
+
 class TaskTimings:
     """Holds the timings of one task: slices, timers, dropped records, and late ones in seconds."""
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
+        self._sums = SliceSums()
         self.process = Timing(monotonic_s)
         self.process_records = Timing(monotonic_s)
         self.punctuate = Timing(monotonic_s)
@@ -22,13 +33,32 @@ class TaskTimings:
         self.dropped_total = 0
         self.enforced = Timing(monotonic_s)
         self._stream_time_ms = -1
-        self._enforced_before = 0
+        self.enforced_before = 0
 
     def add_slice(self, seconds: float, records: int) -> None:
-        """Add a slice that took some seconds, and its number of records."""
+        """Add a slice that took some seconds, and its number of records, to the sums."""
+        sums = self._sums
+        sums.slices += 1
+        sums.records += records
+        sums.seconds += seconds
+        if seconds > sums.longest_s:
+            sums.longest_s = seconds
+        if records > sums.most_records:
+            sums.most_records = records
+
+    def observe_slices(self, of_thread: ThreadTimings) -> None:
+        """Observe the slices that were summed up, and add them to the timings of the thread."""
+        sums = self._sums
+        if not sums.slices:
+            return
+        self._sums = SliceSums()
         now_s = self._monotonic_s()
-        self.process.observe(seconds, now_s)
-        self.process_records.observe(records, now_s)
+        for process, process_records in (
+            (self.process, self.process_records),
+            (of_thread.process, of_thread.process_records),
+        ):
+            process.observe_values(sums.slices, sums.seconds, sums.longest_s, now_s)
+            process_records.observe_values(sums.slices, sums.records, sums.most_records, now_s)
 
     def add_lateness(self, sample: Sequence[Any]) -> None:
         """Add by how much each of some records is older than the newest of the records so far."""
@@ -52,10 +82,9 @@ class TaskTimings:
 
         The number begins at 0 again when the task is rolled back.
         """
-        if count != self._enforced_before:
-            added = count - self._enforced_before if count > self._enforced_before else count
-            self.enforced.observe(added, self._monotonic_s())
-            self._enforced_before = count
+        added = count - self.enforced_before if count > self.enforced_before else count
+        self.enforced.observe(added, self._monotonic_s())
+        self.enforced_before = count
 
     def add_dropped(self, records: int) -> None:
         """Add the records that a slice has dropped."""
@@ -89,9 +118,3 @@ class ThreadTimings:
         now_s = self._monotonic_s()
         self.poll.observe(now_s - began_at_s, now_s)
         self.poll_records.observe(records, now_s)
-
-    def add_slice(self, seconds: float, records: int) -> None:
-        """Add a slice that took some seconds, and its number of records."""
-        now_s = self._monotonic_s()
-        self.process.observe(seconds, now_s)
-        self.process_records.observe(records, now_s)

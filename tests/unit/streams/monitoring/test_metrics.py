@@ -44,7 +44,7 @@ from streams.runtime.threads.measurements import ThreadMeasurements
 from streams.runtime.threads.query_measurements import QueryMeasurements
 from streams.runtime.threads.recent_events import RecentEvents
 from streams.runtime.threads.source_measurements import SourceMeasurements
-from streams.runtime.threads.timings import TaskTimings
+from streams.runtime.threads.timings import TaskTimings, ThreadTimings
 from tests.unit.streams.monitoring.client_texts import make_statistics, tell
 from tests.unit.streams.runtime.fakes import Clock
 from tests.unit.streams.runtime.world import World
@@ -99,7 +99,8 @@ class HeldStores:
         if spec.kind is not StoreKind.BUFFER:
             self.iterators.append(meter.iterators.follow_iterator(iter("ab")))
             next(self.iterators[-1])
-        meter.add_to_timings()
+        meter.add_calls()
+        meter.observe_buffer()
         return meter
 
     def all_stores(self) -> dict[str, Any]:
@@ -163,19 +164,25 @@ def lines() -> list[str]:
     queries.running = 2
     measured = ThreadMeasurements(latencies_at_commit=False, host=clock)
     measured.records_by_task["2_1"] = 7
-    measured.timings.add_slice(0.25, 7)
+    measured.timings.process.observe(0.25, clock.monotonic_s())
+    measured.timings.process_records.observe(7, clock.monotonic_s())
     measured.timings.add_poll(clock.monotonic_s() - 0.5, 9)
     measured.timings.commit.observe_since(clock.monotonic_s() - 0.125)
     measured.timings.punctuate.observe_since(clock.monotonic_s() - 0.2)
-    measured.records_consumed["2_0", "orders"] = 3
-    measured.records_consumed["2_1", "orders"] = 4
-    measured.records_consumed["2_1", "old-orders"] = 5
+    for task, topic, records in (
+        ("2_0", "orders", 3),
+        ("2_1", "orders", 4),
+        ("2_1", "old-orders", 5),
+    ):
+        source = measured.sources[task, topic] = SourceMeasurements(topic, clock.monotonic_s)
+        source.records = records
     measured.seconds_by_task["2_1"] = 0.5
     for task, seconds in (("2_0", 0.25), ("2_1", 0.75)):
         timings = measured.timings_by_task[task] = TaskTimings(clock.monotonic_s)
         timings.add_slice(seconds, 60)
+        timings.observe_slices(ThreadTimings(clock.monotonic_s))
         timings.add_dropped(3)
-    source = measured.sources["2_1", "orders"] = SourceMeasurements("orders", clock.monotonic_s)
+    source = measured.sources["2_1", "orders"]
     source.bytes = 500
     source.latency.observe(0.4, clock.monotonic_s())
     measured.timings_by_task["2_1"].note_enforced(3)

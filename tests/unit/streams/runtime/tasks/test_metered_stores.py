@@ -28,7 +28,8 @@ def open_metered(
 
 
 def list_counts(meter: StoreMeter) -> dict[str, int]:
-    meter.add_to_timings()
+    meter.add_calls()
+    meter.observe_buffer()
     return {name: each.total for name, each in meter.timings.items() if each.total}
 
 

@@ -58,6 +58,10 @@ def run_of(topic: str, *timestamps_ms: int) -> tuple[object, list[Message]]:
     return object(), [Message(topic, each) for each in timestamps_ms]
 
 
+def list_consumed(measured: ThreadMeasurements) -> dict[tuple[str, str], int]:
+    return {source: each.records for source, each in measured.sources.items()}
+
+
 def test_a_latency_counts_in_its_bucket_and_in_all_that_are_larger() -> None:
     histogram = LatencyHistogram()
     for latency_s in (0.005, 0.02, -7.0, 10_000.0):
@@ -76,7 +80,8 @@ def test_records_are_summed_by_task_and_topic_and_seconds_by_task() -> None:
     measured.add_slice("0_0", [run_of("a", 1, 2), run_of("b", 3)], 0.25, now_ms=10)
     measured.add_slice("0_0", [run_of("a", 4)], 0.5, now_ms=10)
     measured.add_slice("0_1", [], 1.0, now_ms=10)
-    assert measured.records_consumed == {("0_0", "a"): 3, ("0_0", "b"): 1}
+    measured.observe_slices()
+    assert list_consumed(measured) == {("0_0", "a"): 3, ("0_0", "b"): 1}
     assert measured.seconds_by_task == {"0_0": 0.75, "0_1": 1.0}
     assert measured.records_by_task == {"0_0": 4}
     assert measured.timings.process.total == 2, "timers alone are no slice of records"
@@ -87,6 +92,7 @@ def test_dropped_records_are_counted_by_task_timers_included() -> None:
     measured.add_slice("0_0", [run_of("a", 1, 2, 3)], 0.25, now_ms=10, dropped=2)
     measured.add_slice("0_0", [], 0.25, now_ms=10, dropped=1)
     measured.add_slice("0_1", [run_of("a", 4)], 0.5, now_ms=10)
+    measured.observe_slices()
     dropped = {task: each.dropped_total for task, each in measured.timings_by_task.items()}
     assert dropped == {"0_0": 3, "0_1": 0}
     read = measured.timings_by_task["0_0"]
@@ -121,7 +127,8 @@ def test_a_loop_measures_its_records_its_lags_and_its_commits(tmp_path: Path) ->
     world.load("x", key="b", partition=1)
     world.run_until(lambda: world.consumed(0) and world.consumed(1))
     measured = world.loop.measurements
-    assert measured.records_consumed == {("0_0", "in"): 3, ("0_1", "in"): 1}
+    assert list_consumed(measured) == {("0_0", "in"): 3, ("0_1", "in"): 1}
+    assert measured.timings.process_records.sum == 4, "a commit observes the slices before it"
     assert sorted(measured.seconds_by_task) == ["0_0", "0_1"]
     assert dict(measured.latency.cumulate())["+Inf"] > 0
     assert set(measured.lags) == {Partition("in", 0), Partition("in", 1)}
@@ -197,3 +204,33 @@ def test_times_are_those_that_a_source_extracts(partition_count: int) -> None:
     assert latencies.sum == pytest.approx(0.5), "the last one has none"
     assert measured.latency.sum_s == pytest.approx(1.0)
     assert measured.timings_by_task["0_0"].lateness.read_figures().maximum == pytest.approx(1.0)
+
+
+def test_large_slices_that_follow_each_other_fast_are_looked_at_now_and_then() -> None:
+    clock = Clock()
+    measured = ThreadMeasurements(latencies_at_commit=True, host=clock, measures_lateness=True)
+    large = [run_of("a", *range(1, SAMPLE_RECORDS + 2))]
+    assert measured.add_slice("0_0", large, 0.001, now_ms=10)
+    assert not measured.add_slice("0_0", large, 0.001, now_ms=10)
+    assert measured.add_slice("0_1", large, 0.001, now_ms=10), "another task"
+    assert measured.add_slice("0_0", [run_of("a", 1)], 0.001, now_ms=10), "few records"
+    assert measured.add_slice("0_0", [], 0.001, now_ms=10), "timers alone"
+    clock.advance_monotonic_clock(0.006)
+    assert measured.add_slice("0_0", large, 0.001, now_ms=10)
+    assert measured.sources["0_0", "a"].records == 3 * len(large[0][1]) + 1
+
+
+def test_a_thread_observes_its_slices_once_a_second_while_no_commit_is_due(tmp_path: Path) -> None:
+    world = World(
+        build_counting_topology(), tmp_path, commit_every_ms=60_000, collect_statistics=True
+    )
+    world.load("x", "x", "x")
+    world.turn()
+    world.clock.advance_monotonic_clock(1.0)
+    world.turn()
+    measured = world.loop.measurements
+    (task,) = world.loop.tasks.values()
+    (meter,) = task.stores.meters.values()
+    assert world.loop.counters.commits == 0
+    assert measured.timings.process_records.sum == 3
+    assert meter.timings["put"].total == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streams.common.timings import SAMPLE_S, Timing
-from streams.runtime.threads.timings import ThreadTimings
+from streams.runtime.threads.timings import TaskTimings, ThreadTimings
 from tests.unit.streams.runtime.fakes import Clock
 
 
@@ -57,8 +57,17 @@ def test_a_poll_and_a_slice_have_seconds_and_records() -> None:
     began_at_s = clock.monotonic_s()
     clock.advance_monotonic_clock(0.5)
     timings.add_poll(began_at_s, 10)
-    timings.add_slice(0.25, 7)
+    of_task = TaskTimings(clock.monotonic_s)
+    of_task.add_slice(0.25, 7)
+    of_task.add_slice(0.75, 3)
+    for _ in range(2):  # what was observed is not observed again
+        of_task.observe_slices(timings)
     assert timings.poll.read_figures().average == pytest.approx(0.5)
     assert timings.poll_records.read_figures().maximum == 10
-    assert timings.process.read_figures().average == 0.25
-    assert timings.process_records.read_figures().average == 7
+    for each in (timings, of_task):
+        assert (each.process.total, each.process.sum, each.process_records.sum) == (2, 1.0, 10)
+        assert (each.process.read_figures().maximum, each.process.read_figures().average) == (
+            0.75,
+            0.5,
+        )
+        assert each.process_records.read_figures().maximum == 7
