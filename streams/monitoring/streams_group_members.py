@@ -14,6 +14,7 @@ from streams.membership.streams.described_group import (
     StreamsGroupDescription,
     StreamsMemberDescription,
 )
+from streams.membership.streams.former_members import find_process_id
 from streams.membership.streams.task_roles import split_task
 from streams.monitoring.group_report import GroupMembers, decode_members
 from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
@@ -28,10 +29,11 @@ def read_members(
     """
     if description.streams is None:
         return decode_members(group_id, description)
-    return _convert_members(description, description.streams, partition_counts)
+    return _convert_members(group_id, description, description.streams, partition_counts)
 
 
 def _convert_members(
+    group_id: str,
     description: GroupDescription,
     group: StreamsGroupDescription,
     partition_counts: Mapping[str, int],
@@ -44,20 +46,25 @@ def _convert_members(
     )
     return GroupMembers(
         description.members,
-        {m.member_id: _build_subscription(m, topology) for m in group.members},
+        {m.member_id: _build_subscription(group_id, m, topology) for m in group.members},
         {m.member_id: _build_assignment(m, topology, partition_counts) for m in group.members},
     )
 
 
 def _build_subscription(
-    member: StreamsMemberDescription, topology: DeclaredTopology
+    group_id: str, member: StreamsMemberDescription, topology: DeclaredTopology
 ) -> SubscriptionInfo:
-    """Return what a member has told its group."""
+    """Return what a member has told its group.
+
+    The process id that workers send is the id of their state directory.
+    """
+    process_id = find_process_id(group_id, member.member_id)
     return SubscriptionInfo(
         tuple(sorted(member.assigned.active, key=split_task)),
         topology=topology,
         generation=member.epoch,
-        process=member.process_id,
+        process=process_id or member.process_id,
+        directory=member.process_id if process_id else "",
         tags=member.tags,
         endpoint=member.endpoint,
     )

@@ -8,6 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
 from typer.testing import CliRunner
 
 from benchmarks.streams_group import configure_group
@@ -17,12 +23,13 @@ from streams.processes.running import RunningApp
 from streams.runtime.threads.commit import CommitStep
 from tests.integration.cluster import Topics, Worker, stored_counts
 from tests.integration.worker import build
-from tests.processes import HANG_LIMIT_S
+from tests.processes import HANG_LIMIT_S, wait_until
 
 pytestmark = pytest.mark.sampled(1, by="broker")
 
 RECORDS = 1_000
 VARIABLE = "MILLRACE_GROUP_PROTOCOL"
+_SET = AlterConfigOpType.SET
 NewWorker = Callable[..., Worker]
 
 
@@ -83,6 +90,35 @@ def test_a_worker_that_was_killed_has_its_tasks_back_at_once(
     assert "its worker was started anew" in worker.log_since(0)
     worker.finish()
     assert topics.counts() == topics.truth
+
+
+def test_workers_that_share_a_directory_never_wait_for_each_others_standby_tasks(
+    topics: Topics, new_worker: NewWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kill one of two workers on a directory and end the other, in a group with standby tasks."""
+    monkeypatch.setenv(VARIABLE, "streams")
+    group = ConfigResource(ConfigResource.Type.GROUP, topics.application)
+    group.add_incremental_config(
+        ConfigEntry("streams.num.standby.replicas", "1", incremental_operation=_SET)
+    )
+    admin = AdminClient({"bootstrap.servers": topics.servers})
+    admin.incremental_alter_configs([group])[group].result(HANG_LIMIT_S)
+    workers = [new_worker(), new_worker()]
+    for worker in workers:
+        worker.start()
+    load_and_wait(topics)
+    workers[0].kill()
+    workers[0].start()
+    load_and_wait(topics)
+    wait_until(lambda: len(describe(topics)["members"]) == 2, what="both workers are members")
+    members = describe(topics)["members"]
+    assert [each["standby"] for each in members] == [[], []]
+    assert len({each["directory"] for each in members}) == 1
+    workers[1].finish()
+    load_and_wait(topics)
+    workers[0].finish()
+    assert topics.counts() == topics.truth
+    assert "is in use by process" not in "".join(worker.log_since(0) for worker in workers)
 
 
 def describe(topics: Topics) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def test_every_law_of_streams_groups_holds_in_the_history_of_a_seed(seed: int) -
 
 def is_seen(planted: PlantedStreamsBug, seed: int) -> bool:
     """Tell whether the checker of a bug sees it in the history of a seed."""
-    scenario = streams_scenario(seed, members=BUG_MEMBERS)
+    scenario = streams_scenario(seed, members=BUG_MEMBERS, **planted.setting)
     violation = StreamsRebalanceHistory(scenario, planted.bug).run()
     return violation is not None and violation.checker == planted.checker
 

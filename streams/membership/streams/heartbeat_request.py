@@ -31,7 +31,9 @@ _VERSION = 0
 class MemberFacts:
     """Holds what a member tells its group of itself when it joins.
 
-    `endpoint` is the host:port at which its worker answers queries; empty if it answers none.
+    `process_id` is one for all members that share a state directory: the broker gives a task to one
+    of them at a time, in whatever role. `endpoint` is the host:port at which its worker answers
+    queries; empty if it answers none.
     """
 
     group_id: str

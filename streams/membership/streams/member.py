@@ -74,7 +74,6 @@ class StreamsProtocolMember(GroupMember):
         facts: MemberFacts,
         instance_id: str,
         *,
-        start_id: str,
         open_connection: OpenConnection,
         fetch_partition_counts: Callable[[], Mapping[str, int]],
         timeouts: MemberTimeouts,
@@ -84,7 +83,6 @@ class StreamsProtocolMember(GroupMember):
         self._facts = facts
         self.instance_id = instance_id
         self.is_leader = False
-        self._start_id = start_id
         self._fetch_partition_counts = fetch_partition_counts
         self._shutdown_reason = ""
         self._acknowledged_join: int | None = None
@@ -276,9 +274,8 @@ class StreamsProtocolMember(GroupMember):
         """
         try:
             with self._coordinator.use_connection() as connection:
-                former = find_former_members(
-                    connection, self._facts.group_id, self._facts.process_id, self._start_id
-                )
+                facts = self._facts
+                former = find_former_members(connection, facts.group_id, facts.member_id)
         except StreamsError as error:  # such as a missing right to describe the group
             log.info("former members of this worker are not looked for: %s", error)
             return

@@ -73,7 +73,8 @@ def _create_streams_member(
         MemberFacts(
             topology.application_id,
             name_member(instance_id, worker.start_id),
-            worker.process_id,
+            # By it the broker keeps a task's standbys off the workers that share its directory.
+            worker.directory_id or worker.process_id,
             TopologyToSend(
                 topology.application_id,
                 assignor.declared,
@@ -86,7 +87,6 @@ def _create_streams_member(
             config.rack,
         ),
         instance_id,
-        start_id=worker.start_id,
         open_connection=worker.open_connection,
         fetch_partition_counts=admin.fetch_partition_counts,
         timeouts=_create_timeouts(config),

@@ -258,12 +258,11 @@ class LightMember:
             MemberFacts(
                 APPLICATION,
                 name_member(self.slot.instance_id, start_id),
-                self.slot.id,
+                self.slot.directory.name,
                 sent,
                 self.world.rebalances.max_poll_interval_ms,
             ),
             self.slot.instance_id,
-            start_id=start_id,
             open_connection=lambda _: self._open(),
             fetch_partition_counts=create_admin(self.process).fetch_partition_counts,
             timeouts=self._create_timeouts(),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from coordinator.groups.streams import heartbeat, reconcile
@@ -78,11 +79,25 @@ def tasks_rotated_at_each_epoch(world: World) -> AbstractContextManager[None]:
     return replaced(heartbeat, "compute_task_targets", make)
 
 
+def members_of_a_directory_told_as_processes(world: World) -> AbstractContextManager[None]:
+    """Make members that share a state directory give the broker process ids of their own."""
+
+    def make(original: Any) -> Any:
+        def send(connection: Any, facts: Any, *given: Any, **named: Any) -> Any:
+            alone = replace(facts, process_id=facts.member_id)
+            return original(connection, alone, *given, **named)
+
+        return send
+
+    return replaced(heartbeat_loop, "send_heartbeat", make)
+
+
 class PlantedStreamsBug(NamedTuple):
-    """Holds a bug, and the name of the checker that must see it."""
+    """Holds a bug, the name of the checker that must see it, and a setting in which it shows."""
 
     bug: PlantedBug
     checker: str
+    setting: Mapping[str, Any] = MappingProxyType({})
 
 
 STREAMS_BUGS = (
@@ -93,4 +108,9 @@ STREAMS_BUGS = (
     PlantedStreamsBug(offers_not_repeated, "progress"),
     PlantedStreamsBug(lost_answers_taken_for_silent_ones, "progress"),
     PlantedStreamsBug(tasks_rotated_at_each_epoch, "movement"),
+    PlantedStreamsBug(
+        members_of_a_directory_told_as_processes,
+        "progress",
+        MappingProxyType({"members_a_directory": 2, "standbys": 1}),
+    ),
 )

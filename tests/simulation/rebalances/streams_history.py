@@ -19,8 +19,5 @@ class StreamsRebalanceHistory(RebalanceHistory):
 
 
 def streams_scenario(seed: int, **given: Any) -> RebalanceScenario:
-    """Return the scenario of a seed: each member has a state directory of its own.
-
-    The broker does not know of directories, and takes each process for another place.
-    """
-    return scenario(seed, protocol=STREAMS, members_a_directory=1, **given)
+    """Return the scenario of a seed, in which the broker assigns the tasks."""
+    return scenario(seed, protocol=STREAMS, **given)

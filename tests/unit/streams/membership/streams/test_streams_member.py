@@ -50,7 +50,6 @@ def member() -> StreamsProtocolMember:
     return StreamsProtocolMember(
         MemberFacts("group", "member", "process", cast(Any, None), 300_000),
         "instance",
-        start_id="1",
         open_connection=lambda _: cast(BrokerConnection, IdleConnection()),
         fetch_partition_counts=dict,
         timeouts=MemberTimeouts(45_000, 3_000, 300_000, 300_000),
