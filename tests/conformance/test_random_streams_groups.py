@@ -13,9 +13,11 @@ with the status.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from enum import StrEnum
 from itertools import count
-from typing import Any
+from random import Random
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -45,6 +47,25 @@ INSTANCES = (None, None, None, None, "i4", "i5")
 PROCESSES = ("p0", "p0", "p1", "p1", "p2", "p2")
 MISSING_INTERNAL_TOPICS = 3
 GROUP_RESOURCE = 32
+
+
+class StepKind(StrEnum):
+    """Names what happens in a step; all but the last two are calls of a member."""
+
+    BEAT = "beat"
+    JOIN = "join"
+    LEAVE = "leave"
+    COMMIT = "commit"
+    STANDBYS = "standbys"
+    TOPICS = "topics"
+
+
+class Step(NamedTuple):
+    """Represents a step of a history whose steps are given: details follow from its own seed."""
+
+    kind: StepKind
+    member: int
+    seed: int
 
 
 class StreamsHistory(GroupHistory):
@@ -113,6 +134,30 @@ class StreamsHistory(GroupHistory):
                 self.change_topics()
             else:
                 what(self.random.randrange(len(self._members)))
+
+    def run_steps(self, steps: Iterable[Step]) -> None:
+        """Run given steps, any of which may be left out while the others stay as they are."""
+        self._change_standby_count(self.random.choice([0, 1, 1]))
+        self.create_first_topics()
+        for step in steps:
+            self.random = Random(step.seed)
+            index = step.member % len(self._members)
+            match step.kind:
+                case StepKind.BEAT:
+                    self._beat(index)
+                case StepKind.JOIN:
+                    self._join(index)
+                case StepKind.LEAVE:
+                    self._leave(index)
+                case StepKind.COMMIT:
+                    self._commit(index)
+                case StepKind.STANDBYS if not self._has_endpoints:
+                    self._change_standby_count(self.random.randint(0, 2))
+                    self.change_topics()
+                case StepKind.TOPICS if not self._has_endpoints:
+                    self.change_topics()
+                case _:  # topics stay as they are beside endpoints
+                    pass
 
     def _change_standby_count(self, standby_count: int) -> None:
         """Alter the group's setting; who changes topics afterwards waits until it is heard of."""
