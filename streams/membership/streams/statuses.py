@@ -16,6 +16,7 @@ Source: StreamsGroupHeartbeatResponse.Status, KIP-1071.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
@@ -41,6 +42,8 @@ class GroupStatus(NamedTuple):
     detail: str
 
 
+_MISSING_SOURCES = re.compile(r"Source topics (.+?)(?: and \d+ additional topics?)? are missing\.")
+"""What brokers say of MISSING_SOURCE_TOPICS, as Kafka 4.4 and the embedded broker do."""
 _NOT_READY = {
     GroupStatusCode.MISSING_SOURCE_TOPICS,
     GroupStatusCode.INCORRECTLY_PARTITIONED_TOPICS,
@@ -79,13 +82,20 @@ def explain_lasting_status(group_id: str, statuses: Iterable[GroupStatus]) -> st
     """Return the message for a status that ends a thread if it stays; empty if there is none."""
     for status in statuses:
         if status.code == GroupStatusCode.MISSING_SOURCE_TOPICS:
-            advice = f"Create them, such as with {format_command('create-topics')}"
+            command = format_command("create-topics", *_find_missing_sources(status.detail))
+            advice = f"Create them, such as with {command}"
         elif status.code == GroupStatusCode.MISSING_INTERNAL_TOPICS:
             advice = "The broker creates them; its log tells what keeps it from that"
         else:
             continue
         return f"group {group_id!r} has no tasks yet, the broker says: {status.detail} {advice}"
     return ""
+
+
+def _find_missing_sources(detail: str) -> list[str]:
+    """Return the topics that a broker names as missing, of which it leaves out all but three."""
+    named = _MISSING_SOURCES.match(detail)
+    return named[1].split(", ") if named else ["TOPIC"]
 
 
 def explain_statuses(group_id: str, statuses: Sequence[GroupStatus]) -> str:

@@ -46,6 +46,20 @@ def test_a_status_that_may_pass_is_a_warning_with_its_code(
     assert explain_fatal_status("orders", report(status)) == ""
 
 
+@pytest.mark.parametrize(
+    ("detail", "named"),
+    [
+        ("Source topics lines are missing.", "lines"),
+        ("Source topics a, b.c, d are missing.", "a b.c d"),
+        ("Source topics a, b, c and 2 additional topics are missing.", "a b c"),
+        ("Words of a later release.", "TOPIC"),
+    ],
+)
+def test_the_command_creates_the_topics_that_the_broker_names(detail: str, named: str) -> None:
+    status = GroupStatus(GroupStatusCode.MISSING_SOURCE_TOPICS, detail)
+    assert f"create-topics {named}`" in explain_lasting_status("orders", [status])
+
+
 def test_wrong_partition_counts_end_the_thread_with_their_code() -> None:
     message = explain_fatal_status("orders", report(GroupStatusCode.INCORRECTLY_PARTITIONED_TOPICS))
     assert SAID in message
