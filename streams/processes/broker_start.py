@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from pathlib import Path
+from typing import NamedTuple
 
 from state.errors import DirectoryLocked
 from state.locks import exclude_owner
@@ -132,13 +133,20 @@ def _try_lock(file: int) -> bool:
     return True
 
 
+class StartedBroker(NamedTuple):
+    """Represents a broker that listens."""
+
+    address: str
+    process_id: int
+
+
 def start_broker(
     directory: Path,
     ports: list[int],
     lock: int,
     is_given_up: Callable[[], bool],
     on_step: OnStartStep = ignore_start_step,
-) -> tuple[str, int]:
+) -> StartedBroker:
     """Start a broker on the first free one of `ports`; return its address and process id.
 
     The broker writes both to the file `process`. `lock` is the lock that the caller holds. One that
@@ -153,7 +161,7 @@ def start_broker(
             if output.startswith("listening on "):
                 on_step(BrokerStartStep.ANNOUNCED, process.pid)
                 process.returncode = 0  # it outlives us, nobody waits for it: no warning of that
-                return output.removeprefix("listening on ").strip(), process.pid
+                return StartedBroker(output.removeprefix("listening on ").strip(), process.pid)
             if process.wait() >= 0 or is_given_up():
                 break
             name = signal.Signals(-process.returncode).name

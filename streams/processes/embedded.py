@@ -102,8 +102,7 @@ def ensure_embedded_broker(
         # Its last port is tried first, so that clients that still run find it again.
         port = parse_address(last)[1] if last else 0
         ports = list({port: None, 0: None})
-        address, _ = start_broker(directory, ports, lock, is_given_up, on_step)
-        return address
+        return start_broker(directory, ports, lock, is_given_up, on_step).address
 
 
 def require_embedded_broker(state_dir: Path) -> None:
@@ -166,8 +165,8 @@ def restart_embedded_broker(
         found = _wait_for_answer(directory, is_given_up, known_address=address)
         if found == address and is_broker_alive(directory):
             return None
-        _, pid = start_broker(directory, [parse_address(address)[1]], lock, is_given_up)
-        return pid
+        port = parse_address(address)[1]
+        return start_broker(directory, [port], lock, is_given_up).process_id
 
 
 class Announcement(NamedTuple):

@@ -1,6 +1,6 @@
 """Run an application in the foreground until a signal or an error, as `App.run` does.
 
-one worker    runs in this process (`_run_in_process`)
+one worker    runs in this process (`_run_worker_in_process`)
 several       each is a process of its own under a watcher (`streams.processes.workers`), and
               runs there in the same way
 """
@@ -33,7 +33,7 @@ def run_application(launch: ApplicationLaunch, worker_count: int) -> None:
     status = 0
     with OwnBroker(launch.config, launch.topology.application_id) as broker:
         if worker_count == 1:
-            _run_in_process(launch, broker)
+            _run_worker_in_process(launch, broker)
         else:
             status = _run_workers(launch, broker, worker_count)
     if status:
@@ -47,12 +47,12 @@ def _run_workers(launch: ApplicationLaunch, broker: OwnBroker, count: int) -> in
     timeout_s = launch.config.shutdown_timeout_ms / 1000
 
     def run(worker_number: int) -> None:
-        _run_worker(launch, broker, worker_number, count, watcher, errors)
+        _run_watched_worker_or_exit(launch, broker, worker_number, count, watcher, errors)
 
     return run_workers(count, run, timeout_s=timeout_s)
 
 
-def _run_worker(
+def _run_watched_worker_or_exit(
     launch: ApplicationLaunch,
     broker: OwnBroker,
     worker_number: int,
@@ -62,14 +62,14 @@ def _run_worker(
 ) -> None:
     """Run a worker in this process, which ends when its watcher process is gone."""
     try:
-        _run_in_process(
+        _run_worker_in_process(
             launch, broker, worker_number, count, lambda: watcher_is_gone(watcher), is_watched=True
         )
     except UserError as error:
         exit_with_error(error, is_reported=not errors.try_claim_message(str(error)))
 
 
-def _run_in_process(
+def _run_worker_in_process(
     launch: ApplicationLaunch,
     broker: OwnBroker,
     worker_number: int = 0,

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import closing
+from typing import NamedTuple
 
 from streams.command_lines import format_kafka_command
 from streams.errors import BrokerUnavailable, ConfigError
@@ -102,16 +103,22 @@ def choose_group_protocol(
     return config.model_copy(update={"group_protocol": chosen, "session_timeout_ms": session_ms})
 
 
+class _ReasonedProtocol(NamedTuple):
+    protocol: str
+    reason: str
+
+
 def _choose_by_group(
     group_id: str, open_connection: OpenConnection, obstacle: str
-) -> tuple[str, str]:
+) -> _ReasonedProtocol:
     """Return the protocol for a group, and why; `obstacle` is why a new one can't be `streams`."""
     live = find_live_protocol(open_connection, group_id)
     if live:
-        return live, f"members of group {group_id!r} speak it"
+        return _ReasonedProtocol(live, f"members of group {group_id!r} speak it")
     if obstacle:
-        return "classic", obstacle
-    return "streams", f"group {group_id!r} has no members, and the brokers serve streams groups"
+        return _ReasonedProtocol("classic", obstacle)
+    reason = f"group {group_id!r} has no members, and the brokers serve streams groups"
+    return _ReasonedProtocol("streams", reason)
 
 
 def _warn_of_unused_settings(config: StreamsConfig, group_id: str, session_ms: int) -> None:

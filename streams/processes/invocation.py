@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from streams.command_lines import current_invocation, find_millrace_command, hold_invocation
 from streams.settings.config import StreamsConfig
@@ -41,11 +41,15 @@ def hold_application_invocation(
     )
 
 
-def locate_application(app: object) -> tuple[str, Path | None]:
-    """Return `module:variable` of an App, and the directory from which it is imported.
+class ApplicationLocation(NamedTuple):
+    """Represents how an App is imported."""
 
-    The first is empty where no module has it as a variable, the other None for the current one.
-    """
+    reference: str  # `module:variable`; empty where no module has it as a variable
+    directory: Path | None  # None for the current one
+
+
+def locate_application(app: object) -> ApplicationLocation:
+    """Return `module:variable` of an App, and the directory from which it is imported."""
     modules = {_MAIN: sys.modules.get(_MAIN), **sys.modules}
     for name, module in modules.items():
         if not isinstance(module, ModuleType):
@@ -55,8 +59,8 @@ def locate_application(app: object) -> tuple[str, Path | None]:
             continue
         imported_as, directory = _name_main_module(module) if name == _MAIN else (name, None)
         if imported_as:
-            return f"{imported_as}:{variable}", directory
-    return "", None
+            return ApplicationLocation(f"{imported_as}:{variable}", directory)
+    return ApplicationLocation("", None)
 
 
 def _name_main_module(module: ModuleType) -> tuple[str, Path | None]:

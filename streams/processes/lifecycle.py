@@ -155,7 +155,7 @@ class ApplicationLifecycle:
             if states == {ThreadState.RUNNING} and (self.state is LifecycleState.REBALANCING):
                 self._change_state(LifecycleState.RUNNING)
 
-    def handle_thread_state(self, thread_number: int, state: ThreadState) -> None:
+    def note_thread_state_and_derive_own(self, thread_number: int, state: ThreadState) -> None:
         """Note the state of a stream thread, and derive that of the application."""
         with self._changed:
             self._thread_states[thread_number] = state

@@ -77,7 +77,7 @@ class OwnBroker:
             return
         try:
             if not os.fstat(self._use).st_size and self._try_keep_others_out(self._lock):
-                self._stop_broker()
+                self._stop_broker_if_running()
         finally:
             os.close(self._lock)
             os.close(self._use)
@@ -96,7 +96,7 @@ class OwnBroker:
             return False
         return True
 
-    def _stop_broker(self) -> None:
+    def _stop_broker_if_running(self) -> None:
         """Stop the broker, unless it has not started, or a worker runs."""
         if not is_broker_alive(broker_directory(self._state_dir)):
             return

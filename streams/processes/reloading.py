@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from streams.processes.signals import (
     STOP_SIGNALS,
@@ -96,6 +96,11 @@ def find_changes(before: Mapping[str, int]) -> list[str]:
     return sorted(path for path, time_ns in before.items() if now[path] != time_ns)
 
 
+class _ApplicationEnd(NamedTuple):
+    exit_code: int
+    has_file_changed: bool
+
+
 class _Reloader:
     """Forks the process that runs the application, and watches the files that it has read."""
 
@@ -113,13 +118,13 @@ class _Reloader:
     def run_until_stopped(self) -> int:
         """Run until a signal, or until the application has ended well; return the exit status."""
         for number in STOP_SIGNALS:
-            signal.signal(number, self._handle_stop_signal)
+            signal.signal(number, self._pass_on_stop_signal)
         while True:
-            status = self._run_once()
+            status = self._run_until_end_or_change()
             if status is not None:
                 return status
 
-    def _run_once(self) -> int | None:
+    def _run_until_end_or_change(self) -> int | None:
         """Run the application until it ends; return the exit status, or None to run it again."""
         # Before the process reads the files: a change in the meantime is not missed.
         self._times |= read_modification_times_ns(map(str, self._directory.glob("*.py")))
@@ -142,11 +147,8 @@ class _Reloader:
                 return None
         return self._to_exit_status(exit_code)
 
-    def _wait_for_end(self) -> tuple[int, bool]:
-        """Wait for the process, and stop it when a file has changed.
-
-        Return its exit code, and whether a file has changed.
-        """
+    def _wait_for_end(self) -> _ApplicationEnd:
+        """Wait for the process, and stop it when a file has changed."""
         is_changed = False
         while True:
             self._watch_listed_files()
@@ -161,7 +163,7 @@ class _Reloader:
         self._child = 0
         self._watch_listed_files()
         self._close_pipes()
-        return os.waitstatus_to_exitcode(wait_status), is_changed
+        return _ApplicationEnd(os.waitstatus_to_exitcode(wait_status), is_changed)
 
     def _report_changed_files(self, changes: list[str]) -> None:
         """Say which files have changed, and watch them as they are now."""
@@ -169,7 +171,7 @@ class _Reloader:
         names = ", ".join(Path(each).name for each in changes)
         write_line(f"{names} changed: the application is started again")
 
-    def _handle_stop_signal(self, signal_number: int, _: FrameType | None) -> None:
+    def _pass_on_stop_signal(self, signal_number: int, _: FrameType | None) -> None:
         """Pass the first signal on to the application, unless it is being stopped, and others."""
         if self._stop.is_made or not self._is_told:
             self._terminate_process()

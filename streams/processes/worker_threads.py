@@ -83,7 +83,7 @@ class WorkerThreads:
             replace(self._worker, stop=stop),
             number,
             handler=self._worker.config.uncaught_exception_handler,
-            on_state_change=partial(self._lifecycle.handle_thread_state, number),
+            on_state_change=partial(self._lifecycle.note_thread_state_and_derive_own, number),
             on_failure=self._lifecycle.fail_application,
             on_step=self._on_step,
         )

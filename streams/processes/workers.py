@@ -63,7 +63,7 @@ def run_workers(count: int, run: Callable[[int], None], *, timeout_s: float) -> 
     """
     watcher = _Watcher(run, timeout_s)
     for number in STOP_SIGNALS:
-        signal.signal(number, watcher.handle_stop_signal)
+        signal.signal(number, watcher.stop_or_kill_workers)
     signal.signal(signal.SIGALRM, watcher.kill_workers)
     for each in range(count):
         watcher.fork_worker(each)
@@ -133,7 +133,7 @@ class _Watcher:
                 ended, wait_status = os.waitpid(pid, os.WNOHANG)
                 if ended:
                     exit_code = os.waitstatus_to_exitcode(wait_status)
-                    self._handle_worker_end(pid, self._children.pop(pid), exit_code)
+                    self._restart_worker_or_stop_others(pid, self._children.pop(pid), exit_code)
             self._start_due_workers()
             if self._children:
                 time.sleep(_INTERVAL_S)
@@ -148,7 +148,7 @@ class _Watcher:
                 del self._start_times_s[number]
                 self.fork_worker(number)
 
-    def handle_stop_signal(self, signal_number: int, frame: FrameType | None) -> None:
+    def stop_or_kill_workers(self, signal_number: int, frame: FrameType | None) -> None:
         """Handle SIGTERM or SIGINT: the first stops the workers, the second kills them."""
         if self._is_signalled:
             self.kill_workers(signal_number, frame)
@@ -175,10 +175,12 @@ class _Watcher:
             with suppress(ProcessLookupError):  # it has just ended
                 os.kill(pid, number)
 
-    def _handle_worker_end(self, pid: int, worker: _WorkerProcess, exit_code: int) -> None:
+    def _restart_worker_or_stop_others(
+        self, pid: int, worker: _WorkerProcess, exit_code: int
+    ) -> None:
         """Handle the end of a worker: restart it, stop the others, or note its exit status."""
         if self._stopping:
-            status = self._judge_end(pid, exit_code)
+            status = self._find_exit_status(pid, exit_code)
             self.status = self.status or status
             return
         if exit_code == OUTAGE_STATUS:
@@ -197,7 +199,7 @@ class _Watcher:
             self.status = exit_code if exit_code > 0 else 1
             self._stop_workers()
 
-    def _judge_end(self, pid: int, exit_code: int) -> int:
+    def _find_exit_status(self, pid: int, exit_code: int) -> int:
         """Return the exit status for the end of a worker that was told to stop."""
         if exit_code >= 0:
             return exit_code

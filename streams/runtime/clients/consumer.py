@@ -64,7 +64,7 @@ class DataConsumer:
             for topic, number in positions
             if number >= self._known_partition_counts.get(topic, 0)
         }:
-            self._fetch_leaders(topic)
+            self._refresh_leaders_and_partition_count(topic)
         self._start_offsets |= positions
         for partition in positions:
             self._fetched_ends.pop(partition, None)
@@ -85,7 +85,7 @@ class DataConsumer:
         if self._paused:
             self._consumer.pause([TopicPartition(*partition) for partition in self._paused])
 
-    def _fetch_leaders(self, topic: str) -> None:
+    def _refresh_leaders_and_partition_count(self, topic: str) -> None:
         """Fetch the leaders of a topic's partitions now, before librdkafka would.
 
         librdkafka looks for those of a new topic once a second, and for new partitions of a topic

@@ -110,7 +110,7 @@ class RecordCopier:
             if stop.is_set():
                 return None
 
-    def describe_copied_records(self, record_count: int) -> str:
+    def describe_copied_and_skipped_counts(self, record_count: int) -> str:
         """Return how many of so many records the copies have, and how many were skipped."""
         skipped_count, letter_count = self.counters.dropped, self.counters.dead_letters
         told = format_count(max(record_count - skipped_count, 0), "record")

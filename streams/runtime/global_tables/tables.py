@@ -302,7 +302,7 @@ class GlobalTables:
             lags = self._measure_lags(consumer)
             if all(lag == 0 for lag in lags):
                 self._write_checkpoint_times()
-                told = self._copier.describe_copied_records(self.copied_records)
+                told = self._copier.describe_copied_and_skipped_counts(self.copied_records)
                 log.info("global tables are there: %s in %.1f s", told, now_s - began_s)
                 self._caught_up.set()
                 return

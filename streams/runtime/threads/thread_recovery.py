@@ -187,7 +187,7 @@ class ThreadRecovery:
                     raise
                 self._recover_from(OutcomeUnknown(str(error)))
             except TaskOutcomeUnknown as error:
-                self._recover_task(error)
+                self._recover_from_failure_of_one_task(error)
             except PositionRefused as refusal:
                 self._recover_if_overtaken(refusal)
             except GenerationOver as error:
@@ -280,7 +280,7 @@ class ThreadRecovery:
         self._on_state_change(ThreadState.REBALANCING)
         self._tasks.report_if_settled()
 
-    def _recover_task(self, error: TaskOutcomeUnknown) -> None:
+    def _recover_from_failure_of_one_task(self, error: TaskOutcomeUnknown) -> None:
         """Recover from the failure of a transaction that is one task's alone.
 
         The task is committed alone from now on, and alone starts over then. The thread stood still

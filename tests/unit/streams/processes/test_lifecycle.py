@@ -95,24 +95,24 @@ def test_an_application_runs_when_all_of_its_threads_run() -> None:
         (0, REBALANCING, "REBALANCING"),
         (0, RUNNING, "RUNNING"),
     ]:
-        lifecycle.handle_thread_state(number, state)
+        lifecycle.note_thread_state_and_derive_own(number, state)
         assert lifecycle.state == derived
     lifecycle.wait_for(LifecycleState.RUNNING, 0)
 
 
 def test_an_application_does_not_run_before_a_thread_has_joined_the_group() -> None:
     with pytest.raises(RuntimeError, match="the application is CREATED: it can't become RUNNING"):
-        created().handle_thread_state(0, RUNNING)
+        created().note_thread_state_and_derive_own(0, RUNNING)
 
 
 def test_a_shutdown_ends_when_all_is_closed_however_often() -> None:
     lifecycle = created()
-    lifecycle.handle_thread_state(0, REBALANCING)
+    lifecycle.note_thread_state_and_derive_own(0, REBALANCING)
     assert lifecycle.try_begin_shutdown()
     assert lifecycle.try_begin_shutdown()  # a second close that runs beside the first
-    lifecycle.handle_thread_state(0, RUNNING)
+    lifecycle.note_thread_state_and_derive_own(0, RUNNING)
     assert lifecycle.state == "PENDING_SHUTDOWN"
-    lifecycle.handle_thread_state(0, ENDED)
+    lifecycle.note_thread_state_and_derive_own(0, ENDED)
     lifecycle.finish_shutdown()
     lifecycle.finish_shutdown()
     assert lifecycle.state == "NOT_RUNNING"
@@ -122,14 +122,14 @@ def test_a_shutdown_ends_when_all_is_closed_however_often() -> None:
 @pytest.mark.parametrize("is_closing", [False, True])
 def test_an_error_ends_the_application_once_its_threads_have_ended(is_closing: bool) -> None:
     lifecycle = created(threads=2)
-    lifecycle.handle_thread_state(0, REBALANCING)
+    lifecycle.note_thread_state_and_derive_own(0, REBALANCING)
     if is_closing:
         lifecycle.try_begin_shutdown()
     first = StreamsError("first")
     lifecycle.fail_application(first)
-    lifecycle.handle_thread_state(0, ENDED)
+    lifecycle.note_thread_state_and_derive_own(0, ENDED)
     assert lifecycle.state == "PENDING_ERROR"
-    lifecycle.handle_thread_state(1, ENDED)
+    lifecycle.note_thread_state_and_derive_own(1, ENDED)
     assert lifecycle.state == "ERROR"
     lifecycle.wait_for(LifecycleState.ERROR, 0)
     with pytest.raises(StreamsError, match="first"):
@@ -138,10 +138,10 @@ def test_an_error_ends_the_application_once_its_threads_have_ended(is_closing: b
 
 def test_who_waits_for_the_error_s_state_waits_until_the_threads_have_ended() -> None:
     lifecycle = created()
-    lifecycle.handle_thread_state(0, REBALANCING)
+    lifecycle.note_thread_state_and_derive_own(0, REBALANCING)
     lifecycle.fail_application(StreamsError("first"))
     lifecycle.wait_for(LifecycleState.PENDING_ERROR, 0)
-    ending = threading.Timer(0.05, lifecycle.handle_thread_state, (0, ENDED))
+    ending = threading.Timer(0.05, lifecycle.note_thread_state_and_derive_own, (0, ENDED))
     ending.start()
     lifecycle.wait_for(LifecycleState.ERROR, HANG_LIMIT_S)
     ending.join()
@@ -153,11 +153,11 @@ def test_an_error_after_all_threads_have_ended_in_order_ends_the_application(
 ) -> None:
     """Global tables may fail when a stop has ended the stream threads."""
     lifecycle = created(threads=2)
-    lifecycle.handle_thread_state(0, REBALANCING)
+    lifecycle.note_thread_state_and_derive_own(0, REBALANCING)
     if is_closing:
         lifecycle.try_begin_shutdown()
-    lifecycle.handle_thread_state(0, ENDED)
-    lifecycle.handle_thread_state(1, ENDED)
+    lifecycle.note_thread_state_and_derive_own(0, ENDED)
+    lifecycle.note_thread_state_and_derive_own(1, ENDED)
     lifecycle.fail_application(StreamsError("first"))
     assert lifecycle.state == "ERROR"
     lifecycle.wait_for(LifecycleState.ERROR, 0)
@@ -169,7 +169,7 @@ def test_an_error_after_the_end_leaves_the_application_in_its_last_state() -> No
     """Global tables may fail when the stream threads have ended after an error."""
     lifecycle = created()
     lifecycle.fail_application(StreamsError("first"))
-    lifecycle.handle_thread_state(0, ENDED)
+    lifecycle.note_thread_state_and_derive_own(0, ENDED)
     lifecycle.fail_application(StreamsError("second"))
     assert lifecycle.state == "ERROR"
     with pytest.raises(StreamsError, match="first"):
@@ -232,10 +232,10 @@ def test_a_listener_is_told_each_state_and_what_it_raises_changes_nothing() -> N
 
     stop, ended = SystemHost().create_event(), SystemHost().create_event()
     lifecycle = ApplicationLifecycle(1, stop=stop, all_threads_ended=ended, listener=listen)
-    lifecycle.handle_thread_state(0, REBALANCING)
-    lifecycle.handle_thread_state(0, RUNNING)
+    lifecycle.note_thread_state_and_derive_own(0, REBALANCING)
+    lifecycle.note_thread_state_and_derive_own(0, RUNNING)
     assert lifecycle.try_begin_shutdown()
-    lifecycle.handle_thread_state(0, ENDED)
+    lifecycle.note_thread_state_and_derive_own(0, ENDED)
     lifecycle.finish_shutdown()
     assert told == [
         ("CREATED", "REBALANCING"),

@@ -164,8 +164,8 @@ def test_an_application_runs_when_all_threads_run_but_those_that_were_removed(
 ) -> None:
     lifecycle = worker.lifecycle
     lifecycle.add_thread(7)
-    lifecycle.handle_thread_state(7, ThreadState.REBALANCING)
-    lifecycle.handle_thread_state(0, ThreadState.REBALANCING)
-    lifecycle.handle_thread_state(7, ThreadState.ENDED)
-    lifecycle.handle_thread_state(0, ThreadState.RUNNING)
+    lifecycle.note_thread_state_and_derive_own(7, ThreadState.REBALANCING)
+    lifecycle.note_thread_state_and_derive_own(0, ThreadState.REBALANCING)
+    lifecycle.note_thread_state_and_derive_own(7, ThreadState.ENDED)
+    lifecycle.note_thread_state_and_derive_own(0, ThreadState.RUNNING)
     assert lifecycle.state == "RUNNING"
