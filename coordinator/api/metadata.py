@@ -133,14 +133,14 @@ def _describe_or_create_topic(
         raise Refused(Code.INVALID_REQUEST, "a topic without a name and an id")
     topics = context.services.topics
     try:
-        topic = topics.get(name) or _create_topic(name, request, context, may_create)
+        topic = topics.get(name) or _create_topic_if_allowed(name, request, context, may_create)
     except Refused as refused:
         failed = _build_failed_topic(name, None, refused.code)
         return failed | {"topic_authorized_operations": _select_authorized_operations(request)}
     return _describe_topic(topic, request, context)
 
 
-def _create_topic(
+def _create_topic_if_allowed(
     name: str, request: MetadataRequest, context: RequestContext, may_create: bool
 ) -> BrokerTopic:
     """Create a topic if the request and the broker allow it.

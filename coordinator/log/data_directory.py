@@ -44,6 +44,14 @@ class TopicEntry:
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
+class ResourceConfigs(NamedTuple):
+    """Represents the settings of a resource that were altered."""
+
+    kind: int
+    name: str
+    configs: dict[str, str]
+
+
 class SavedTopics(NamedTuple):
     """Holds the content of `topics.json`: the topics, and three kinds of names of deleted ones."""
 
@@ -207,8 +215,8 @@ class DataDirectory:
         }
         self._disk.replace_file(self.directory / _TOPICS, json.dumps(content, indent=1).encode())
 
-    def read_configs(self) -> list[tuple[int, str, dict[str, str]]]:
-        """Read (type, name, configuration) of every resource that has one and is no topic.
+    def read_configs(self) -> list[ResourceConfigs]:
+        """Read the configuration of every resource that has one and is no topic.
 
         Raises: UnusableDataDirectory.
         """
@@ -219,7 +227,10 @@ class DataDirectory:
         try:
             content = json.loads(text)
             _check_version(path, dict(content).get("version"), 1)
-            return [(each["type"], each["name"], each["configs"]) for each in content["resources"]]
+            return [
+                ResourceConfigs(each["type"], each["name"], each["configs"])
+                for each in content["resources"]
+            ]
         except (ValueError, KeyError, TypeError) as error:
             raise UnusableDataDirectory(
                 f"{path} can't be read ({error!r}): restore it, or remove it with all that was set"

@@ -219,7 +219,7 @@ class SystemDisk:
     def replace_file(self, path: Path, content: bytes) -> None:
         new = path.with_name(f"{path.name}.tmp")
         with open(new, "wb") as file:
-            self._copy_owner_and_mode(new)
+            self._set_given_owner_and_mode(new)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -259,10 +259,10 @@ class SystemDisk:
     def lock_file(self, path: Path) -> DiskLock:
         if self._like is not None and self.file_size(path) is None:
             path.touch()
-            self._copy_owner_and_mode(path)
+            self._set_given_owner_and_mode(path)
         return SystemLock(path)
 
-    def _copy_owner_and_mode(self, path: Path) -> None:
+    def _set_given_owner_and_mode(self, path: Path) -> None:
         """Give a file the owner and mode of another one, if the disk was made with its stat."""
         like = self._like
         if like is None:

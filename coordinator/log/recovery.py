@@ -250,7 +250,7 @@ def scan_segment(
         )
         if batch.magic != 2 or not is_next or not batch.is_intact():
             break
-        segment.index_batch(batch.size, batch.last_offset, batch.max_timestamp_ms)
+        segment.index_batch_and_move_end(batch.size, batch.last_offset, batch.max_timestamp_ms)
         next_offset = batch.last_offset + 1
         yield batch
     if segment.size < end:

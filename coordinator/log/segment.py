@@ -122,9 +122,11 @@ class LogSegment:
         Raises: OSError.
         """
         self.file.write(data, self.size)
-        self.index_batch(len(data), last_offset, max_timestamp_ms)
+        self.index_batch_and_move_end(len(data), last_offset, max_timestamp_ms)
 
-    def index_batch(self, batch_bytes: int, last_offset: int, max_timestamp_ms: int) -> None:
+    def index_batch_and_move_end(
+        self, batch_bytes: int, last_offset: int, max_timestamp_ms: int
+    ) -> None:
         """Move the segment's end behind a batch that was written there, and index the batch."""
         if max_timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = max_timestamp_ms

@@ -139,7 +139,7 @@ class LogSegments:
             with suppress(OSError):
                 segment.truncate_to_size()
             raise
-        segment.index_batch(size, last_offset, timestamp_ms)
+        segment.index_batch_and_move_end(size, last_offset, timestamp_ms)
         self.appended_count += 1
         self.appended_bytes += size
 

@@ -164,7 +164,9 @@ class Shard(Generic[R]):
         begin_ns = read_ns()
         base_offset = self._log.append_internal(batch)
         appended_ns = read_ns()
-        if producer is not None or not self._has_applied_together(records, base_offset):
+        if producer is not None or not self._try_apply_together_or_mark_broken(
+            records, base_offset
+        ):
             self._apply_appended(records, base_offset, producer_id)
         self.counters.count_append(record_count, begin_ns, appended_ns, read_ns())
 
@@ -264,7 +266,7 @@ class Shard(Generic[R]):
             )
         self.coordinator_state = coordinator_state
 
-    def _has_applied_together(self, records: Sequence[R], base_offset: int) -> bool:
+    def _try_apply_together_or_mark_broken(self, records: Sequence[R], base_offset: int) -> bool:
         """Return whether the records have been applied in one call.
 
         Raises `BrokenInvariant` if that call raises.

@@ -211,7 +211,7 @@ def _create_nullable_writer(write_struct: Write) -> Write:
     return write_or_null
 
 
-def _write_compact(pieces: PieceSink, value: Any) -> None:
+def _write_compact_text_or_bytes(pieces: PieceSink, value: Any) -> None:
     if value is None:
         pieces.append(b"\0")
         return
@@ -247,9 +247,9 @@ def _write_time(pieces: PieceSink, value: datetime | None) -> None:
 
 
 _PRIMITIVES: dict[str, Write] = {
-    "string": _write_compact,
-    "bytes": _write_compact,
-    "records": _write_compact,
+    "string": _write_compact_text_or_bytes,
+    "bytes": _write_compact_text_or_bytes,
+    "records": _write_compact_text_or_bytes,
     "uuid": lambda pieces, value: pieces.append(_NO_UUID if value is None else value.bytes),
     "timedelta_i32": _write_duration,
     "timedelta_i64": lambda pieces, value: pieces.append(_INT64(value // _MS)),

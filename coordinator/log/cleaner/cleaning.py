@@ -192,7 +192,7 @@ def _copy_survivors(
     def write_out() -> None:
         new_segment.file.write(out, new_segment.size)
         for each in headers:
-            new_segment.index_batch(each.size, each.last_offset, each.max_timestamp_ms)
+            new_segment.index_batch_and_move_end(each.size, each.last_offset, each.max_timestamp_ms)
         out.clear()
         headers.clear()
 
