@@ -63,12 +63,15 @@ def import_offsets(
         if not dry_run:
             require_no_members(clients, group, is_known=True)
         committed = _fetch_committed(clients, group)
-        plan = OffsetImport(clients, found, committed).plan_offsets()
+        offset_import = OffsetImport(clients, found, committed)
+        plan = offset_import.plan_offsets()
         rows = [
             {"task": each.task, "input": str(each.partition), "offset": each.offset}
             for each in plan
         ]
         print_rows(("task", "input", "offset"), rows, as_json=json)
+        for loss in offset_import.accepted_losses:
+            print_message(f"accepted by changelog_out_of_range: {loss}")
         if not plan:
             print_message(f"the offsets of {group} are Millrace's own: there is nothing to import")
             return

@@ -6,8 +6,9 @@ as its own. What could not go on as it was is refused before anything is committ
 
     what is looked at               what is refused
     the committed offsets           one that Kafka Streams has not written, or of another input
-    the changelogs of the group     one that no store of this application has
+    the internal topics             other names, or other numbers of partitions (`imported_topics`)
     the stores of this application  a layout that is Millrace's own, if Kafka Streams has filled it
+    the records of changelogs       a store that lacks some, unless `changelog_out_of_range` lets it
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from functools import cached_property
 
 from streams.app import App
 from streams.commands.cluster_clients import ClusterClients
+from streams.commands.imported_topics import check_imported_topics
 from streams.commands.offset_evidence import TaskInputs, describe_first_committed_record
+from streams.commands.offset_positions import current_time_ms
+from streams.commands.plan_changelogs import review_changelogs
 from streams.commands.restorable_tasks import list_tasks
 from streams.commands.restored_metadata import RestoredTask
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
@@ -42,7 +46,6 @@ from streams.topology.rules import AggregationRule
 from streams.windows import TimeWindows
 
 _SAME_LAYOUTS = frozenset((StoreKind.KEY_VALUE, StoreKind.WINDOW, StoreKind.SESSION))
-_CHANGELOG, _REPARTITION = "-changelog", "-repartition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ class OffsetImport:
         self._app = app
         self._topology = resolve_topology(app.topology(), clients.partition_counts)
         self._committed = committed.offsets
+        self.accepted_losses: tuple[str, ...] = ()
+        """What stores will lack, since `changelog_out_of_range` lets them."""
 
     def plan_offsets(self) -> list[ImportedOffset]:
         """Return the offsets of all inputs with their new metadata.
@@ -85,9 +90,12 @@ class OffsetImport:
             return []
         self._require_written_by_kafka_streams()
         self._refuse_other_inputs()
-        self._refuse_unknown_internal_topics()
+        check_imported_topics(self._topology, self._clients.partition_counts)
+        self._refuse_inputs_without_offset()
         self._refuse_other_changelog_layouts()
-        return [each for task in self._tasks for each in self._plan_task(task)]
+        plan = [each for task in self._tasks for each in self._plan_task(task)]
+        self._refuse_lost_changelog_records(plan)
+        return plan
 
     @cached_property
     def _tasks(self) -> list[TaskInputs]:
@@ -120,7 +128,7 @@ class OffsetImport:
             )
 
     def _refuse_other_inputs(self) -> None:
-        """Raise ConfigError for inputs that only one of the two applications has."""
+        """Raise ConfigError for inputs that this application does not read."""
         mine = {topic for sub in self._topology.subtopologies for topic in sub.sources}
         theirs = {partition.topic for partition in self._committed}
         if others := sorted(theirs - mine):
@@ -130,6 +138,9 @@ class OffsetImport:
                 "steps the names that they have in Java: name= of group_by and of repartition "
                 "names a repartition topic"
             )
+
+    def _refuse_inputs_without_offset(self) -> None:
+        """Raise ConfigError for inputs with records that Kafka Streams did not read."""
         ends = self._clients.admin.fetch_latest_offsets(
             [p for task in self._tasks for p in task.partitions if p not in self._committed]
         )
@@ -138,27 +149,6 @@ class OffsetImport:
                 f"Kafka Streams has committed no offset of {lost[0]}, which has records: it did "
                 "not read that topic, or has not come to it. Where it did not, begin with it after "
                 "the import"
-            )
-
-    def _refuse_unknown_internal_topics(self) -> None:
-        """Raise ConfigError for internal topics of the group that this application has not."""
-        prefix = f"{self._app.application_id}-"
-        mine = {self._topology.restore_topic_of(name) for name in self._specs}
-        mine |= self._topology.repartition_topics
-        others = sorted(
-            topic
-            for topic in self._clients.partition_counts
-            if topic.startswith(prefix)
-            and topic.endswith((_CHANGELOG, _REPARTITION))
-            and topic not in mine
-        )
-        if others:
-            raise ConfigError(
-                f"Kafka Streams has the internal topics {', '.join(map(repr, others))}, which this "
-                "application does not use: their state would be left behind. Give its stores the "
-                "names that they have in Java, as "
-                "store='KSTREAM-AGGREGATE-STATE-STORE-0000000003'; delete a topic that Java does "
-                "not use any more"
             )
 
     def _refuse_other_changelog_layouts(self) -> None:
@@ -172,6 +162,34 @@ class OffsetImport:
                         "records. Let it run empty (no records for as long as it keeps them), or "
                         "start the application under another id"
                     )
+
+    def _refuse_lost_changelog_records(self, plan: Iterable[ImportedOffset]) -> None:
+        """Raise ConfigError for stores that a start could not restore as they were.
+
+        It is found as a start would find it, by the offsets that are to be committed.
+        """
+        held = {each.partition: OffsetAndMetadata(each.offset, each.metadata) for each in plan}
+        config = self._app.config
+        review = review_changelogs(
+            self._topology,
+            config.model_copy(update={"changelog_out_of_range": "earliest"}),
+            self._clients.admin,
+            lambda: CommittedOffsets(held, []),
+            self._clients.partition_counts,
+            current_time_ms(),
+        )
+        if review.unknown or review.refusals:
+            why = review.unknown or next(iter(review.refusals.values()))
+            raise ConfigError(f"whether stores can be restored is not known: {why}. Try again")
+        self.accepted_losses = tuple(review.losses.values())
+        if review.losses and not config.accepts_changelog_loss:
+            raise ConfigError(
+                f"{'. '.join(self.accepted_losses)}. Nothing was committed: a start would restore "
+                "the store without them, as Kafka Streams does where it has no copy of it. If that "
+                "is right, set changelog_out_of_range=earliest for this command "
+                "(MILLRACE_CHANGELOG_OUT_OF_RANGE=earliest) and for the first start of the "
+                "workers. Else go on with Kafka Streams where it has its state directory"
+            )
 
     def _plan_task(self, task: TaskInputs) -> Iterator[ImportedOffset]:
         """Yield the offsets of a task, all with the same entries about its stores."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import struct
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
@@ -60,9 +61,15 @@ class Read:
 class FakeClients:
     """Serves topics of one partition, of which some have a record."""
 
-    def __init__(self, topics: Collection[str], filled: Collection[str]) -> None:
-        self.partition_counts = dict.fromkeys(topics, 1)
-        self.filled = filled
+    def __init__(
+        self,
+        topics: Collection[str],
+        filled: Collection[str],
+        counts: Mapping[str, int] | None = None,
+        cut: Collection[str] = (),
+    ) -> None:
+        self.partition_counts = dict.fromkeys(topics, 1) | dict(counts or {})
+        self.filled, self.cut = {*filled, *cut}, cut
         self.admin = self
 
     def fetch_latest_offsets(self, partitions: Collection[Partition]) -> dict[Partition, int]:
@@ -71,7 +78,7 @@ class FakeClients:
     fetch_last_stable_offsets = fetch_latest_offsets
 
     def fetch_earliest_offsets(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        return dict.fromkeys(partitions, 0)
+        return {each: int(each.topic in self.cut) for each in partitions}
 
     def create_reader(self, *, committed_only: bool) -> FakeClients:
         assert committed_only
@@ -86,7 +93,10 @@ class FakeClients:
         return default
 
     def fetch_topic_ids(self, topics: Collection[str]) -> dict[str, str]:
-        return {}
+        return {topic: f"id of {topic}" for topic in topics}
+
+    def fetch_topic_settings(self, topics: Collection[str]) -> dict[str, dict[str, str]]:
+        return {topic: {"cleanup.policy": "compact,delete"} for topic in topics}
 
     def close(self) -> None:
         pass
@@ -99,19 +109,29 @@ def plan_import(
     more_topics: Collection[str] = (),
     offsets: Mapping[Partition, str] | None = None,
     pending: Collection[Partition] = (),
-) -> object:
-    """Plan the import of an application whose topics are there; `filled` have a record each."""
-    app = App("a")
+    counts: Mapping[str, int] | None = None,
+    missing: Collection[str] = (),
+    cut: Collection[str] = (),
+    **settings: Any,
+) -> OffsetImport:
+    """Plan the import of an application whose topics are there, but for those that are `missing`.
+
+    `filled` have a record each, `cut` have lost theirs, and `counts` are other numbers of
+    partitions than one.
+    """
+    app = App("a", **settings)
     describe(app)
     topology = app.topology()
-    topics = {*topology.read_topics, *filled, *more_topics}
+    topics = {*topology.read_topics, *filled, *more_topics} - {*missing}
     read = [Partition(topic, 0) for topic in topology.source_topics]
     held = dict.fromkeys(read, JAVA) if offsets is None else offsets
     committed = CommittedOffsets(
         {each: OffsetAndMetadata(1, metadata) for each, metadata in held.items()}, list(pending)
     )
-    clients: Any = FakeClients(topics, filled)
-    return OffsetImport(clients, app, committed).plan_offsets()
+    clients: Any = FakeClients(topics, filled, counts, cut)
+    offset_import = OffsetImport(clients, app, committed)
+    assert offset_import.plan_offsets()
+    return offset_import
 
 
 def count_words(app: App) -> None:
@@ -230,3 +250,89 @@ def test_a_wrapper_around_the_steps_hides_no_windows_that_are_emitted_when_they_
     clients: Any = FakeClients(topics, ["a-closed-changelog"])
     with pytest.raises(ConfigError, match="store 'closed' can't be taken over"):
         OffsetImport(clients, app, CommittedOffsets(held, [])).plan_offsets()
+
+
+def count_unlogged(app: App) -> None:
+    app.stream("in", **TEXT).group_by_key().count(store=Store.persistent("counts", logged=False))
+
+
+def count_repartitioned(app: App) -> None:
+    stream = app.stream("in", **TEXT).repartition(name="words", partitions=4)
+    stream.group_by_key().count(store="counts")
+
+
+def count_minutes(app: App) -> None:
+    emit = app.stream("in", **TEXT).group_by_key().windowed_by(WINDOW)
+    emit.count(store="minutes")
+
+
+JAVA_STORE = "a-KSTREAM-AGGREGATE-STATE-STORE-0000000003-changelog"
+OTHER_TOPICS: dict[str, tuple[Describe, Mapping[str, Any], tuple[str, ...]]] = {
+    "a store that is not logged here": (
+        count_unlogged,
+        {"more_topics": ["a-counts-changelog"]},
+        (
+            "the internal topics 'a-counts-changelog', which this application does not use: their",
+            "Store 'counts' has logged=False here, and a changelog in Java",
+        ),
+    ),
+    "a store of another name": (
+        count_words,
+        {"more_topics": [JAVA_STORE], "missing": ["a-counts-changelog"]},
+        (
+            f"the internal topics '{JAVA_STORE}', which this application does not use",
+            "needs the internal topics 'a-counts-changelog' (store 'counts'), which Kafka Streams",
+            "Give its stores the names that they have in Java",
+        ),
+    ),
+    "a store that only this application has": (
+        count_words,
+        {"missing": ["a-counts-changelog"]},
+        ("needs the internal topics 'a-counts-changelog'", "one that Java does not have is added"),
+    ),
+    "an input that does not exist": (
+        count_words,
+        {"missing": ["in"], "offsets": {IN: JAVA}},
+        ("there is no topic 'in', which this application reads",),
+    ),
+    "other partitions": (
+        count_repartitioned,
+        {"counts": {"a-words-repartition": 3, "a-counts-changelog": 3}},
+        (
+            "internal topic 'a-words-repartition' has 3 partitions and this application needs 4",
+            "as repartition(partitions=3)",
+        ),
+    ),
+    "windows whose records the clock has removed": (
+        count_minutes,
+        {"cut": ["a-minutes-changelog"]},
+        (
+            "changelog a-minutes-changelog[0] of store 'minutes' begins at 1, and",
+            "Nothing was committed",
+            "MILLRACE_CHANGELOG_OUT_OF_RANGE=earliest",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_TOPICS)
+def test_state_that_could_not_go_on_is_refused_and_no_reset_is_advised(kind: str) -> None:
+    describe, arguments, messages = OTHER_TOPICS[kind]
+    with pytest.raises(ConfigError) as refused:
+        plan_import(describe, **arguments)
+    for message in messages:
+        assert message in str(refused.value)
+    assert "reset" not in str(refused.value)
+
+
+def test_windows_that_the_clock_removed_after_they_had_expired_are_no_loss() -> None:
+    recent = base64.b64encode(struct.pack(">bq", 2, int(time.time() * 1_000))).decode()
+    plan_import(count_minutes, cut=["a-minutes-changelog"], offsets={IN: recent})
+
+
+def test_a_loss_that_the_application_accepts_is_told() -> None:
+    planned = plan_import(
+        count_minutes, cut=["a-minutes-changelog"], changelog_out_of_range="earliest"
+    )
+    (loss,) = planned.accepted_losses
+    assert "begins at 1, and offsets were committed when it stood at 1" in loss

@@ -1,0 +1,125 @@
+"""Check that the internal topics of a Kafka Streams application are those of this one.
+
+State is in them by name and by partition. So both have the same names, and as many partitions:
+
+    what is found                          what it means
+    a topic that no step here uses         its state would be left behind
+    a store or step here without a topic   it would begin empty
+    another number of partitions           keys would be looked for in others than they are in
+
+Nothing of this is mended by a reset, which would delete the state that is to be taken over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from streams.common.counted import format_count
+from streams.errors import ConfigError
+from streams.runtime.assigning.internal_topics import list_changelogs, list_internal_topics
+from streams.runtime.assigning.lost_topics import derive_internal_counts
+from streams.topology.build import Topology
+from streams.topology.expand import changelog_topic
+
+_SUFFIXES = ("-changelog", "-repartition")
+
+
+def check_imported_topics(topology: Topology, counts: Mapping[str, int]) -> None:
+    """Raise ConfigError if internal topics differ from what this application needs.
+
+    `counts` are the partitions of all topics.
+    """
+    _check_inputs(topology, counts)
+    _check_names(topology, counts)
+    _check_partitions(topology, counts)
+
+
+def _check_inputs(topology: Topology, counts: Mapping[str, int]) -> None:
+    """Raise ConfigError for inputs that do not exist."""
+    if missing := sorted(set(topology.input_topics) - counts.keys()):
+        raise ConfigError(
+            f"there is no topic {missing[0]!r}, which this application reads: give its source the "
+            "topic that it has in Java, or begin with a new one after the import"
+        )
+
+
+def _check_names(topology: Topology, counts: Mapping[str, int]) -> None:
+    """Raise ConfigError for internal topics that only one of the two applications has."""
+    prefix = f"{topology.application_id}-"
+    mine = list_internal_topics(topology).keys()
+    others = sorted(
+        topic
+        for topic in counts.keys() - mine
+        if topic.startswith(prefix) and topic.endswith(_SUFFIXES)
+    )
+    absent = sorted(mine - counts.keys())
+    if not others and not absent:
+        return
+    sentences = []
+    if others:
+        sentences.append(
+            f"Kafka Streams has the internal topics {', '.join(map(repr, others))}, which this "
+            "application does not use: their state would be left behind"
+        )
+    sentences += _explain_unused(topology, others)
+    if absent:
+        stores = {topic: spec.name for topic, spec in list_changelogs(topology).items()}
+        named = (
+            f"{topic!r} (store {stores[topic]!r})" if topic in stores else repr(topic)
+            for topic in absent
+        )
+        sentences.append(
+            f"This application needs the internal topics {', '.join(named)}, which Kafka Streams "
+            "does not have"
+        )
+    raise ConfigError(f"{'. '.join(sentences)}. {_advise_names(bool(others), bool(absent))}")
+
+
+def _advise_names(has_others: bool, has_absent: bool) -> str:
+    """Return what to do about names that differ."""
+    advice = (
+        "Give its stores the names that they have in Java, as "
+        "store='KSTREAM-AGGREGATE-STATE-STORE-0000000003', and its repartition topics by name= of "
+        "group_by and of repartition"
+    )
+    if has_others:
+        advice += "; delete a topic that Java does not use any more"
+    if has_absent:
+        advice += (
+            "; a store without a changelog in Java has logged=False here, and one that Java does "
+            "not have is added after the import"
+        )
+    return advice
+
+
+def _explain_unused(topology: Topology, others: list[str]) -> Iterator[str]:
+    """Yield a sentence for each store here that has the name of an unused changelog."""
+    for spec in (each for sub in topology.subtopologies for each in sub.stores):
+        if changelog_topic(topology.application_id, spec.name) not in others:
+            continue
+        if spec.source_topic is not None:
+            yield (
+                f"Store {spec.name!r} is restored from {spec.source_topic!r} here, and has a "
+                "changelog in Java: set topology_optimization as it is there"
+            )
+        else:
+            yield f"Store {spec.name!r} has logged=False here, and a changelog in Java"
+
+
+def _check_partitions(topology: Topology, counts: Mapping[str, int]) -> None:
+    """Raise ConfigError for internal topics that need another number of partitions here."""
+    of_inputs = {topic: counts[topic] for topic in topology.input_topics}
+    wanted = derive_internal_counts(topology, topology.derive_partition_counts(of_inputs), counts)
+    wrong = {topic: needed for topic, needed in wanted.items() if counts[topic] != needed}
+    if not wrong:
+        return
+    named = ", ".join(
+        f"internal topic {topic!r} has {format_count(counts[topic], 'partition')} and this "
+        f"application needs {needed}"
+        for topic, needed in wrong.items()
+    )
+    found = counts[next(iter(wrong))]
+    raise ConfigError(
+        f"{named}. Keys would be looked for in other partitions than they were written to. Give "
+        f"its steps the partitions that they have in Java, as repartition(partitions={found})"
+    )
