@@ -64,8 +64,13 @@ class OffsetResetPolicy(NamedTuple):
         return self.strategy not in (ResetStrategy.EARLIEST, ResetStrategy.NONE)
 
     def find_since_ms(self, now_ms: int) -> int:
-        """Return the time of the oldest record that BY_DURATION or AT_TIME selects `now_ms`."""
-        return self.at_ms if self.strategy is ResetStrategy.AT_TIME else now_ms - self.duration_ms
+        """Return the time of the oldest record that BY_DURATION or AT_TIME selects at `now_ms`.
+
+        It is 0 for a duration that begins before 1970: brokers take no negative time.
+        """
+        if self.strategy is ResetStrategy.AT_TIME:
+            return self.at_ms
+        return max(now_ms - self.duration_ms, 0)
 
 
 class InitialPolicies(NamedTuple):

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from streams import ConfigError
 from streams.settings.config import load_config
-from streams.settings.offset_reset import OffsetResetPolicy, ResetStrategy, parse_reset_policy
+from streams.settings.offset_reset import (
+    OffsetResetPolicy,
+    ResetStrategy,
+    parse_reset_policy,
+    parse_source_policy,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +32,13 @@ def test_a_duration_is_iso_8601_or_a_number_of_milliseconds(text: str, duration_
     assert parse_reset_policy(f"by_duration:{text}", stop_word="fail") == OffsetResetPolicy(
         ResetStrategy.BY_DURATION, duration_ms
     )
+
+
+def test_a_duration_that_begins_before_1970_selects_the_beginning() -> None:
+    now_ms = 1_700_000_000_000
+    for given in (timedelta(days=36_500), "by_duration:P36500D"):
+        assert parse_source_policy(given).find_since_ms(now_ms) == 0
+    assert parse_source_policy("by_duration:PT1S").find_since_ms(now_ms) == now_ms - 1_000
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "P1DT", "24H", "PT-1H", "-5", "1.5", "P1M2D"])
