@@ -55,6 +55,7 @@ from streams.topology.description import (
     description_to_json,
 )
 from streams.topology.state_effects import StateOutcome
+from streams.topology.streams_group_topology import find_sent_differences
 
 
 def plan(
@@ -113,7 +114,7 @@ def plan(
         counts |= parse_partitions(partitions or [], [*inputs, *global_topics])
         dead_letter_topics = found.config.handlers.dead_letter_topics()
         of_inputs = review_inputs(topology, counts, dead_letter_topics, servers)
-        result = None if old is None else compare_topologies(old, new, counts)
+        result = None if old is None else _compare_versions(old, new, counts, found.config)
         refused = list_rebuilt_stores(result) & changelogs.refusals.keys()
         status = _choose_exit_status(result, reviews, of_inputs, refused, is_rolling=rolling)
         _print_plan(result, of_inputs, reviews, changelogs, status, as_json=json)
@@ -121,6 +122,24 @@ def plan(
             save_description(save, new, counts)
     if status:
         raise typer.Exit(status)
+
+
+def _compare_versions(
+    old: TopologyDescription,
+    new: TopologyDescription,
+    counts: Mapping[str, int],
+    config: StreamsConfig,
+) -> UpgradePlan:
+    """Compare two versions, with what a group of the streams protocol holds against the new one.
+
+    With `auto` the group may be one, unless brokers can't be told the topology.
+    """
+    result = compare_topologies(old, new, counts)
+    is_auto = config.group_protocol == "auto"
+    if config.group_protocol == "classic" or (is_auto and config.task_assignor is not None):
+        return result
+    differences = find_sent_differences(old, new)
+    return replace(result, sent_differences=differences, is_streams_group_certain=not is_auto)
 
 
 def _print_plan(
@@ -194,7 +213,7 @@ def _choose_exit_status(
     is_refused = any(each.outcome is TopicOutcome.REFUSED for each in reviews)
     if of_inputs.conflict or refused_stores or is_refused:
         return 4
-    return 3 if result is not None and is_rolling and result.conflicts else 0
+    return 3 if is_rolling and result is not None and not result.may_run_side_by_side else 0
 
 
 def list_rebuilt_stores(plan: UpgradePlan | None) -> set[str]:

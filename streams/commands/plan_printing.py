@@ -99,11 +99,23 @@ def _summary_lines(plan: UpgradePlan) -> Iterator[str]:
 
 def _side_by_side_lines(plan: UpgradePlan) -> Iterator[str]:
     """Yield the lines that say whether both versions may run side by side."""
-    if plan.conflicts:
+    if plan.sent_differences:
+        certainty = "" if plan.is_streams_group_certain else " (unless it is a classic group)"
+        yield (
+            f"side by side: no{certainty}; a group of the streams protocol keeps its topology, "
+            "also while it has no members, and refuses a worker of the new version (see MR-033)"
+        )
+        yield from (f"  {each}" for each in (*plan.conflicts, *plan.sent_differences))
+        yield (
+            "  remedy: end all workers of the old version, start one of the new version with "
+            "group_protocol='classic', which keeps the offsets, end it once it is RUNNING, and "
+            "start all with group_protocol='streams' (docs/upgrading.md)"
+        )
+    elif plan.conflicts:
         yield "side by side: no; a worker of the new version is refused while the old one runs"
         yield from (f"  {conflict}" for conflict in plan.conflicts)
         yield "  remedy: end all workers of the old version before the first of the new one starts"
-    else:
+    elif not plan.sent_differences:
         yield "side by side: yes; workers may be restarted one after the other"
 
 

@@ -86,6 +86,9 @@ class UpgradePlan:
     not declare their types.
     `conflicts`: why workers of the two versions may not run side by side in one group; empty if
     they may.
+    `sent_differences`: why a group of the streams protocol refuses the new version, whether it has
+    members or not; empty where the protocol is another one. With `is_streams_group_certain` False
+    the group may also be a classic one.
     """
 
     changes: tuple[StateChange, ...]
@@ -94,6 +97,13 @@ class UpgradePlan:
     inputs_as_saved: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
     undeclared: tuple[str, ...] = ()
+    sent_differences: tuple[str, ...] = ()
+    is_streams_group_certain: bool = True
+
+    @property
+    def may_run_side_by_side(self) -> bool:
+        """Return whether workers of the two versions may be in one group."""
+        return not (self.conflicts or self.sent_differences)
 
     @property
     def loses_state(self) -> bool:
