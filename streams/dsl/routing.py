@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -31,6 +32,11 @@ def check_topic_name(step: str, topic: object) -> None:
         raise TopologyError(
             f"step {step!r} takes one topic by its name, not {topic!r}: stream() and add_source() "
             "read topics by a pattern; to_table() makes a table of such a stream"
+        )
+    if isinstance(topic, re.Pattern):
+        raise TopologyError(
+            f"step {step!r}: {topic!r} is not a topic's name: topics.matching({topic.pattern!r}) "
+            "reads the topics that match"
         )
     if explain_illegal_name(topic) is not None:
         raise TopologyError(

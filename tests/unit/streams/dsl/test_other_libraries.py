@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 import streams
-from streams import App, TopologyTestDriver, serdes
+from streams import App, TopologyError, TopologyTestDriver, serdes
 from streams.dsl.other_libraries import DRIVER_NAMES, DRIVER_TOPIC_NAMES, IMPORT_NAMES
 
 
@@ -26,6 +27,15 @@ def test_another_missing_name_stays_an_attribute_error() -> None:
 
 def test_no_import_is_refused_that_there_is() -> None:
     assert IMPORT_NAMES.keys().isdisjoint(streams.__all__)
+
+
+TEXT: Any = {"key": serdes.string, "value": serdes.string}
+
+
+def test_a_pattern_of_python_is_answered_with_that_of_topics() -> None:
+    app: Any = App("a")
+    with pytest.raises(TopologyError, match=r"topics\.matching\('orders-\.\*'\) reads the topics"):
+        app.stream(re.compile("orders-.*"), **TEXT)
 
 
 @pytest.fixture
