@@ -121,7 +121,7 @@ def _list_running_points() -> list[tuple[str, Look]]:
         (worker_clocks.WORKER_CLOCKS, running_points.check_worker_clocks),
         (workers.COMMITS, lambda facts: workers.check_commits(facts.workers())),
         (workers.DROPPED, lambda facts: workers.check_dropped(facts.workers())),
-        (workers.PLACEMENT, lambda facts: workers.check_key_placement(facts.workers())),
+        (workers.PLACEMENT, _check_key_placement),
         (workers.RECOVERIES, lambda facts: workers.check_recoveries(facts.workers())),
         (transactions.TRANSACTIONS, _after_rights(_select_all, _check_transactions)),
         (readers.ISOLATION, _after_rights(_select_outputs, running_points.check_isolation)),
@@ -230,6 +230,11 @@ def _check_copartitions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     groups = [each - found.repartition for each in found.copartitioned]
     former = facts.derive_former_counts(inputs.list_unequal(groups, counts))
     return inputs.check_copartitions(groups, counts, former)
+
+
+def _check_key_placement(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    has_joins = any(len(each) > 1 for each in facts.topics().copartitioned)
+    return workers.check_key_placement(facts.workers(), has_joins=has_joins)
 
 
 def _check_skew(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

@@ -261,17 +261,23 @@ def check_dropped(facts: WorkerFacts) -> Iterator[DoctorFinding]:
         yield find_fine(DROPPED, "none now")
 
 
-def check_key_placement(facts: WorkerFacts) -> Iterator[DoctorFinding]:
-    """Find keys of inputs of joins that are in other partitions than Kafka's producers choose."""
+def check_key_placement(facts: WorkerFacts, *, has_joins: bool) -> Iterator[DoctorFinding]:
+    """Find keys of inputs that are in other partitions than Kafka's producers choose.
+
+    Without a join each key is in one task all the same, and only queries by key look elsewhere.
+    """
 
     def add_up(name: str) -> int:
         return int(sum(e.value for scrape in facts.after.values() for e in scrape.get(name, ())))
 
     sampled, misplaced = add_up("millrace_thread_keys_sampled_total"), add_up(_MISPLACED)
-    if misplaced:
+    what = f"{misplaced} of {sampled} sampled keys are not in the partition that murmur2 chooses"
+    if misplaced and not has_joins:
+        yield find_fine(PLACEMENT, f"{what}: no join needs that here, queries by key do")
+    elif misplaced:
         yield find_warning(
             PLACEMENT,
-            f"{misplaced} of {sampled} sampled keys are not in the partition that murmur2 chooses",
+            what,
             "records of one key in two topics may not meet: results are missing",
             "the workers' log names the topic; set partitioner=murmur2_random in its producers, "
             "and write it anew, or read it through repartition()",

@@ -120,12 +120,12 @@ def test_a_full_disk_is_told_as_the_cause_of_what_workers_say() -> None:
 
 def test_keys_in_other_partitions_than_murmur2_chooses_are_a_warning() -> None:
     sampled = {"thread_keys_sampled_total": 40, "thread_keys_misplaced_total": 0}
-    assert verdicts(workers.check_key_placement(facts({}, {}))) == []
-    assert verdicts(workers.check_key_placement(facts({}, sampled))) == [FINE]
-    (found,) = workers.check_key_placement(
-        facts({}, {**sampled, "thread_keys_misplaced_total": 33})
-    )
+    assert verdicts(workers.check_key_placement(facts({}, {}), has_joins=True)) == []
+    assert verdicts(workers.check_key_placement(facts({}, sampled), has_joins=True)) == [FINE]
+    misplaced = facts({}, {**sampled, "thread_keys_misplaced_total": 33})
+    (found,) = workers.check_key_placement(misplaced, has_joins=True)
     assert (found.verdict, "33 of 40" in found.what) == (WARNING, True)
+    assert verdicts(workers.check_key_placement(misplaced, has_joins=False)) == [FINE]
 
 
 @pytest.mark.parametrize(
