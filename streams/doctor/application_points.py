@@ -22,6 +22,7 @@ from streams.doctor import (
     stores,
     topics,
     transactions,
+    uncommitted_inputs,
     worker_clocks,
     workers,
 )
@@ -68,6 +69,10 @@ def _list_topic_points() -> list[tuple[str, Look]]:
         (stores.POSITIONS, _after_rights(_select_internal, store_points.check_positions)),
         (stores.IDLE, store_points.check_idle_time),
         (recreated_inputs.INPUTS, _after_rights(_select_read, recreated_input_facts.check_inputs)),
+        (
+            recreated_inputs.INPUTS,
+            _after_rights(_select_inputs, uncommitted_inputs.check_uncommitted_inputs),
+        ),
         (inputs.RETENTION, _after_rights(_select_inputs, _check_retention)),
         (inputs.COPARTITIONS, _after_rights(_select_inputs, _check_copartitions)),
         (inputs.SKEW, _after_rights(_select_inputs, _check_skew)),

@@ -332,6 +332,31 @@ def test_an_input_that_was_made_again_while_no_worker_runs_is_named_with_what_me
         )
 
 
+STATELESS = """
+from streams import App, serdes
+
+app = App(
+    "{name}", bootstrap_servers="{servers}", state_dir="{state}", commit_interval_ms=50,
+    heartbeat_interval_ms=200,
+)
+app.stream("{name}-in", key=serdes.string, value=serdes.string).to("{name}-out")
+"""
+
+
+def test_what_an_application_without_state_does_with_an_input_made_again_is_said(
+    patient: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "PROGRAM", STATELESS)
+    patient.process_all()
+    assert "inputs" not in patient.complaints()
+    patient.topics.make_again(patient.topics.source)
+    assert "inputs" not in patient.complaints(), "it has no record"
+    patient.topics.load(3)
+    found = patient.complaints()["inputs"]
+    assert (found["verdict"], patient.topics.source in found["what"]) == ("warning", True)
+    assert "the next start reads all 3 offsets that are there" in found["consequence"]
+
+
 def test_an_input_that_was_made_again_while_a_worker_runs_is_named(patient: Patient) -> None:
     patient.topics.load(60)
     with suppress(StreamsError), patient.runs() as running:  # the worker's own, at its end
