@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -33,7 +34,9 @@ EQUAL = (
     f"{TOPICS}_bytes_consumed_total",
     f"{TOPICS}_records_produced_total",
     f"{TOPICS}_bytes_produced_total",
+    f"{NODES}_suppression_emit_total",
     "kafka_streams_stream_thread_metrics_process_total",
+    "kafka_streams_stream_thread_metrics_task_created_total",
 )
 """Counts, which the records alone determine."""
 COMMITS = "kafka_streams_stream_thread_metrics_commit"
@@ -111,11 +114,17 @@ def produce_records(servers: str) -> None:
     for done in admin.create_topics(topics).values():
         done.result()
     producer = Producer({"bootstrap.servers": servers})
+    began_ms = time.time_ns() // 1_000_000 - RECORDS
     for number in range(RECORDS):
         key = None if number % (RECORDS // WITHOUT_KEY) == 0 else f"key-{number % 7}"
         headers = [("header", b"value")] if number % 3 == 0 else None
         value = f"value {number:04}"
-        producer.produce("counted-in", value, key, number % PARTITIONS, headers=headers)
+        # A millisecond apart, so that a suppression has one order in which to emit.
+        producer.produce(
+            *("counted-in", value, key, number % PARTITIONS),
+            timestamp=began_ms + number,
+            headers=headers,
+        )
     producer.flush()
 
 
@@ -148,6 +157,12 @@ def test_a_count_is_that_of_kafka_streams(name: str, figures: tuple[Figures, Fig
         expected += WITHOUT_KEY
     assert expected > 0
     assert sum(ours[name]) == expected
+
+
+def test_a_full_suppression_holds_as_many_keys(figures: tuple[Figures, Figures]) -> None:
+    """Kafka Streams looks at a full buffer when a key has come, and before another one leaves."""
+    ours, theirs = (max(each[f"{STORES}_suppression_buffer_count_max"]) for each in figures)
+    assert (ours, theirs) == (3, 4)
 
 
 def test_a_record_is_put_and_got_once_as_in_kafka_streams(

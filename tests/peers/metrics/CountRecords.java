@@ -1,5 +1,6 @@
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Map;
 import java.util.Properties;
 import java.util.TreeMap;
@@ -10,11 +11,15 @@ import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.Suppressed.BufferConfig;
 
 /**
- * Counts the records of a topic, and prints its metrics when so many were processed.
+ * Counts the records of a topic, and prints its metrics when so many were processed. The counts go to
+ * a topic, and through a suppression that holds three keys.
  *
  * <p>Arguments: bootstrap servers, input, output, number of records. A line is `group name value` and
  * the tags, with a space before each.
@@ -38,12 +43,14 @@ public class CountRecords {
         properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         properties.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
         StreamsBuilder builder = new StreamsBuilder();
-        builder.<String, String>stream(arguments[1], Consumed.as("read"))
+        KTable<String, Long> counts = builder.<String, String>stream(arguments[1], Consumed.as("read"))
                 .groupByKey()
-                .count(Materialized.as("counts"))
+                .count(Materialized.as("counts"));
+        counts.toStream().mapValues(String::valueOf).to(arguments[2], Produced.as("write"));
+        BufferConfig<?> threeKeys = BufferConfig.maxRecords(3).emitEarlyWhenFull();
+        counts.suppress(Suppressed.untilTimeLimit(Duration.ofDays(1), threeKeys))
                 .toStream()
-                .mapValues(String::valueOf)
-                .to(arguments[2], Produced.as("write"));
+                .foreach((key, count) -> {});
         try (KafkaStreams streams = new KafkaStreams(builder.build(properties), properties)) {
             streams.start();
             long deadline = System.currentTimeMillis() + PATIENCE_MS;
