@@ -16,9 +16,7 @@ from threading import Event
 import pytest
 from confluent_kafka import Producer
 
-from tests.monitoring import public_dashboards
-from tests.monitoring.monitored import WORKERS, Monitored
-from tests.processes import wait_until
+from tests.monitoring.monitored import Monitored
 
 DISK_BYTES = 256 << 20
 OPEN_S = 45
@@ -55,30 +53,6 @@ def test_one_key_has_most_of_the_work(monitored: Monitored) -> None:
         pause.wait(SLOW_WORDS * SLOW_S)
 
     monitored.provoke_alerts(load, "MillraceTasksSkewed")
-    monitored.wait_for_alerts()
-
-
-def test_another_process_takes_the_transactional_ids_of_workers(monitored: Monitored) -> None:
-    clients: list[str] = []
-
-    def all_workers_are_scraped() -> bool:
-        clients[:] = monitored.prometheus.find_label_values(public_dashboards.CLIENTS, "client_id")
-        return len(clients) == WORKERS
-
-    wait_until(all_workers_are_scraped, what="workers")
-
-    def fence() -> None:
-        for client in clients:
-            producer = Producer(
-                {
-                    "bootstrap.servers": monitored.broker.bootstrap_servers,
-                    "transactional.id": f"{client}-0",
-                }
-            )
-            producer.init_transactions(10)
-        monitored.produce(*["word"] * 20)
-
-    monitored.provoke_alerts(fence, "MillraceFencing", "MillraceRecoveries")
     monitored.wait_for_alerts()
 
 

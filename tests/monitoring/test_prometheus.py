@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from threading import Event, Thread
 
 import pytest
+from confluent_kafka import Producer
 
 from ops.generate.dashboard_list import list_dashboards
 from ops.generate.dashboards import Panel
@@ -41,6 +42,18 @@ def find_queries(panel: Panel) -> list[str]:
         scale_durations(query, TIME_SCALE).replace("$application", ".*").replace("$instance", ".*")
         for query in panel.queries.values()
     ]
+
+
+def wait_for_clients(monitored: Monitored) -> list[str]:
+    """Return the client ids of all workers, once they have been scraped."""
+    clients: list[str] = []
+
+    def all_workers_are_scraped() -> bool:
+        clients[:] = monitored.prometheus.find_label_values(public_dashboards.CLIENTS, "client_id")
+        return len(clients) == WORKERS
+
+    wait_until(all_workers_are_scraped, what=lambda: f"only {clients} are scraped")
+    return clients
 
 
 def test_the_figures_are_well_formed(monitored: Monitored) -> None:
@@ -99,13 +112,7 @@ def test_the_clients_tell_how_many_records_they_have_read_and_written(monitored:
 
 def test_a_public_dashboard_for_rocksdb_shows_figures_of_each_thread(monitored: Monitored) -> None:
     prometheus = monitored.prometheus
-    clients: list[str] = []
-
-    def all_workers_are_scraped() -> bool:
-        clients[:] = prometheus.find_label_values(public_dashboards.CLIENTS, "client_id")
-        return len(clients) == WORKERS
-
-    wait_until(all_workers_are_scraped, what=lambda: f"only {clients} are scraped")
+    clients = wait_for_clients(monitored)
     threads = prometheus.find_label_values(public_dashboards.THREADS, "thread_id")
     empty = set[str]()
 
@@ -120,6 +127,26 @@ def test_a_public_dashboard_for_rocksdb_shows_figures_of_each_thread(monitored: 
         return not empty
 
     wait_until(have_data, what=lambda: f"without data: {sorted(empty)}")
+
+
+def test_another_process_takes_the_transactional_ids_of_workers(monitored: Monitored) -> None:
+    """A sample of the faults in `test_faults`, which `make ci-full` runs."""
+    monitored.wait_for_alerts()
+    clients = wait_for_clients(monitored)
+
+    def fence() -> None:
+        for client in clients:
+            producer = Producer(
+                {
+                    "bootstrap.servers": monitored.broker.bootstrap_servers,
+                    "transactional.id": f"{client}-0",
+                }
+            )
+            producer.init_transactions(10)
+        monitored.produce(*["word"] * 20)
+
+    monitored.provoke_alerts(fence, "MillraceFencing", "MillraceRecoveries")
+    monitored.wait_for_alerts()
 
 
 def test_faults_fire_their_alerts_and_no_others(monitored: Monitored) -> None:
