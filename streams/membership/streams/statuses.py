@@ -88,7 +88,8 @@ def explain_lasting_status(group_id: str, statuses: Iterable[GroupStatus]) -> st
             advice = "The broker creates them; its log tells what keeps it from that"
         else:
             continue
-        return f"group {group_id!r} has no tasks yet, the broker says: {status.detail} {advice}"
+        said = status.detail.removesuffix(".")  # which brokers don't put behind internal topics
+        return f"group {group_id!r} has no tasks yet, the broker says: {said}. {advice}"
     return ""
 
 

@@ -60,6 +60,12 @@ def test_the_command_creates_the_topics_that_the_broker_names(detail: str, named
     assert f"create-topics {named}`" in explain_lasting_status("orders", [status])
 
 
+def test_what_the_broker_says_ends_with_one_full_stop() -> None:
+    status = GroupStatus(GroupStatusCode.MISSING_INTERNAL_TOPICS, "Internal topics are missing: a")
+    assert "are missing: a. The broker" in explain_lasting_status("orders", [status])
+    assert f"{SAID} The broker" in explain_lasting_status("orders", report(status.code))
+
+
 def test_wrong_partition_counts_end_the_thread_with_their_code() -> None:
     message = explain_fatal_status("orders", report(GroupStatusCode.INCORRECTLY_PARTITIONED_TOPICS))
     assert SAID in message
