@@ -97,6 +97,11 @@ class WorkerCollector:
         if self._queries is not None:
             yield build_histogram("millrace_query_latency_seconds", self._queries.latencies.copy())
             yield build_family("millrace_query_requests_running", [((), self._queries.running)])
+            overdue = self._queries.functions_overdue.copy()
+            yield build_family(
+                "millrace_query_functions_overdue",
+                [((query,), count) for query, count in overdue.items()],
+            )
         if self._client is not None:
             yield from self._describe_as_kafka_streams(self._client, health)
         yield from describe_clients(self._read_client_statistics())

@@ -108,7 +108,8 @@ def create_http_api(
     names = [spec.name for spec in _list_readable_stores(reads)]
     queries = sorted(each.name for each in reads.local.queries)
     document = describe_api(ENDPOINTS, names, queries, has_token=bool(token))
-    api = _StoreEndpoints(reads, document)
+    measurements = measurements or QueryMeasurements()
+    api = _StoreEndpoints(reads, document, measurements)
     routes = [
         (_LIST.path, api.list_stores),
         (_RANGE.path, api.read_store),
@@ -122,18 +123,18 @@ def create_http_api(
     )
     # A key may be empty, and a store's name may not: /stores/ is neither a store nor the list.
     served.router.redirect_slashes = False
-    return RequestGate(
-        served, token, measurements or QueryMeasurements(), lambda: reads.is_stopping
-    )
+    return RequestGate(served, token, measurements, lambda: reads.is_stopping)
 
 
 class _StoreEndpoints:
     """Answers the requests of each path."""
 
-    def __init__(self, reads: RoutedReads, document: dict[str, Any]) -> None:
+    def __init__(
+        self, reads: RoutedReads, document: dict[str, Any], measurements: QueryMeasurements
+    ) -> None:
         self._reads = reads
         self._document = orjson.dumps(document)
-        self._threads = ReadThreads(reads)
+        self._threads = ReadThreads(reads, measurements)
 
     async def send_document(self, request: Request) -> Response:
         """Answer with the OpenAPI document."""

@@ -2,8 +2,7 @@
 
 Those that other workers send (`scope=local`) have threads of their own, or workers that ask each
 other could all wait for each other's threads. So do functions of registered queries, which may take
-any time: look-ups go on beside them. Look-ups that wait for nothing need no thread
-(`prompt_reads`).
+any time (`function_threads`). Look-ups that wait for nothing need no thread (`prompt_reads`).
 """
 
 from __future__ import annotations
@@ -16,17 +15,18 @@ import anyio
 from anyio.to_thread import run_sync
 
 from streams.errors import StoreUnavailable
+from streams.queries.function_threads import FunctionThreads
 from streams.queries.local_stores import StoreAnswer
 from streams.queries.position_bounds import PositionNotReached
 from streams.queries.prompt_reads import PromptReads
 from streams.queries.request_terms import RequestTerms
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.store_reads import StoreRead
+from streams.runtime.threads.query_measurements import QueryMeasurements
 
 R = TypeVar("R")
 
 _THREADS_OF_EACH_SCOPE = 16
-_CALLS_OF_EACH_SCOPE = 4
 _POSITION_POLL_S = 0.01
 _ENDS_WAIT_S = 0.5
 """The seconds for which a read waits for brokers to say how far behind a standby is."""
@@ -35,15 +35,12 @@ _ENDS_WAIT_S = 0.5
 class ReadThreads:
     """Reads `reads` on threads, as many at a time as there may be of each scope."""
 
-    def __init__(self, reads: RoutedReads) -> None:
+    def __init__(self, reads: RoutedReads, measurements: QueryMeasurements) -> None:
         self._reads = reads
+        self._functions = FunctionThreads(measurements)
         self._prompt_reads = PromptReads(reads)
         self._limits = {
-            (is_local, is_call): anyio.CapacityLimiter(
-                _CALLS_OF_EACH_SCOPE if is_call else _THREADS_OF_EACH_SCOPE
-            )
-            for is_local in (False, True)
-            for is_call in (False, True)
+            is_local: anyio.CapacityLimiter(_THREADS_OF_EACH_SCOPE) for is_local in (False, True)
         }
 
     async def read_answer(
@@ -68,14 +65,18 @@ class ReadThreads:
                 answer = self._reads.read(terms.store, read, timeout_s=wait_s, **bounds)
             return answer, encode(answer)
 
-        threads = self._limits[terms.is_local, read.call is not None]
         give_up_at_s = anyio.current_time() + terms.wait_s
         while True:
             left_s = max(give_up_at_s - anyio.current_time(), 0.0)
             try:
                 if (found := self._prompt_reads.find_answer(terms, read)) is not None:
                     return found, encode(found)
-                return await _run_in_thread(partial(read_encoded, left_s), threads, left_s)
+                run = partial(read_encoded, left_s)
+                if read.call is None:
+                    return await _run_in_thread(run, self._limits[terms.is_local], left_s)
+                return await self._functions.run_function(
+                    read.call.query.name, run, left_s, is_local=terms.is_local
+                )
             except PositionNotReached:
                 # Without a thread: many may wait.
                 is_over = left_s <= _POSITION_POLL_S or self._reads.is_stopping

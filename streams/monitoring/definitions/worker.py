@@ -190,6 +190,13 @@ _QUERIES = (
         help="Requests of the query port that are being answered; 128 of each scope are the most",
         group="query",
     ),
+    FigureDefinition(
+        name="millrace_query_functions_overdue",
+        kind="gauge",
+        help="Functions of registered queries that run on after the time of those who have asked",
+        group="query",
+        labels=("query",),
+    ),
 )
 _STORES = (
     FigureDefinition(

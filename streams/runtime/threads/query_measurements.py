@@ -5,15 +5,19 @@ They are measured on the thread that serves, and read by others.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from streams.runtime.threads.measurements import LatencyHistogram
 
 
 class QueryMeasurements:
-    """Holds the latencies of requests by their HTTP status, and how many are being answered."""
+    """Holds the latencies of requests by their HTTP status, and what is running."""
 
     def __init__(self) -> None:
         self.latencies: dict[str, LatencyHistogram] = {}
         self.running = 0
+        self.functions_overdue: Counter[str] = Counter()
+        """This counts the functions that nobody waits for any more, by the query's name."""
 
     def observe_request(self, status: int, latency_s: float) -> None:
         """Count a request that has been answered; `status` is 0 if it got no response."""

@@ -162,6 +162,7 @@ def lines() -> list[str]:
     queries = QueryMeasurements()
     queries.observe_request(200, 0.3)
     queries.running = 2
+    queries.functions_overdue["top"] = 1
     measured = ThreadMeasurements(latencies_at_commit=False, host=clock)
     measured.records_by_task["2_1"] = 7
     measured.timings.process.observe(0.25, clock.monotonic_s())
@@ -243,6 +244,7 @@ def lines() -> list[str]:
         'millrace_query_latency_seconds_count{status="200"} 1.0',
         'millrace_query_latency_seconds_sum{status="200"} 0.3',
         "millrace_query_requests_running 2.0",
+        'millrace_query_functions_overdue{query="top"} 1.0',
         "millrace_worker_commit_interval_seconds 0.1",
         "millrace_state_disk_free_bytes 70.0",
         "millrace_state_disk_total_bytes 100.0",

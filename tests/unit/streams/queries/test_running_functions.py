@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any
 
 import httpx
@@ -20,6 +19,8 @@ from streams.queries.routed_reads import RoutedReads
 from streams.queries.store_calls import StoreCall
 from streams.queries.store_hosts import StoreHost
 from streams.queries.store_reads import StoreRead
+from streams.runtime.threads.query_measurements import QueryMeasurements
+from tests.processes import wait_until
 from tests.unit.streams.queries.served import TOKEN, FakeReads, create_reads, serve
 
 _LIMIT_S = 20.0
@@ -88,7 +89,7 @@ def test_a_function_that_takes_too_long_is_called_once() -> None:
         local: Any = OtherWorker(functions.reads, *address)
         reads = RoutedReads(local, lambda: EndpointClient(TOKEN), "127.0.0.1:1")
         call = StoreCall(functions.reads.find_query("largest"), {})
-        with pytest.raises(StoreUnavailable, match="does not answer"):
+        with pytest.raises(StoreUnavailable, match=r"does not answer|has not ended"):
             reads.read("counts", StoreRead(call=call), at_least={}, timeout_s=1.0)
         reads.close()
         functions.end.set()
@@ -109,11 +110,47 @@ def test_look_ups_go_on_beside_functions_that_take_long(scope: str) -> None:
             parameters = {"scope": scope, "wait-ms": str(wait_ms)}
             return httpx.get(base + path, params=parameters, headers=headers, timeout=_LIMIT_S)
 
-        asked = [threads.submit(ask, "/queries/largest", 1_000) for _ in range(16)]
+        asked = [threads.submit(ask, "/queries/largest", 20_000) for _ in range(4)]
         for _ in range(4):
             assert functions.begun.acquire(timeout=_LIMIT_S)
-        refused = list(islice(as_completed(asked, _LIMIT_S), 12))
-        assert {each.result().status_code for each in refused} == {503}
+        refused = [threads.submit(ask, "/queries/largest", 500) for _ in range(12)]
+        for each in refused:
+            assert each.result(_LIMIT_S).status_code == 503
+            assert "runs 4 functions of queries" in each.result().json()["detail"]
+            assert each.result().json()["detail"].count("'largest' for") == 4
         assert ask("/stores/counts/a", 1_000).status_code == 200
         functions.end.set()
         assert [each.result(_LIMIT_S).status_code for each in asked].count(200) == 4
+
+
+@pytest.mark.parametrize("scope", ["cluster", "local"])
+def test_who_asks_for_a_function_that_does_not_end_is_told_in_time(
+    scope: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    measurements = QueryMeasurements()
+    with (
+        run_functions() as functions,
+        serve(functions.reads, measurements=measurements) as (host, port),
+    ):
+        response = httpx.get(
+            f"http://{host}:{port}/queries/largest",
+            params={"scope": scope, "wait-ms": "300"},
+            headers={"Authorization": f"Bearer {TOKEN}"},
+            timeout=_LIMIT_S,
+        )
+        assert response.status_code == 503
+        assert "query 'largest' has not ended within 0.3 s" in response.json()["detail"]
+        assert measurements.functions_overdue["largest"] == 1
+        functions.end.set()
+        wait_until(lambda: not measurements.functions_overdue["largest"], what="it has ended")
+    [told] = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert "'largest'" in told
+
+
+def test_a_function_that_never_ends_keeps_no_process_from_ending() -> None:
+    with run_functions() as functions, serve(functions.reads) as (host, port):
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        url = f"http://{host}:{port}/queries/largest?wait-ms=100"
+        assert httpx.get(url, headers=headers, timeout=_LIMIT_S).status_code == 503
+        [running] = [each for each in threading.enumerate() if each.name == "query largest"]
+        assert running.daemon
