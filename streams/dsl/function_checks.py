@@ -26,11 +26,13 @@ def check_callable(
     *,
     needs_result: bool = True,
     may_yield: bool = False,
+    step_with_key: str = "process_values",
 ) -> None:
     """Raise TopologyError, naming the step, if `function` can't take `argument_names`.
 
     `needs_result`: the step uses the result. `may_yield`: the step iterates over the result, so a
-    generator is allowed. None for `argument_names`: any arguments.
+    generator is allowed. None for `argument_names`: any arguments. `step_with_key` is the method
+    for a function of the value that needs the key, too, and leaves it as it is.
     """
     if not callable(function):
         raise TopologyError(
@@ -60,7 +62,7 @@ def check_callable(
             raise TopologyError(
                 f"step {step!r} calls its function with ({', '.join(argument_names)}), and "
                 f"{describe_function(function)} takes {signature}: "
-                f"{_compose_signature_hint(argument_names, signature)}"
+                f"{_compose_signature_hint(argument_names, signature, step_with_key)}"
             ) from None
     gives_nothing = signature.return_annotation in (None, "None") and not inspect.isclass(function)
     if needs_result and gives_nothing:
@@ -117,13 +119,15 @@ def _compose_lambda_hint(argument_names: Sequence[str] | None) -> str:
     )
 
 
-def _compose_signature_hint(argument_names: Sequence[str], signature: inspect.Signature) -> str:
+def _compose_signature_hint(
+    argument_names: Sequence[str], signature: inspect.Signature, step_with_key: str
+) -> str:
     """Return a hint for a function whose arguments don't fit."""
     wanted = f"did you mean {_format_lambda(argument_names)}?"
     if tuple(argument_names) == VALUE_ARGUMENTS and len(signature.parameters) == len(
         KEY_VALUE_ARGUMENTS
     ):
-        return wanted + " Where the key matters too use map, flat_map or process"
+        return f"{wanted} Where the key matters too use {step_with_key}, which keeps it"
     return wanted
 
 

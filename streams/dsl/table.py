@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from streams.dsl.builder import InternalStreamsBuilder, name_default_store
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, VALUE_ARGUMENTS, check_callable
@@ -196,8 +196,29 @@ class Table(DslBase, TableJoins[K, V]):
 
         return group_table(self, selector, key, value, name)
 
-    def to_stream(self, *, name: str | None = None) -> Stream[K, V]:
+    @overload
+    def to_stream(self, *, name: str | None = None) -> Stream[K, V]: ...
+
+    @overload
+    def to_stream(
+        self,
+        mapper: Callable[[K, V], K2],
+        *,
+        key: Serde[K2] | None = None,
+        name: str | None = None,
+    ) -> Stream[K2, V]: ...
+
+    def to_stream(
+        self,
+        mapper: Callable[[K, V], Any] | None = None,
+        *,
+        key: Serde[Any] | None = None,
+        name: str | None = None,
+    ) -> Stream[Any, V]:
         """Return the table's updates as a stream; a deletion has the value None.
+
+        With a `mapper` their keys are `mapper(key, value)`, with the serde `key`, as with
+        `select_key` behind it.
 
         >>> prices.to_stream().filter(lambda item, price: price is None).to("gone")
         >>> with TopologyTestDriver(app) as driver:
@@ -214,7 +235,8 @@ class Table(DslBase, TableJoins[K, V]):
             name=name,
             traits=StepTraits(only_forwards=True, keeps_latest=True, keeps_keys=True),
         )
-        return Stream(self._builder, node, self._key, self._value)
+        stream: Stream[Any, V] = Stream(self._builder, node, self._key, self._value)
+        return stream if mapper is None else stream.select_key(mapper, key=key)
 
     def _filter_rows(
         self,
@@ -242,7 +264,8 @@ class Table(DslBase, TableJoins[K, V]):
         """Add a step that computes each row from this table's row, and return its table."""
         builder = self._builder
         step = builder.graph.choose_step_name(kind, name)
-        check_callable(step, function, KEY_VALUE_ARGUMENTS if is_filter else VALUE_ARGUMENTS)
+        arguments = KEY_VALUE_ARGUMENTS if is_filter else VALUE_ARGUMENTS
+        check_callable(step, function, arguments, step_with_key="transform_values")
         spec = None
         if store is not None:
             spec = builder.declare_own_store(store, step, self._key, value, kinds=TABLE_STORE_KINDS)

@@ -88,6 +88,7 @@ _DESCRIPTION = Counterpart(OTHER, '`app.describe(format="json")`')
 _TIMES = Counterpart(OTHER, "`timestamp_extractor=` of a source, `default_timestamp_extractor`")
 _SETTINGS = Counterpart(OTHER, "settings are checked when they are given ([settings](settings.md))")
 _WINDOW_SERDES = Counterpart(OTHER, "`serdes.windowed`, `serdes.session_windowed`")
+_MAP_VALUES = "`{}(mapper)`; with the key: `process_values(processor)`"
 _TOPIC_STEPS = {"branch": (OTHER, "`split({name: predicate})`")}
 
 COUNTERPARTS: Mapping[str, Counterpart] = {
@@ -168,13 +169,26 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "TopologyDescription*": _DESCRIPTION,
     # Streams and tables
     "kstream.KStream": Counterpart(
-        OTHER, "`Stream`", (Stream,), {"foreach": (OTHER, "`for_each(action)`")}
+        OTHER,
+        "`Stream`",
+        (Stream,),
+        {
+            "foreach": (OTHER, "`for_each(action)`"),
+            "mapValues": (OTHER, _MAP_VALUES.format("map_values")),
+            "flatMapValues": (OTHER, _MAP_VALUES.format("flat_map_values")),
+        },
     ),
     "kstream.KTable": Counterpart(
         OTHER,
         "`Table`",
         (Table,),
-        {"queryableStoreName": (OTHER, 'the `store="name"` that was given')},
+        {
+            "queryableStoreName": (OTHER, 'the `store="name"` that was given'),
+            "mapValues": (
+                OTHER,
+                "`map_values(mapper)`; with the key: `transform_values(transformer)`",
+            ),
+        },
     ),
     "kstream.GlobalKTable": Counterpart(
         OTHER,

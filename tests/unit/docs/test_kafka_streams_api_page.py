@@ -19,6 +19,10 @@ from tests.porting.api.page import (
 
 OF_THE_SAME_NAME = {
     "KafkaStreams.query",  # takes a request, where here it takes the name of a store
+    # The overloads whose mapper takes the key, too, are other steps here.
+    "kstream.KStream.flatMapValues",
+    "kstream.KStream.mapValues",
+    "kstream.KTable.mapValues",
     # The class here is Java's ValueTransformerWithKey.
     "kstream.Transformer: ValueTransformer",
     "kstream.ValueTransformer: ValueTransformer",

@@ -161,7 +161,7 @@ STEPS: Table = {
     ),
     "map_values with the key": (
         lambda app: lines(app).map_values(lambda k, v: v, name="shout"),
-        ("step 'shout' calls its function with (value)", "use map, flat_map or process"),
+        ("step 'shout' calls its function with (value)", "use process_values, which keeps it"),
     ),
     "peek at nothing": (
         lambda app: lines(app).peek(lambda: None, name="look"),
@@ -428,7 +428,7 @@ TABLES: Table = {
     ),
     "map a table's values with the key": (
         lambda app: rows(app).map_values(lambda k, v: v, name="shout"),
-        ("step 'shout' calls its function with (value)",),
+        ("step 'shout' calls its function with (value)", "use transform_values, which keeps it"),
     ),
     "a table kept in a window store": (
         lambda app: rows(app).map_values(
