@@ -96,8 +96,9 @@ class App(QueryRegistration):
             hint = compose_missing_method_hint(type(self), name)
             raise AttributeError(f"App {self.application_id!r} has no {name!r}{hint}")
 
-    def configure(self, file: Path | None, **flags: Any) -> None:
+    def configure(self, file: str | Path | None, **flags: Any) -> None:
         """Apply the command line's settings: `flags` above those given before, and `file` below."""
+        file = None if file is None else Path(file)
         check_application_id_of(file, self.application_id)
         self.config = load_config(file, flags, **self._given_settings)
 

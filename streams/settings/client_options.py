@@ -54,6 +54,21 @@ def check_compaction_lag(topic_defaults: Mapping[str, str], cut_retention_ms: in
         )
 
 
+def check_delivery_timeout(producer: Mapping[str, Any], transaction_timeout_ms: int) -> None:
+    """Raise ValueError if records may be sent for longer than their transaction lasts.
+
+    librdkafka refuses that of a transactional producer.
+    """
+    for name in ("delivery.timeout.ms", "message.timeout.ms"):
+        given = str(producer.get(name, ""))
+        if given.isdecimal() and not 0 < int(given) <= transaction_timeout_ms:
+            raise ValueError(
+                f"producer: {name} ({given}) must be at most transaction_timeout_ms "
+                f"({transaction_timeout_ms}), after which the transaction is aborted: leave it "
+                "out, which makes them equal, or raise transaction_timeout_ms"
+            )
+
+
 class ClientOptions(BaseSettings):
     """Holds librdkafka's settings of one kind of consumer each, and settings of internal topics."""
 

@@ -36,7 +36,11 @@ from streams.settings.assignment_settings import (
     check_assignor_protocol,
     find_client_rack,
 )
-from streams.settings.client_options import ClientOptions, check_compaction_lag
+from streams.settings.client_options import (
+    ClientOptions,
+    check_compaction_lag,
+    check_delivery_timeout,
+)
 from streams.settings.client_settings import (
     LIBRDKAFKA_SETTINGS,
     RESERVED_CLIENT_SETTINGS,
@@ -319,6 +323,8 @@ class StreamsConfig(
         if self.ledger and not self.exactly_once:
             raise ValueError("ledger needs exactly once: without transactions nothing is in a cut")
         check_compaction_lag(self.topic_defaults, self.cut_retention_ms)
+        if self.exactly_once:
+            check_delivery_timeout(self.producer, self.transaction_timeout_ms)
         return self
 
     @model_validator(mode="after")

@@ -53,9 +53,8 @@ _VALUES: Mapping[str, Mapping[str, str]] = {
 _IGNORING_CASE = {"group_protocol"}
 """The settings whose values Kafka Streams takes in any case."""
 
-_ONE_CLIENT = "the settings of single clients go to consumer={...}, producer={...}"
 _SERDES = "serdes are said where they are needed: key= and value= of stream, table and to"
-_LIBRDKAFKA = f"it is a setting of Java's clients; {_ONE_CLIENT}, by librdkafka's names"
+_CLIENTS = "the settings of clients go to consumer={...} and producer={...}, by librdkafka's names"
 REFUSED = {
     "allow_os_group_write_access": "directories have the rights of the process: set its umask",
     "application_id": "it is the first argument of App",
@@ -63,7 +62,7 @@ REFUSED = {
     "client_id": "clients are named after the application and the thread (docs/logging.md)",
     "config_providers": "values come from files and MILLRACE_* variables; connection={...} reads "
     "secrets from files",
-    "connections_max_idle_ms": "set connections.max.idle.ms in connection={...}",
+    "connections_max_idle_ms": _CLIENTS,
     "default_client_supplier": "clients are created by the runtime: TopologyTestDriver replaces "
     "them in tests",
     "default_interactive_query_isolation_level": "queries read what is committed",
@@ -81,8 +80,8 @@ REFUSED = {
     "log_summary_interval_ms": "running.metrics() and /metrics have the figures at any time",
     "metadata_cluster_check_enable": "Kafka's cluster ids are checked where they matter: by the "
     "ids of topics",
-    "metadata_recovery_rebootstrap_trigger_ms": _LIBRDKAFKA,
-    "metadata_recovery_strategy": "set metadata.recovery.strategy in connection={...}",
+    "metadata_recovery_rebootstrap_trigger_ms": _CLIENTS,
+    "metadata_recovery_strategy": _CLIENTS,
     "metric_reporters": "metrics are scraped from metrics_port",
     "metrics_num_samples": "metrics are counters and histograms: the one who scrapes them samples",
     "metrics_sample_window_ms": "metrics are counters and histograms: the one who scrapes them "
@@ -91,13 +90,13 @@ REFUSED = {
     "processing_exception_handler_global_enabled": "processors of global stores always have the "
     "processing_handler",
     "processor_wrapper_class": "give the function: App(..., processor_wrapper=...)",
-    "receive_buffer_bytes": "set socket.receive.buffer.bytes in connection={...}",
-    "reconnect_backoff_max_ms": "set reconnect.backoff.max.ms in connection={...}",
-    "reconnect_backoff_ms": "set reconnect.backoff.ms in connection={...}",
-    "retry_backoff_ms": "set retry.backoff.ms in connection={...}",
+    "receive_buffer_bytes": _CLIENTS,
+    "reconnect_backoff_max_ms": _CLIENTS,
+    "reconnect_backoff_ms": _CLIENTS,
+    "retry_backoff_ms": _CLIENTS,
     "rocksdb_config_setter": "RocksDB options go to Store.persistent(rocksdb=lambda options: ...)",
     "security_protocol": "set security.protocol in connection={...}",
-    "send_buffer_bytes": "set socket.send.buffer.bytes in connection={...}",
+    "send_buffer_bytes": _CLIENTS,
     "state_cleanup_dir_max_age_ms": "directories of tasks that run elsewhere are removed after "
     "state_cleanup_delay_ms",
     "task_assignor_class": "give the function: App(..., task_assignor=...)",
@@ -110,6 +109,57 @@ REFUSED = {
     "and not by the clock",
 }
 """The settings that have no counterpart, with underscores: the reason, or the other way."""
+
+DEFAULTS: Mapping[str, tuple[str, ...]] = {
+    "allow.os.group.write.access": ("false",),
+    "built.in.metrics.version": ("latest",),
+    "config.providers": ("",),
+    "default.client.supplier": (
+        "org.apache.kafka.streams.processor.internals.DefaultKafkaClientSupplier",
+    ),
+    "default.interactive.query.isolation.level": ("READ_UNCOMMITTED", "READ_COMMITTED"),
+    "dsl.store.format": ("DEFAULT",),
+    "enable.metrics.push": ("true", "false"),
+    "enable.transactional.statestores": ("true", "false"),
+    "errors.dead.letter.queue.topic.name": ("",),
+    "log.summary.interval.ms": ("120000",),
+    "metadata.cluster.check.enable": ("true",),
+    "metric.reporters": ("", "org.apache.kafka.common.metrics.JmxReporter"),
+    "metrics.num.samples": ("2",),
+    "metrics.sample.window.ms": ("30000",),
+    "poll.ms": ("100",),
+    "processing.exception.handler.global.enabled": ("true", "false"),
+    "processor.wrapper.class": (
+        "org.apache.kafka.streams.processor.internals.NoOpProcessorWrapper",
+    ),
+    "rocksdb.config.setter": ("",),
+    "state.cleanup.dir.max.age.ms": ("-1",),
+    "task.assignor.class": ("",),
+    "topology.description.push.enabled": ("true", "false"),
+    "upgrade.from": ("", "null"),
+    "windowstore.changelog.additional.retention.ms": ("86400000",),
+}
+"""The values of such settings that have no effect, as if they were left out: Java's defaults, and
+what is always so here. They are those of a file, with dots."""
+
+_DEAD_LETTERS = "errors_dead_letter_queue_topic_name"
+
+
+def replace_dead_letter_topic(settings: dict[str, Any]) -> None:
+    """Give the handlers of renamed `settings` that skip records the topic of dead letters, if any.
+
+    Kafka Streams' LogAndContinue handlers write to it. Raises ConfigError if no handler goes on.
+    """
+    topic = settings.pop(_DEAD_LETTERS, "")
+    handlers = [f"{stage}_handler" for stage in ("deserialization", "processing", "production")]
+    skipping = [name for name in handlers if settings.get(name) == "skip"]
+    if topic and not skipping:
+        raise ConfigError(
+            "errors.dead.letter.queue.topic.name: no handler goes on after a dead letter: set "
+            "deserialization.exception.handler or processing.exception.handler to a LogAndContinue "
+            "handler, or leave the topic out, as handlers that fail write no dead letter here"
+        )
+    settings.update(dict.fromkeys(skipping, f"dead_letter:{topic}") if topic else {})
 
 
 def rename_settings(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,15 @@
                                                  the dictionary of that name, by librdkafka's names
     client.tag.zone                              client_tags
     security.protocol, sasl.*, ssl.*             connection
-    fetch.min.bytes, linger.ms and others        consumer, producer (`java_client_settings`)
     session.timeout.ms and others of clients     the setting of the application; main.consumer.
                                                  goes over consumer., and that over no prefix
+    linger.ms, fetch.min.bytes and others        consumer or producer, or both
+                                                 (`java_client_settings`)
+    errors.dead.letter.queue.topic.name          the handlers that go on: dead_letter:<topic>
+
+Java's defaults of what has no counterpart are accepted, and have no effect. All that is refused
+of a file is told together. A name that neither Kafka Streams nor its clients have is refused, too:
+one that is misspelt would have no effect.
 
 The syntax is that of java.util.Properties: comments with # and !, `=`, `:` or white space behind
 the name, a backslash at the end of a line that goes on, and \\uXXXX. A file that is not UTF-8 is
@@ -19,23 +25,35 @@ ISO-8859-1, as all are there.
 
 from __future__ import annotations
 
+import difflib
+import logging
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from streams.connection.settings import is_security_setting
 from streams.errors import ConfigError
-from streams.settings.client_settings import LIBRDKAFKA_SETTINGS
+from streams.settings.client_settings import LIBRDKAFKA_SETTINGS, RESERVED_CLIENT_SETTINGS
 from streams.settings.java_client_settings import (
-    CLIENTS_OF_JAVA_SETTINGS,
-    LIBRDKAFKA_NAMES,
-    WITHOUT_COUNTERPART,
-    is_in_force,
+    DEFAULTS_OF_CLIENTS,
+    PASSED_ON,
+    REFUSED_OF_CLIENTS,
+    translate_client_setting,
 )
-from streams.settings.kafka_streams_settings import REFUSED, rename_settings
+from streams.settings.kafka_streams_settings import (
+    DEFAULTS,
+    REFUSED,
+    RENAMED,
+    rename_settings,
+    replace_dead_letter_topic,
+)
+
+log = logging.getLogger(__name__)
 
 PROPERTIES_SUFFIX = ".properties"
 _APPLICATION_ID = "application.id"
+_DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
 _CLIENT_PREFIXES = {
     "main.consumer.": "main_consumer",
     "restore.consumer.": "restore_consumer",
@@ -66,6 +84,8 @@ _ALSO_OF_ONE_CLIENT = {
 }
 """Those that librdkafka has for a single client too."""
 _ADMIN_PREFIX = "admin."
+_NOTED: set[str] = set()
+"""What was logged in this process."""
 _COMMENTS = ("#", "!")
 _BLANK = " \t\f"
 _LINE = re.compile(
@@ -75,27 +95,51 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def read_properties(file: Path) -> dict[str, Any]:
+def read_properties(file: Path, known: Collection[str] | None = None) -> dict[str, Any]:
     """Return the settings of a `.properties` file, by their names here.
 
     Its `application.id` is left out (`check_application_id_of`). Raises ConfigError for all names
-    that have no counterpart, with the reasons, and for a file that can't be read.
+    together that have no counterpart, with the reasons, and for a file that can't be read; also for
+    those that are not `known` as settings, if that is given.
     """
     settings: dict[str, Any] = {}
     properties = _read_properties(file)
-    refusals = []
-    for name in sorted(properties, key=_rank_prefix):
+    without_effect = [name for name in properties if _has_no_effect(name, properties[name])]
+    refused: dict[str, str] = {}
+    for name in sorted(properties.keys() - {*without_effect, _APPLICATION_ID}, key=_rank_prefix):
         try:
-            if name != _APPLICATION_ID:
-                _add_setting(settings, name, properties[name])
+            _add_setting(settings, name, properties[name], known)
         except ValueError as error:
-            refusals.append(f"{name}: {error}")
-    if refusals:
-        raise ConfigError(f"config file {str(file)!r}: {'; '.join(refusals)}")
+            refused[name] = f"{name}: {error}"
+    problems = [refused[name] for name in properties if name in refused]
     try:
-        return rename_settings(settings)
+        settings = rename_settings(settings)
+        replace_dead_letter_topic(settings)
     except ConfigError as error:
-        raise ConfigError(f"config file {str(file)!r}: {error}") from None
+        problems.append(str(error))
+    if len(problems) > 1:
+        problems[0] = f"{len(problems)} settings are refused:\n  {problems[0]}"
+    if problems:
+        raise ConfigError(f"config file {str(file)!r}: " + "\n  ".join(problems))
+    _note_without_effect(file, without_effect)
+    return settings
+
+
+def _has_no_effect(name: str, value: str) -> bool:
+    """Return whether a property has a value that means the same as leaving it out."""
+    prefixes = [*(p for p, of in _CLIENT_PREFIXES.items() if of in LIBRDKAFKA_SETTINGS), ""]
+    of_client = next(name.removeprefix(p) for p in prefixes if name.startswith(p))
+    return value in DEFAULTS.get(name, ()) or value.lower() in DEFAULTS_OF_CLIENTS.get(
+        of_client, ()
+    )
+
+
+def _note_without_effect(file: Path, names: Collection[str]) -> None:
+    """Log once in a process which settings of a file have no effect."""
+    note = f"{file}: without effect here, as if they were left out: {', '.join(names)}"
+    if names and note not in _NOTED:
+        _NOTED.add(note)
+        log.info("%s", note)
 
 
 def check_application_id_of(file: Path | None, application_id: str) -> None:
@@ -177,51 +221,63 @@ def _replace_escapes(text: str) -> str:
         raise ValueError(f"{text!r} has half of a surrogate pair: it takes two \\u") from None
 
 
-def _add_setting(settings: dict[str, Any], name: str, value: str) -> None:
+def _add_setting(
+    settings: dict[str, Any], name: str, value: str, known: Collection[str] | None
+) -> None:
     """Add one property to `settings`. Raises ValueError for one that has no counterpart."""
     for prefix, setting in _CLIENT_PREFIXES.items():
         if name.startswith(prefix):
             below = name.removeprefix(prefix)
             if prefix in _OWN_CLIENT_SETTINGS.get(below, ()):
                 settings[_to_underscores(below)] = value
-            elif setting in LIBRDKAFKA_SETTINGS:
+                return
+            if setting in LIBRDKAFKA_SETTINGS:
                 _check_one_client(prefix, below)
-                _add_client_setting(settings.setdefault(setting, {}), below, value)
-            else:
-                settings.setdefault(setting, {})[below] = value
+                below, value = translate_client_setting(below, value)
+            settings.setdefault(setting, {})[below] = value
             return
     if name.startswith(_ADMIN_PREFIX):
         raise ValueError("admin clients have no settings of their own: connection={...} is for all")
     if is_security_setting(name) or name == "security.protocol":
         settings.setdefault("connection", {})[name] = value
         return
-    setting = _to_underscores(name)
-    if (why := REFUSED.get(setting)) is not None:
-        raise ValueError(f"there is no such setting here: {why}")
-    client = CLIENTS_OF_JAVA_SETTINGS.get(name)
-    if client is not None or name in WITHOUT_COUNTERPART:
-        of_client = settings.setdefault(client, {}) if client is not None else {}
-        _add_client_setting(of_client, name, value)
+    if name in PASSED_ON:
+        translated, value = translate_client_setting(name, value)
+        for client in PASSED_ON[name]:
+            settings.setdefault(client, {}).setdefault(translated, value)
         return
+    setting = _to_underscores(name)
+    if setting in REFUSED and name != _DEAD_LETTERS:
+        raise ValueError(f"there is no such setting here: {REFUSED[setting]}")
+    _check_known(name, setting, known)
     settings[setting] = value
 
 
-def _add_client_setting(settings: dict[str, Any], name: str, value: str) -> None:
-    """Add a setting of Java's clients to those of a client here, by librdkafka's name.
+def _check_known(name: str, setting: str, known: Collection[str] | None) -> None:
+    """Raise ValueError for a property that is no setting: one of clients, or of nothing."""
+    if known is None or setting in known or setting in RENAMED or name == _DEAD_LETTERS:
+        return
+    _refuse_setting_of_clients(name)
+    if close := difflib.get_close_matches(setting, known, n=1, cutoff=0.8):
+        raise ValueError(f"unknown setting; did you mean {close[0].replace('_', '.')!r}?")
+    if name.startswith("__"):
+        raise ValueError("internal settings of Kafka Streams have no counterpart: leave it out")
+    raise ValueError(
+        "neither Kafka Streams nor its clients have such a setting. Settings of your own go to a "
+        "file of their own, or to variables of the environment: the module of the App reads them"
+    )
 
-    It is left out if the client has that value anyway. Raises ValueError for one that has no
-    counterpart.
-    """
-    if (why := WITHOUT_COUNTERPART.get(name)) is not None:
-        raise ValueError(f"there is no such setting here: {why}")
-    if not is_in_force(name, value):
-        settings[LIBRDKAFKA_NAMES.get(name, name)] = value
+
+def _refuse_setting_of_clients(name: str) -> None:
+    """Raise ValueError for a setting of clients that can't be set here."""
+    if name in RESERVED_CLIENT_SETTINGS:
+        raise ValueError(f"{name} can't be set: {RESERVED_CLIENT_SETTINGS[name]}")
+    if name in REFUSED_OF_CLIENTS:
+        raise ValueError(f"there is no such setting here: {REFUSED_OF_CLIENTS[name]}")
 
 
 def _rank_prefix(name: str) -> int:
-    """Return the rank of a property's prefix among those that say the same setting."""
-    if name in CLIENTS_OF_JAVA_SETTINGS:
-        return -1  # a prefix goes over it
+    """Return the rank of a property's prefix among those that say a setting of the application."""
     for setting, prefixes in _OWN_CLIENT_SETTINGS.items():
         if name.endswith(setting) and (prefix := name.removesuffix(setting)) in prefixes:
             return prefixes.index(prefix)
@@ -229,13 +285,14 @@ def _rank_prefix(name: str) -> int:
 
 
 def _check_one_client(prefix: str, setting: str) -> None:
-    """Raise ValueError for a setting that the application has as a whole, and no single client."""
+    """Raise ValueError for a setting that no single client has, or that none may have."""
     prefixes = _OWN_CLIENT_SETTINGS.get(setting)
     if prefixes is not None and (prefix, setting) not in _ALSO_OF_ONE_CLIENT:
         raise ValueError(
             f"a single client has no {setting} of its own here: {setting} without this prefix, or "
             f"with {' or '.join(prefixes[1:])}, is for the application"
         )
+    _refuse_setting_of_clients(setting)
 
 
 def _to_underscores(name: str) -> str:

@@ -12,10 +12,21 @@ from streams.errors import ConfigError
 from streams.runtime.clients import KafkaClientSupplier
 from streams.runtime.clients import factory as clients_factory
 from streams.settings.config import StreamsConfig, load_config
-from streams.settings.kafka_streams_settings import REFUSED
+from streams.settings.exception_handlers import dead_letter
+from streams.settings.java_client_settings import (
+    DEFAULTS_OF_CLIENTS,
+    PASSED_ON,
+    REFUSED_OF_CLIENTS,
+)
+from streams.settings.kafka_streams_settings import DEFAULTS, REFUSED
 from streams.settings.timestamp_extractors import TimestampPolicy
 
-ACCEPTED_IN_FILES = {"application_id", "security_protocol"}
+ACCEPTED_IN_FILES = {
+    "application_id",
+    "errors_dead_letter_queue_topic_name",
+    "security_protocol",
+    *(name.replace(".", "_") for name in PASSED_ON),
+}
 """Settings that are refused in Python, and have a place in a file."""
 
 
@@ -75,7 +86,7 @@ $InMemoryDslStoreSuppliers
         ("default.key.serde=a.B", "serdes are said where they are needed"),
         ("admin.retries=1", "admin clients have no settings of their own"),
         ("consumer.isolation.level=read_uncommitted", "isolation.level can't be set"),
-        ("comit.interval.ms=1", "did you mean 'commit_interval_ms'"),
+        ("comit.interval.ms=1", "unknown setting; did you mean 'commit.interval.ms'"),
         ("topic.cleanup.policy=delete", "cleanup.policy can't be set for all internal topics"),
     ],
 )
@@ -152,6 +163,75 @@ def test_a_setting_of_clients_that_can_not_be_had_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         load_properties(tmp_path, line)
+
+
+def test_all_that_is_refused_of_a_file_is_told_together_in_its_order(tmp_path: Path) -> None:
+    lines = ["client.id=a", "fetch.min.bites=1", "acks=1", "producer.buffer.memory=5"]
+    with pytest.raises(ConfigError) as refused:
+        load_properties(tmp_path, "\n".join([*lines, "num.stream.threads=2"]))
+    first, *rest = str(refused.value).split("\n  ")
+    assert first.endswith("app.properties': 4 settings are refused:")
+    assert [each.partition(": ")[0] for each in rest] == [each.split("=")[0] for each in lines]
+
+
+def test_javas_defaults_of_what_has_no_counterpart_have_no_effect(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    lines = [f"{name}={value}" for name, values in DEFAULTS.items() for value in values]
+    for name, values in DEFAULTS_OF_CLIENTS.items():
+        lines += [f"{name}={values[0]}", f"producer.{name}={values[0]}"]
+    assert load_properties(tmp_path, "\n".join(lines)) == load_config()
+    (told,) = [each.getMessage() for each in caplog.records if "without effect" in each.message]
+    assert "metric.reporters" in told
+    assert "producer.delivery.timeout.ms" in told
+
+
+def test_a_setting_of_javas_clients_without_a_prefix_goes_to_those_that_have_it(
+    tmp_path: Path,
+) -> None:
+    config = load_properties(
+        tmp_path,
+        "producer.linger.ms=7\nlinger.ms=5\nfetch.min.bytes=2\nconsumer.fetch.min.bytes=3\n"
+        "max.request.size=9\nreceive.buffer.bytes=-1\nreconnect.backoff.ms=60\n",
+    )
+    both = {"socket.receive.buffer.bytes": "0", "reconnect.backoff.ms": "60"}
+    assert config.consumer == {"fetch.min.bytes": "3", **both}
+    assert config.producer == {"linger.ms": "7", "message.max.bytes": "9", **both}
+
+
+@pytest.mark.parametrize("name", REFUSED_OF_CLIENTS)
+@pytest.mark.parametrize("prefix", ["", "producer.", "main.consumer."])
+def test_a_setting_of_javas_clients_without_a_counterpart_is_refused_with_the_reason(
+    tmp_path: Path, prefix: str, name: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_properties(tmp_path, f"{prefix}{name}=7")
+    reason = f"{prefix}{name}: there is no such setting here: {REFUSED_OF_CLIENTS[name]}"
+    assert str(refused.value).endswith(reason)
+
+
+def test_handlers_that_go_on_write_to_the_topic_of_dead_letters(tmp_path: Path) -> None:
+    topic = "errors.dead.letter.queue.topic.name=dlq\n"
+    handler = "org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHandler"
+    config = load_properties(tmp_path, f"{topic}processing.exception.handler={handler}")
+    assert config.processing_handler == dead_letter("dlq")
+    assert (config.deserialization_handler, config.production_handler) == ("fail", "fail")
+    with pytest.raises(ConfigError, match="no handler goes on after a dead letter"):
+        load_properties(tmp_path, topic)
+
+
+def test_settings_of_ones_own_are_refused_with_the_place_for_them(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"my.own.setting: neither .*: the module of the App"):
+        load_properties(tmp_path, "my.own.setting=1")
+
+
+def test_records_are_sent_for_no_longer_than_their_transaction_lasts(tmp_path: Path) -> None:
+    lines = "producer.delivery.timeout.ms=60000\n"
+    with pytest.raises(ConfigError, match=r"\(60000\) must be at most transaction_timeout_ms"):
+        load_properties(tmp_path, lines)
+    assert load_properties(tmp_path, f"{lines}transaction.timeout.ms=60000").producer
+    assert load_properties(tmp_path, f"{lines}processing.guarantee=at_least_once").producer
 
 
 def test_a_wrong_value_is_refused_with_the_setting(tmp_path: Path) -> None:
@@ -255,7 +335,7 @@ def test_the_file_is_that_of_this_application(tmp_path: Path) -> None:
     file = tmp_path / "app.properties"
     file.write_text("application.id=shop\ncommit.interval.ms=5")
     app = App("shop")
-    app.configure(file)
+    app.configure(str(file))  # as text, or as a Path
     assert app.config.commit_interval_ms == 5
     with pytest.raises(ConfigError, match=r"application.id=shop, and this is App\('other'\)"):
         App("other").configure(file)
