@@ -90,6 +90,11 @@ class GroupMember(Protocol):
         return None
 
     @property
+    def unready_reason(self) -> str:
+        """Return why the group has no tasks, as its brokers say; empty while it has some."""
+        return ""
+
+    @property
     @abstractmethod
     def current_membership(self) -> Membership:
         """Return the generation and the member id that the member has now."""

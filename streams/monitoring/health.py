@@ -74,6 +74,7 @@ class ThreadHealth:
     coordinator has not answered. `waiting` has the tasks that wait for their transaction
     coordinators. `unanswered_s` is for how long a broker lets a heartbeat wait for its answer, 0
     until that is overdue: it hangs with its connections open, or the network drops packets.
+    `group` says why a streams group has no tasks for any member; empty while it has some.
     """
 
     name: str
@@ -93,6 +94,7 @@ class ThreadHealth:
     silent_s: float
     waiting: Sequence[WaitingTask] = ()
     unanswered_s: float = 0.0
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def report_thread_health(
     """
     loop = thread.loop
     since_s, silent_since_s = loop.recovery.failing_since_s, loop.silent_since_s
-    unanswered_since_s = loop.unanswered_since_s
+    unanswered_since_s = loop.member.unanswered_since_s
     return ThreadHealth(
         name=thread.name,
         state=thread.state,
@@ -143,6 +145,7 @@ def report_thread_health(
             for each in loop.producer_waits
         ],
         unanswered_s=0.0 if unanswered_since_s is None else round(now_s - unanswered_since_s, 1),
+        group=loop.member.unready_reason,
     )
 
 
@@ -193,6 +196,8 @@ def _unhealthy_reasons(
         yield f"{thread.name} {describe_activity(doing, now_s)}"
     if thread.trouble and thread.trouble_s >= stuck_after_s:
         yield f"{thread.name} has not committed for {thread.trouble_s:.0f} s: {thread.trouble}"
+    if thread.group:
+        yield f"{thread.name}: {thread.group}"
     if thread.silent_s >= stuck_after_s:
         yield f"{thread.name} has had no answer from its group for {thread.silent_s:.0f} s"
     elif thread.unanswered_s:

@@ -198,9 +198,12 @@ _GROUP = (
     ),
     Symptom(
         code="MR-035",
-        meaning="A streams group has no tasks yet, as topics are missing.",
+        meaning="A streams group has no tasks, as topics are missing.",
         page="streams-group-topics.md",
-        messages=(" has no tasks yet, the broker says: ",),
+        messages=(
+            " has no tasks yet, the broker says: ",
+            " has no tasks any more, the broker says: ",
+        ),
     ),
     Symptom(
         code="MR-036",

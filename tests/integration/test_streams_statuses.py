@@ -44,7 +44,7 @@ def test_a_source_topic_that_is_gone_is_waited_for_and_then_ends_the_application
     rows = f"{topics.source}-rows"
     topics.create(rows)
     producer = Producer({"bootstrap.servers": topics.servers})
-    running = build(topics, tmp_path, task_timeout_ms=3_000).start()
+    running = build(topics, tmp_path, task_timeout_ms=6_000).start()
     running.wait_for("RUNNING", HANG_LIMIT_S)
     for topic in (rows, topics.source):
         for partition in range(PARTITIONS):
@@ -56,8 +56,13 @@ def test_a_source_topic_that_is_gone_is_waited_for_and_then_ends_the_application
         lambda: f"the broker says: Source topics {rows} are missing." in caplog.text,
         what=lambda: caplog.text,
     )
+    wait_until(lambda: running.state == "REBALANCING", what=lambda: running.state)
+    health = running.health()
+    assert not health.healthy
+    assert any("has no tasks any more, the broker says: " in each for each in health.why)
+    assert f"create-topics {rows} --partitions {PARTITIONS}" in caplog.text
     running.wait_for("ERROR", HANG_LIMIT_S)
-    with pytest.raises(StreamsError, match="has no tasks yet, the broker says: ") as ended:
+    with pytest.raises(StreamsError, match="has no tasks any more, the broker says: ") as ended:
         running.close()
     assert ended.value.code == "MR-035"
 

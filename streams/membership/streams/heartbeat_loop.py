@@ -38,6 +38,7 @@ from streams.membership.group_member import MemberTimeouts
 from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS
 from streams.membership.streams.epoch_lock import EpochLock
 from streams.membership.streams.group_description import describe_streams_member
+from streams.membership.streams.group_readiness import GroupReadiness
 from streams.membership.streams.heartbeat_request import (
     HeartbeatRefusal,
     MemberFacts,
@@ -57,12 +58,7 @@ from streams.membership.streams.member_state import (
     note_sent,
 )
 from streams.membership.streams.refusals import explain_refusal
-from streams.membership.streams.statuses import (
-    explain_fatal_status,
-    explain_lasting_status,
-    explain_statuses,
-    is_group_ready,
-)
+from streams.membership.streams.statuses import is_group_ready
 
 log = logging.getLogger(__name__)
 
@@ -108,9 +104,9 @@ class HeartbeatLoop:
         self._interval_ms = timeouts.heartbeat_ms
         self._changed_at_s = float("-inf")
         self._trouble_since_s: float | None = None
-        self._unready_since_s: float | None = None
-        self._told_statuses = ""
-        self._warned_of_statuses = False
+        self.readiness = GroupReadiness(
+            facts.group_id, host.monotonic_s, is_overdue, timeouts.join_give_up_ms
+        )
         self._is_prepared = False
         self.state = TaskMembership()
         """The state of the membership, replaced as a whole."""
@@ -286,7 +282,7 @@ class HeartbeatLoop:
             return
         if self.state.phase is MemberPhase.JOINING:  # the join was refused, or is another one
             self._closed.wait(_JOIN_BACK_OFF_S)
-        self._check_readiness()
+        self.readiness.require_topics()
 
     def _find_wait_s(self) -> float:
         """Return in how many seconds the next heartbeat is due."""
@@ -308,17 +304,8 @@ class HeartbeatLoop:
         self._interval_ms = answer.interval_ms or self._timeouts.heartbeat_ms
         if (before.epoch, before.told) != (after.epoch, after.told):
             self._changed_at_s = self._host.monotonic_s()
-        self._warn_of_lasting_statuses(explain_statuses(self._facts.group_id, answer.statuses))
+        self.readiness.take_statuses(answer.statuses, has_tasks=not after.told.is_empty)
         self._changed.set()
-
-    def _warn_of_lasting_statuses(self, told: str) -> None:
-        """Log what the group's statuses say: a warning if two answers in a row say so."""
-        if told != self._told_statuses:
-            self._warned_of_statuses = False
-        elif told and not self._warned_of_statuses:
-            self._warned_of_statuses = True
-            log.warning("%s", told)
-        self._told_statuses = told
 
     def _take_refusal(self, sent: MemberHeartbeat, refusal: HeartbeatRefusal) -> None:
         """Note that the membership is lost. Raises StreamsError for any other refusal.
@@ -351,25 +338,6 @@ class HeartbeatLoop:
             raise BrokerUnavailable(
                 f"can't join group {self._facts.group_id!r}: {error} (for {now_s - since_s:.0f} s)"
             ) from error
-
-    def _check_readiness(self) -> None:
-        """Raise StreamsError for a status that no heartbeat changes, or that has lasted too long.
-
-        Topics that are missing may be created any time: `task_timeout_ms` is waited for them.
-        """
-        group_id, statuses = self._facts.group_id, self.state.statuses
-        if fatal := explain_fatal_status(group_id, statuses):
-            raise StreamsError(fatal)
-        lasting = explain_lasting_status(group_id, statuses)
-        if not lasting:
-            self._unready_since_s = None
-            return
-        since_s = self._unready_since_s = self._unready_since_s or self._host.monotonic_s()
-        if self._is_overdue(since_s, self._timeouts.join_give_up_ms / 1000):
-            raise StreamsError(
-                f"{lasting} (it has been so for {self._timeouts.join_give_up_ms} ms, "
-                "task_timeout_ms)"
-            )
 
     def _is_stuck(self) -> bool:
         """Return whether the stream thread has stood still for the rebalance time-out."""

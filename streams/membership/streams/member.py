@@ -123,6 +123,11 @@ class StreamsProtocolMember(GroupMember):
         """Return the monotonic time in seconds since when a broker lets a heartbeat wait."""
         return self._heartbeats.unanswered_since_s
 
+    @property
+    def unready_reason(self) -> str:
+        """Return why the group has no tasks, as its brokers say; empty while it has some."""
+        return self._heartbeats.readiness.reason
+
     def mark_progress(self) -> None:
         """Record that the stream thread is alive, so that its heartbeats go on."""
         self._heartbeats.mark_progress()
@@ -199,6 +204,8 @@ class StreamsProtocolMember(GroupMember):
         if not knows_all_topics(offered.told, declared, counts):  # which were created just now
             heartbeats.wait_for_change(wait_s)
             return None
+        if not offered.told.is_empty:
+            heartbeats.readiness.note_partition_counts(counts)
         taken = heartbeats.change_state(
             lambda now: take_offer(now) if now.told == offered.told else now
         )

@@ -17,8 +17,9 @@ Source: StreamsGroupHeartbeatResponse.Status, KIP-1071.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from streams.command_lines import format_command
@@ -50,6 +51,7 @@ _NOT_READY = {
     GroupStatusCode.MISSING_INTERNAL_TOPICS,
     GroupStatusCode.ASSIGNMENT_DELAYED,
 }
+_NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 
 
 def is_group_ready(statuses: Iterable[GroupStatus]) -> bool:
@@ -70,26 +72,37 @@ def explain_fatal_status(group_id: str, statuses: Iterable[GroupStatus]) -> str:
         if status.code == GroupStatusCode.INCORRECTLY_PARTITIONED_TOPICS:
             return (
                 f"group {group_id!r}: topics have wrong numbers of partitions, the broker says: "
-                f"{status.detail} Keys would be looked for in other partitions than they were "
-                "written to. Give topics that are joined equally many partitions; if an internal "
-                "topic is wrong, end all workers and start over with "
+                f"{_end_sentence(status.detail)} Keys would be looked for in other partitions than "
+                "they were written to. Give topics that are joined equally many partitions; if an "
+                "internal topic is wrong, end all workers and start over with "
                 f"{format_command('group reset')}"
             )
     return ""
 
 
-def explain_lasting_status(group_id: str, statuses: Iterable[GroupStatus]) -> str:
-    """Return the message for a status that ends a thread if it stays; empty if there is none."""
+def explain_lasting_status(
+    group_id: str,
+    statuses: Iterable[GroupStatus],
+    *,
+    had_tasks: bool = False,
+    partition_counts: Mapping[str, int] = _NO_COUNTS,
+) -> str:
+    """Return the message for a status that ends a thread if it stays; empty if there is none.
+
+    `had_tasks`: the member has had tasks of this group before. `partition_counts` are those that
+    topics had when they were seen last.
+    """
     for status in statuses:
         if status.code == GroupStatusCode.MISSING_SOURCE_TOPICS:
-            command = format_command("create-topics", *_find_missing_sources(status.detail))
-            advice = f"Create them, such as with {command}"
+            advice = _advise_on_sources(status.detail, had_tasks, partition_counts)
         elif status.code == GroupStatusCode.MISSING_INTERNAL_TOPICS:
             advice = "The broker creates them; its log tells what keeps it from that"
         else:
             continue
-        said = status.detail.removesuffix(".")  # which brokers don't put behind internal topics
-        return f"group {group_id!r} has no tasks yet, the broker says: {said}. {advice}"
+        said = f"{_end_sentence(status.detail)} {advice}"
+        if had_tasks:
+            return f"group {group_id!r} has no tasks any more, the broker says: {said}"
+        return f"group {group_id!r} has no tasks yet, the broker says: {said}"
     return ""
 
 
@@ -99,13 +112,36 @@ def _find_missing_sources(detail: str) -> list[str]:
     return named[1].split(", ") if named else ["TOPIC"]
 
 
-def explain_statuses(group_id: str, statuses: Sequence[GroupStatus]) -> str:
-    """Return what statuses say that people should know of, for one line of a log; or nothing."""
+def _advise_on_sources(detail: str, had_tasks: bool, partition_counts: Mapping[str, int]) -> str:
+    """Return what is to be done where source topics are missing, with commands to paste."""
+    names = _find_missing_sources(detail)
+    counts = {partition_counts.get(name) for name in names}
+    known = counts.pop() if len(counts) == 1 else None
+    count = "NUMBER" if known is None else str(known)
+    command = format_command("create-topics", *names, "--partitions", count)
+    if not had_tasks:
+        return f"Create them, such as with {command}"
+    made_again = [word for name in names for word in ("--made-again", name)]
+    return (
+        "They were read before: topics that are created again are other ones, from which workers "
+        f"read only once the group has offsets of these. End all workers, create them with "
+        f"{command}, run {format_command('group restore-offsets', *made_again)}, and start again"
+    )
+
+
+def _end_sentence(text: str) -> str:
+    """Return a text of the broker with a full stop, which not all of them have."""
+    text = text.rstrip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def explain_passing_statuses(group_id: str, statuses: Sequence[GroupStatus]) -> str:
+    """Return what statuses say that people should know of and that ends no thread; or nothing."""
     explained = [
-        explain_lasting_status(group_id, statuses),
         *(
             f"group {group_id!r} has a newer topology than this worker, the broker says: "
-            f"{each.detail} Let the worker run the version of the application that the others run"
+            f"{_end_sentence(each.detail)} Let the worker run the version of the application that "
+            "the others run"
             for each in statuses
             if each.code == GroupStatusCode.STALE_TOPOLOGY
         ),

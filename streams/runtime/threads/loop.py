@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from streams.common.topic_partitions import Partition
 from streams.errors import AuthenticationError, OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
-from streams.membership.group_member import MembershipSignal
+from streams.membership.group_member import GroupMember, MembershipSignal
 from streams.membership.instance_fencing import IdentityReplaced
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.clients import encode_group_metadata
@@ -127,9 +127,9 @@ class StreamLoop:
         return self._member.silent_since_s
 
     @property
-    def unanswered_since_s(self) -> float | None:
-        """Return the monotonic time since when a broker lets a heartbeat wait; None if none."""
-        return self._member.unanswered_since_s
+    def member(self) -> GroupMember:
+        """Return the thread's membership of its group."""
+        return self._member
 
     @property
     def producer_waits(self) -> tuple[ProducerWait, ...]:

@@ -183,6 +183,19 @@ class ThreadRebalance:
                 raise
             if assigned is not None:
                 self.take_over_assignment(assigned)
+        self._report_readiness()
+
+    def _report_readiness(self) -> None:
+        """Report REBALANCING while the group has no tasks, as topics are missing."""
+        tasks = self._tasks
+        is_unready = bool(self._member.unready_reason) and not tasks.by_name
+        if is_unready is tasks.is_group_unready:
+            return
+        tasks.is_group_unready = is_unready
+        if is_unready:
+            self._on_state_change(ThreadState.REBALANCING)
+        else:
+            tasks.report_if_settled()
 
     def _have_inputs_changed(self) -> bool:
         """Return whether input partitions have changed.

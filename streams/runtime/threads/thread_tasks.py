@@ -74,6 +74,8 @@ class ThreadTasks:
         """The monotonic time at which the next commit is due."""
         self.settled_at_s = 0.0
         """The monotonic time since when all assigned tasks run."""
+        self.is_group_unready = False
+        """Whether the group has no tasks for any member, as topics are missing."""
         self._has_unlogged_starts = False
 
     @property
@@ -93,11 +95,11 @@ class ThreadTasks:
         )
 
     def report_if_settled(self) -> None:
-        """Report RUNNING, and note the time, if all assigned tasks run.
+        """Report RUNNING, and note the time, if all assigned tasks run and the group has tasks.
 
         They are logged where one has started: once, though those with state start after the others.
         """
-        if self.is_settled():
+        if self.is_settled() and not self.is_group_unready:
             if self._has_unlogged_starts:
                 self._has_unlogged_starts = False
                 names = ", ".join(sorted(self.by_name))

@@ -118,6 +118,12 @@ def test_an_overdue_heartbeat_makes_it_unhealthy_at_once_and_leaves_it_live() ->
     assert len(judged(replace(THREAD, silent_s=31.0, unanswered_s=41.0)).why) == 1
 
 
+def test_a_group_without_tasks_makes_it_unhealthy_and_leaves_it_live() -> None:
+    health = judged(replace(THREAD, group="group 'a' has no tasks yet"), state="REBALANCING")
+    assert (health.healthy, health.live) == (False, True)
+    assert health.why == ["thread 0: group 'a' has no tasks yet"]
+
+
 def test_a_short_trouble_is_none() -> None:
     assert judged(replace(THREAD, trouble="fenced", trouble_s=29.0, silent_s=29.0)).healthy
 

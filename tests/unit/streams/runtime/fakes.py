@@ -361,6 +361,7 @@ class FakeMember(OnlyMember):
         super().__init__(kafka, "worker-0", lambda members: {}, DeclaredTopology("", {}, {}))
         self.is_leader = True
         self.signalled = MembershipSignal.NOTHING
+        self.unready = ""
         self.turns = 0
         self.subscribed: list[tuple[str, ...]] = []
         self.subscriptions: list[SubscriptionInfo] = []
@@ -395,6 +396,10 @@ class FakeMember(OnlyMember):
 
     def mark_progress(self) -> None:
         self.turns += 1
+
+    @property
+    def unready_reason(self) -> str:
+        return self.unready
 
     @property
     def is_generation_over(self) -> bool:

@@ -9,7 +9,7 @@ from streams.membership.streams.statuses import (
     GroupStatusCode,
     explain_fatal_status,
     explain_lasting_status,
-    explain_statuses,
+    explain_passing_statuses,
     find_shutdown,
     is_group_ready,
 )
@@ -17,7 +17,6 @@ from streams.symptoms.lookup import find_by_message
 
 SAID = "what the broker says."
 LATER_STATUS = 99  # of a release to come
-LASTING = {GroupStatusCode.MISSING_SOURCE_TOPICS, GroupStatusCode.MISSING_INTERNAL_TOPICS}
 
 
 def report(code: int) -> list[GroupStatus]:
@@ -25,25 +24,55 @@ def report(code: int) -> list[GroupStatus]:
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "advice"),
+    ("status", "advice"),
     [
-        (GroupStatusCode.STALE_TOPOLOGY, "MR-033", "the version of the application"),
-        (GroupStatusCode.MISSING_SOURCE_TOPICS, "MR-035", "create-topics"),
-        (GroupStatusCode.MISSING_INTERNAL_TOPICS, "MR-035", "its log tells what keeps it"),
+        (GroupStatusCode.MISSING_SOURCE_TOPICS, "create-topics"),
+        (GroupStatusCode.MISSING_INTERNAL_TOPICS, "its log tells what keeps it"),
     ],
 )
-def test_a_status_that_may_pass_is_a_warning_with_its_code(
-    status: GroupStatusCode, code: str, advice: str
+@pytest.mark.parametrize(("had_tasks", "since"), [(False, "yet"), (True, "any more")])
+def test_topics_that_are_missing_are_a_message_with_its_code(
+    status: GroupStatusCode, advice: str, had_tasks: bool, since: str
 ) -> None:
-    message = explain_statuses("orders", report(status))
-    assert message.startswith("group 'orders' ")
-    assert SAID in message
+    message = explain_lasting_status("orders", report(status), had_tasks=had_tasks)
+    assert message.startswith(f"group 'orders' has no tasks {since}, the broker says: {SAID} ")
     assert advice in message
     symptom = find_by_message(message)
     assert symptom is not None
-    assert symptom.code == code
-    assert bool(explain_lasting_status("orders", report(status))) == (status in LASTING)
+    assert symptom.code == "MR-035"
     assert explain_fatal_status("orders", report(status)) == ""
+    assert explain_passing_statuses("orders", report(status)) == ""
+
+
+@pytest.mark.parametrize(
+    ("had_tasks", "counts", "command"),
+    [
+        (False, {}, "create-topics in rows --partitions NUMBER"),
+        (True, {"in": 4, "rows": 4}, "create-topics in rows --partitions 4"),
+        (True, {"in": 4, "rows": 8}, "create-topics in rows --partitions NUMBER"),
+        (True, {}, "restore-offsets MODULE:APP --made-again in --made-again rows"),
+    ],
+)
+def test_commands_for_missing_source_topics_name_them(
+    had_tasks: bool, counts: dict[str, int], command: str
+) -> None:
+    status = GroupStatusCode.MISSING_SOURCE_TOPICS
+    missing = [GroupStatus(status, "Source topics in, rows are missing.")]
+    message = explain_lasting_status(
+        "orders", missing, had_tasks=had_tasks, partition_counts=counts
+    )
+    assert command in message
+
+
+def test_an_older_topology_is_a_warning_with_its_code() -> None:
+    stale = report(GroupStatusCode.STALE_TOPOLOGY)
+    message = explain_passing_statuses("orders", stale)
+    assert SAID in message
+    assert "the version of the application" in message
+    symptom = find_by_message(message)
+    assert symptom is not None
+    assert symptom.code == "MR-033"
+    assert explain_lasting_status("orders", stale) == ""
 
 
 @pytest.mark.parametrize(
@@ -57,7 +86,9 @@ def test_a_status_that_may_pass_is_a_warning_with_its_code(
 )
 def test_the_command_creates_the_topics_that_the_broker_names(detail: str, named: str) -> None:
     status = GroupStatus(GroupStatusCode.MISSING_SOURCE_TOPICS, detail)
-    assert f"create-topics {named}`" in explain_lasting_status("orders", [status])
+    assert f"create-topics {named} --partitions NUMBER`" in explain_lasting_status(
+        "orders", [status]
+    )
 
 
 def test_what_the_broker_says_ends_with_one_full_stop() -> None:
@@ -79,14 +110,14 @@ def test_wrong_partition_counts_end_the_thread_with_their_code() -> None:
     "status", [GroupStatusCode.ASSIGNMENT_DELAYED, GroupStatusCode.SHUTDOWN_APPLICATION]
 )
 def test_a_status_that_passes_by_itself_or_ends_all_is_no_warning(status: GroupStatusCode) -> None:
-    assert explain_statuses("orders", report(status)) == ""
+    assert explain_passing_statuses("orders", report(status)) == ""
     assert explain_fatal_status("orders", report(status)) == ""
     is_shutdown = status is GroupStatusCode.SHUTDOWN_APPLICATION
     assert find_shutdown(report(status)) == (SAID if is_shutdown else "")
 
 
 def test_a_status_of_a_later_release_is_told_in_the_words_of_the_broker() -> None:
-    message = explain_statuses("orders", report(LATER_STATUS))
+    message = explain_passing_statuses("orders", report(LATER_STATUS))
     assert message.endswith(f"a status that this release does not know: {SAID}")
     assert is_group_ready(report(LATER_STATUS))
 
@@ -95,12 +126,3 @@ def test_a_status_of_a_later_release_is_told_in_the_words_of_the_broker() -> Non
 def test_a_group_is_ready_unless_its_tasks_can_not_be_assigned(status: GroupStatusCode) -> None:
     ready = {GroupStatusCode.STALE_TOPOLOGY, GroupStatusCode.SHUTDOWN_APPLICATION}
     assert is_group_ready(report(status)) == (status in ready)
-
-
-def test_all_statuses_of_an_answer_are_told() -> None:
-    told = explain_statuses(
-        "orders",
-        [*report(GroupStatusCode.STALE_TOPOLOGY), *report(GroupStatusCode.MISSING_SOURCE_TOPICS)],
-    )
-    assert "has no tasks yet" in told
-    assert "has a newer topology" in told

@@ -14,6 +14,7 @@ from streams.errors import GenerationOver, OutcomeUnknown, TaskMigrated
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo, EndpointTasks
 from streams.runtime.clients import encode_group_metadata
+from streams.runtime.threads.thread_state import ThreadState
 from streams.testing.cluster import InMemoryTransaction
 from tests.unit.streams.runtime.fakes import FakeProducer
 from tests.unit.streams.runtime.world import (
@@ -510,3 +511,24 @@ def test_no_transaction_is_committed_without_a_generation(tmp_path: Path) -> Non
     world.member.lose_membership()
     with pytest.raises(TaskMigrated, match="no member"):
         world.loop._group_metadata()
+
+
+def test_a_group_without_tasks_is_rebalancing_until_it_has_some(tmp_path: Path) -> None:
+    world = two_tasks(tmp_path)
+
+    def lose_topic() -> bool:
+        world.member.unready = "a topic is missing"
+        return start_rebalance(world, assign_partitions()) and answer_join(world)
+
+    def is_reported() -> bool:
+        return not world.loop.tasks and world.states[-1] is ThreadState.REBALANCING
+
+    def find_topic() -> bool:
+        world.member.unready = ""
+        return True
+
+    def is_running() -> bool:
+        return world.states[-1] is ThreadState.RUNNING
+
+    run_steps(world, lambda: commit_positions(world), lose_topic, is_reported)
+    run_steps(world, find_topic, is_running)
