@@ -21,9 +21,13 @@ from contextlib import closing
 from typing import NamedTuple
 
 from streams.command_lines import format_kafka_command
-from streams.errors import BrokerUnavailable, ConfigError
-from streams.membership.connection import ConnectionLost, OpenConnection
-from streams.membership.streams.group_session import SESSION_SETTING, find_group_session_ms
+from streams.errors import BrokerUnavailable, ConfigError, StreamsError
+from streams.membership.connection import BrokerConnection, ConnectionLost, OpenConnection
+from streams.membership.streams.group_session import (
+    SESSION_SETTING,
+    fetch_group_setting,
+    find_group_session_ms,
+)
 from streams.membership.streams.support import (
     explain_missing_streams_groups,
     find_broken_migration,
@@ -39,8 +43,9 @@ _NO_PATTERNS = (
     "(STREAMS_INVALID_TOPOLOGY)"
 )
 
+STANDBY_SETTING = "streams.num.standby.replicas"
 _GROUP_SETTINGS = {
-    "num_standby_replicas": "streams.num.standby.replicas",
+    "num_standby_replicas": STANDBY_SETTING,
     "session_timeout_ms": SESSION_SETTING,
 }
 """Settings that the group has on the broker instead, with Kafka's names."""
@@ -95,11 +100,12 @@ def choose_group_protocol(
             return config.model_copy(update={"group_protocol": chosen})
         with closing(open_connection(None)) as connection:
             session_ms = find_group_session_ms(connection, group_id, config.session_timeout_ms)
+            has_standbys_there = _has_standbys_there(connection, config, group_id)
     except ConnectionLost as error:
         raise BrokerUnavailable(
             f"group_protocol={config.group_protocol!r} can't be checked: {error}"
         ) from error
-    _warn_of_unused_settings(config, group_id, session_ms)
+    _warn_of_unused_settings(config, group_id, session_ms, has_standbys_there)
     return config.model_copy(update={"group_protocol": chosen, "session_timeout_ms": session_ms})
 
 
@@ -121,10 +127,26 @@ def _choose_by_group(
     return _ReasonedProtocol("streams", reason)
 
 
-def _warn_of_unused_settings(config: StreamsConfig, group_id: str, session_ms: int) -> None:
+def _has_standbys_there(connection: BrokerConnection, config: StreamsConfig, group_id: str) -> bool:
+    """Return whether the group is known to have as many standby tasks as the worker's setting."""
+    if (
+        config.num_standby_replicas
+        == type(config).model_fields["num_standby_replicas"].get_default()
+    ):
+        return False  # it is not warned of
+    try:
+        found = fetch_group_setting(connection, group_id, STANDBY_SETTING)
+    except StreamsError:  # such as a missing right, of which the session's warning tells
+        return False
+    return found == str(config.num_standby_replicas)
+
+
+def _warn_of_unused_settings(
+    config: StreamsConfig, group_id: str, session_ms: int, has_standbys_there: bool
+) -> None:
     """Warn of settings that differ from their defaults, and that the broker decides instead.
 
-    A session time-out that is the group's as well needs no warning.
+    Those that the group has as well need no warning.
     """
     fields = type(config).model_fields
     changed = {
@@ -134,6 +156,8 @@ def _warn_of_unused_settings(config: StreamsConfig, group_id: str, session_ms: i
     }
     if config.session_timeout_ms == session_ms:
         changed.discard("session_timeout_ms")
+    if has_standbys_there:
+        changed.discard("num_standby_replicas")
     given = [
         f"{setting}={getattr(config, name)}"
         for name, setting in _GROUP_SETTINGS.items()

@@ -47,7 +47,12 @@ def find_group_session_ms(connection: BrokerConnection, group_id: str, own_ms: i
 
 
 def fetch_session_ms(connection: BrokerConnection, group_id: str) -> int:
-    """Return the setting of a group, which need not exist yet.
+    """Return the session time-out of a group in ms; see `fetch_group_setting`."""
+    return int(fetch_group_setting(connection, group_id, SESSION_SETTING))
+
+
+def fetch_group_setting(connection: BrokerConnection, group_id: str, setting: str) -> str:
+    """Return a setting of a group, which need not exist yet.
 
     Raises: ConnectionLost where no answer comes, AuthorizationError, StreamsError where the brokers
     don't tell it.
@@ -57,15 +62,14 @@ def fetch_session_ms(connection: BrokerConnection, group_id: str) -> int:
         classes["DescribeConfigsResource"],
         resource_type=_GROUP_RESOURCE,
         resource_name=group_id,
-        configuration_keys=(SESSION_SETTING,),
+        configuration_keys=(setting,),
     )
     request = build_entity(classes["DescribeConfigsRequest"], resources=(resource,))
     (found,) = connection.send_request(request).results
     check_authorized(found.error_code, "DescribeConfigs", group_id)
     if found.error_code is not ErrorCode.none:
         raise StreamsError(f"{found.error_code.name}, {found.error_message or 'without a reason'}")
-    values = {each.name: each.value for each in found.configs}
-    value = values.get(SESSION_SETTING)
+    value = {each.name: each.value for each in found.configs}.get(setting)
     if value is None:
         raise StreamsError("the brokers have no such setting")
-    return int(value)
+    return str(value)

@@ -175,3 +175,16 @@ def test_settings_that_the_broker_decides_are_pointed_out(
     assert "num_standby_replicas of this worker is not used" in caplog.text
     assert "--add-config streams.num.standby.replicas=1" in caplog.text
     assert "no use for acceptable_recovery_lag" in caplog.text
+
+
+@pytest.mark.parametrize(("own", "is_warned_of"), [(2, False), (1, True)])
+def test_standbys_that_the_group_has_as_well_are_not_warned_of(
+    caplog: pytest.LogCaptureFixture, own: int, is_warned_of: bool
+) -> None:
+    with EmbeddedBroker() as broker:
+        configure_group(
+            broker.bootstrap_servers, GROUP, standbys=2, session_ms=45_000, heartbeat_ms=5_000
+        )
+        config = load("streams", num_standby_replicas=own)
+        choose_group_protocol(config, Topology(GROUP, ()), Opener(broker))
+    assert ("num_standby_replicas of this worker is not used" in caplog.text) == is_warned_of
