@@ -35,8 +35,9 @@ def explain_refusal(group_id: str, code: ErrorCode, message: str) -> StreamsErro
     if message.startswith(_TOPOLOGY_CHANGED):
         return StreamsError(
             f"group {group_id!r} was formed with another topology, and a streams group keeps its "
-            f"topology ({said}). End all workers, start one with group_protocol='classic', which "
-            "keeps the offsets and the state, end it, and start again with "
+            f"topology, also while it has no members ({said}). If another application has this id, "
+            "choose another one; else end all workers, start one with group_protocol='classic', "
+            "which keeps the offsets and the state, end it, and start again with "
             "group_protocol='streams' (docs/upgrading.md)"
         )
     if code is ErrorCode.unsupported_version:
