@@ -49,6 +49,7 @@ from streams.membership.group_member import (
     Membership,
     MembershipSignal,
     MemberTimeouts,
+    find_leave_reason,
 )
 from streams.membership.group_offsets import (
     commit_offsets,
@@ -308,7 +309,7 @@ class ClassicProtocolMember(GroupMember):
         """Open another connection at the next request; the membership goes on."""
         self._coordinator.renew_connection()
 
-    def leave_group(self, *, is_handed_over: bool = False) -> None:
+    def leave_group(self, *, is_handed_over: bool = False, has_failed: bool = False) -> None:
         """Leave the group at once, so that others need not wait for the session to expire.
 
         `is_handed_over`: the membership is that of a former member with this instance id.
@@ -317,7 +318,7 @@ class ClassicProtocolMember(GroupMember):
         member_id = progress.membership.member_id
         # After a join that was given up there is no member id; the instance id is enough then.
         if member_id or progress.is_sent or is_handed_over:
-            self._send_leave_group(member_id, "the worker was closed")
+            self._send_leave_group(member_id, find_leave_reason(has_failed))
         self._coordinator.close_connection()
 
     def _send_leave_group(self, member_id: str, reason: str) -> None:

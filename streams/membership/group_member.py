@@ -42,6 +42,11 @@ class Membership(NamedTuple):
     member_id: str
 
 
+def find_leave_reason(has_failed: bool) -> str:
+    """Return why a thread leaves its group, for the log of the worker and of the coordinator."""
+    return "its thread ended after an error" if has_failed else "the worker was closed"
+
+
 class GroupMember(Protocol):
     """Represents a stream thread's membership of its group: what the runtime needs of a member.
 
@@ -189,8 +194,11 @@ class GroupMember(Protocol):
         ...
 
     @abstractmethod
-    def leave_group(self, *, is_handed_over: bool = False) -> None:
-        """Leave the group, also in place of a former member if its place was handed over."""
+    def leave_group(self, *, is_handed_over: bool = False, has_failed: bool = False) -> None:
+        """Leave the group, also in place of a former member if its place was handed over.
+
+        `has_failed`: the thread ends after an error, which is what the group is told as the reason.
+        """
         ...
 
     @abstractmethod

@@ -120,7 +120,7 @@ def report_thread_health(
     `doing` is what the watchdog saw last; None if it has not seen the thread.
     """
     loop = thread.loop
-    since_s, silent_since_s = loop.recovery.failing_since_s, loop.silent_since_s
+    since_s, silent_since_s = loop.recovery.failing_since_s, loop.member.silent_since_s
     unanswered_since_s = loop.member.unanswered_since_s
     return ThreadHealth(
         name=thread.name,

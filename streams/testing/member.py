@@ -123,7 +123,7 @@ class OnlyMember(GroupMember):
                 found.offsets[partition] = self._cluster.committed_offsets[partition]
         return found
 
-    def leave_group(self, *, is_handed_over: bool = False) -> None:
+    def leave_group(self, *, is_handed_over: bool = False, has_failed: bool = False) -> None:
         """Do nothing: there is no coordinator to tell."""
 
     def hand_over_membership(self) -> None:

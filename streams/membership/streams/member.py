@@ -35,6 +35,7 @@ from streams.membership.group_member import (
     Membership,
     MembershipSignal,
     MemberTimeouts,
+    find_leave_reason,
 )
 from streams.membership.group_offsets import commit_offsets, fetch_offsets
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
@@ -261,12 +262,12 @@ class StreamsProtocolMember(GroupMember):
         """Open another connection at the next request; the membership goes on."""
         self._coordinator.renew_connection()
 
-    def leave_group(self, *, is_handed_over: bool = False) -> None:
+    def leave_group(self, *, is_handed_over: bool = False, has_failed: bool = False) -> None:
         """Leave the group at once, so that others need not wait for the session to expire."""
         self._heartbeats.end_thread()
         state = self._heartbeats.state
         if state.is_member or state.is_sent or is_handed_over:
-            self._heartbeats.send_leave(self._facts.member_id, "the worker was closed")
+            self._heartbeats.send_leave(self._facts.member_id, find_leave_reason(has_failed))
         self._coordinator.close_connection()
 
     def hand_over_membership(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 
 from streams.common.topic_partitions import Partition
 from streams.errors import AuthenticationError, OutcomeUnknown, TaskMigrated
@@ -120,11 +121,6 @@ class StreamLoop:
     def standby_progress(self) -> tuple[StandbyProgress, ...]:
         """Return how far each store of a standby or warm-up task has followed its changelog."""
         return self._restorer.follower.progress
-
-    @property
-    def silent_since_s(self) -> float | None:
-        """Return the monotonic time since when no coordinator answers; None if one answers."""
-        return self._member.silent_since_s
 
     @property
     def member(self) -> GroupMember:
@@ -377,7 +373,8 @@ class StreamLoop:
         """
         member = self._member
         keeps = self._is_to_be_replaced or self._control.remains_in_group
-        leave = member.hand_over_membership if keeps else member.leave_group
+        leave_group = partial(member.leave_group, has_failed=not self._is_stopped_cleanly)
+        leave = member.hand_over_membership if keeps else leave_group
         self._task_offsets.release_reporter(self._thread_name)
         with ExitStack() as steps:  # in reverse order, each whatever the others raise
             steps.callback(self._restorer.close)

@@ -255,6 +255,19 @@ def test_leaving_says_the_instance_so_that_a_static_member_goes_at_once(worker: 
     assert worker.coordinator.open == set()
 
 
+@pytest.mark.parametrize(
+    ("has_failed", "reason"),
+    [(False, "the worker was closed"), (True, "its thread ended after an error")],
+)
+def test_leaving_says_whether_an_error_is_the_reason(
+    worker: Worker, has_failed: bool, reason: str
+) -> None:
+    worker.join()
+    worker.member.leave_group(has_failed=has_failed)
+    (leave,) = worker.coordinator.sent(LEAVE)
+    assert [each.reason for each in leave.members] == [reason]
+
+
 def test_a_member_that_never_joined_leaves_without_a_word(worker: Worker) -> None:
     worker.member.leave_group()
     assert worker.coordinator.requests == []
