@@ -83,7 +83,7 @@ def _advise_names(has_others: bool, has_absent: bool) -> str:
         "group_by and of repartition"
     )
     if has_others:
-        advice += "; delete a topic that Java does not use any more"
+        advice += "; delete a topic that neither Java nor another application uses any more"
     if has_absent:
         advice += (
             "; a store without a changelog in Java has logged=False here, and one that Java does "

@@ -179,8 +179,12 @@ class OffsetImport:
             current_time_ms(),
         )
         if review.unknown or review.refusals:
-            why = review.unknown or next(iter(review.refusals.values()))
-            raise ConfigError(f"whether stores can be restored is not known: {why}. Try again")
+            # A refusal of a start advises a reset, which would delete what is to be taken over.
+            changed = f"the changelogs of {', '.join(map(repr, review.refusals))} have changed"
+            raise ConfigError(
+                f"whether stores can be restored is not known: {review.unknown or changed}. "
+                "Nothing was committed: try again"
+            )
         self.accepted_losses = tuple(review.losses.values())
         if review.losses and not config.accepts_changelog_loss:
             raise ConfigError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import struct
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -336,3 +337,17 @@ def test_a_loss_that_the_application_accepts_is_told() -> None:
     )
     (loss,) = planned.accepted_losses
     assert "begins at 1, and offsets were committed when it stood at 1" in loss
+
+
+def test_a_changelog_that_is_made_again_meanwhile_is_refused_and_no_reset_is_advised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers = itertools.count()
+    monkeypatch.setattr(
+        FakeClients,
+        "fetch_topic_ids",
+        lambda _, topics: {topic: f"id {next(numbers)} of {topic}" for topic in topics},
+    )
+    with pytest.raises(ConfigError, match=r"the changelogs of 'counts' have changed") as refused:
+        plan_import(count_words, filled=["a-counts-changelog"])
+    assert "reset" not in str(refused.value)
