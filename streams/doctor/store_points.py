@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 
 from streams.commands.plan_changelogs import review_changelogs
-from streams.common.topic_partitions import Partition
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.doctor import configuration, pattern_checks, stores, topics
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.disk_facts import StoreWithoutWorker, read_stores_without_worker
@@ -21,6 +21,7 @@ from streams.runtime.assigning.internal_topics import (
     REPARTITION_SETTINGS,
     list_topic_settings,
 )
+from streams.runtime.offsets.offset_metadata import decode_metadata
 from streams.topology.build import Topology
 from streams.topology.declared import declare_topology
 from streams.topology.description import describe_topology
@@ -32,8 +33,19 @@ def check_internal_topics(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     known, committed = facts.topics(), facts.committed()
     read = {each.topic for each in committed} - known.inputs
     return stores.check_internal_topics(
-        known.internal, read, facts.cluster.description().topics, has_run=bool(committed)
+        known.internal,
+        read,
+        facts.cluster.description().topics,
+        has_run=has_run_since_reset(committed),
     )
+
+
+def has_run_since_reset(committed: Mapping[Partition, OffsetAndMetadata]) -> bool:
+    """Return whether workers have committed offsets, other than those that a reset has set.
+
+    `millrace group reset` deletes the internal topics itself, and leaves its mark in the offsets.
+    """
+    return any(not decode_metadata(each.metadata).is_reset for each in committed.values())
 
 
 def check_counts(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

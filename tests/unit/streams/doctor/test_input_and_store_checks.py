@@ -10,13 +10,14 @@ import pytest
 
 from streams import App, serdes
 from streams.commands.plan_changelogs import ChangelogReview
-from streams.common.topic_partitions import Partition
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.doctor import inputs, stores
 from streams.doctor.findings import DoctorFinding, Verdict, find_error
 from streams.doctor.inputs import InputProgress
-from streams.doctor.store_points import derive_needed_counts
+from streams.doctor.store_points import derive_needed_counts, has_run_since_reset
 from streams.doctor.symptom_codes import add_code
 from streams.runtime.assigning.internal_topics import REPARTITION_SETTINGS
+from streams.runtime.offsets.offset_metadata import RESET_BEGUN, RESET_DONE
 
 FINE, WARNING, ERROR = Verdict.FINE, Verdict.WARNING, Verdict.ERROR
 LINES = [Partition("lines", number) for number in range(4)]
@@ -118,6 +119,18 @@ def test_next_records() -> None:
 def test_internal_topics(there: set[str], has_run: bool, expected: list[Verdict]) -> None:
     found = list(stores.check_internal_topics(["a", "b"], [], there, has_run=has_run))
     assert verdicts(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("metadata", "has_run"),
+    [([], False), ([RESET_DONE], False), ([RESET_BEGUN], True), ([RESET_DONE, ""], True)],
+)
+def test_offsets_that_a_reset_has_set_are_no_run(metadata: list[str], has_run: bool) -> None:
+    committed = {
+        Partition("lines", number): OffsetAndMetadata(7, text)
+        for number, text in enumerate(metadata)
+    }
+    assert has_run_since_reset(committed) == has_run
 
 
 def test_a_topic_with_committed_offsets_that_is_gone() -> None:
