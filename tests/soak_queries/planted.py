@@ -15,8 +15,9 @@ def read_what_is_not_committed() -> None:
     """Read the stores that the stream threads write to: a dirty read."""
 
     def read_now(task: Task, read: partial[Any], attempts_s: float) -> Any:
-        [view] = read.args
-        return read.func(task.stores.logged[view.name].store), task.committed_positions
+        open_view, read_store = read.args
+        spec = open_view.args[0]
+        return read_store(task.stores.logged[spec.name].store), task.committed_positions
 
     setattr(store_provider, "read_at_one_commit", read_now)  # noqa: B010
 
