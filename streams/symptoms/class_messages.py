@@ -73,6 +73,8 @@ CLASS_MESSAGES = {
         " has not taken in ",
         "this worker is being stopped: ask another one",
         " of these: ask for fewer keys, or a shorter time",
+        ": it runs on, and its result is lost",
+        "this worker runs ",
         " can't be read now: ",
         "how many partitions a store has can't be told: ",
     ),
