@@ -42,7 +42,7 @@ _SERDES = "serdes are said where they are needed: key= and value= of stream, tab
 _PARTITIONER = "records of a key must meet in one partition, by Kafka's own hash"
 _LEVEL = "librdkafka has one for all types: producer.compression.level"
 REFUSED_OF_CLIENTS: Mapping[str, str] = {
-    "allow.auto.create.topics": "inputs must exist: `millrace create-topics` creates them",
+    "allow.auto.create.topics": "inputs must exist: create-topics makes them",
     "auto.include.jmx.reporter": "metrics are scraped from metrics_port",
     "auto.commit.interval.ms": "offsets are committed with the transaction: set commit.interval.ms",
     "bootstrap.resolve.timeout.ms": _NO_COUNTERPART,
