@@ -41,12 +41,12 @@ class QueryConnection:
 
     def ask(self, path: str) -> bytes:
         """Return the body of the answer. Raises RuntimeError for any other status than 200."""
-        answer = self.request(path)
+        answer = self.send_request(path)
         if answer.status != 200:
             raise RuntimeError(f"{path}: {answer.head!r} {answer.body.decode(errors='replace')}")
         return answer.body
 
-    def request(self, path: str) -> HttpAnswer:
+    def send_request(self, path: str) -> HttpAnswer:
         """Return the answer to GET. Raises ConnectionError where the worker ends before it."""
         self._socket.sendall(f"GET {path}{self._rest}".encode())
         received = b""

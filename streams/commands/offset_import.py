@@ -74,7 +74,7 @@ class OffsetImport:
         self._topology = resolve_topology(app.topology(), clients.partition_counts)
         self._committed = committed.offsets
         self.accepted_losses: tuple[str, ...] = ()
-        """What stores will lack, since `changelog_out_of_range` lets them."""
+        """The losses of stores that `changelog_out_of_range` accepts, a line each."""
 
     def plan_offsets(self) -> list[ImportedOffset]:
         """Return the offsets of all inputs with their new metadata.

@@ -115,7 +115,7 @@ def _side_by_side_lines(plan: UpgradePlan) -> Iterator[str]:
         yield "side by side: no; a worker of the new version is refused while the old one runs"
         yield from (f"  {conflict}" for conflict in plan.conflicts)
         yield "  remedy: end all workers of the old version before the first of the new one starts"
-    elif not plan.sent_differences:
+    else:
         yield "side by side: yes; workers may be restarted one after the other"
 
 

@@ -180,7 +180,7 @@ class ProcessorNode(Node):
     stores: Sequence[str] = ()
     """The names of its stores; a list until the topology is built (`Graph.attach_store`)."""
     emits_updates: bool = False
-    """Whether it forwards updates of a table: its children take a ForwardUpdate each."""
+    """True if it forwards updates of a table: its children take a ForwardUpdate each."""
     traits: StepTraits = UNKNOWN_STEP
     """The traits tell what the step does to records, whatever its kind and its operator."""
     has_stream_time: bool = False

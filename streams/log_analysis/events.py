@@ -39,7 +39,7 @@ class LogEvent(NamedTuple):
     owner: str | None
     about: tuple[tuple[str, str], ...]
     is_ambiguous: bool = False
-    """Whether the time may be an hour later, as it comes twice when summer time ends."""
+    """True if the time may be an hour later, as it comes twice when summer time ends."""
     process: int | None = None
 
 

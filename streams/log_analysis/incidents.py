@@ -61,7 +61,7 @@ class Incident:
     subjects: dict[str, dict[str, None]] = field(default_factory=dict)
     sources: dict[str, None] = field(default_factory=dict)
     is_ambiguous: bool = False
-    """Whether the end may be an hour later: its time comes twice when summer time ends."""
+    """True if the end may be an hour later: its time comes twice when summer time ends."""
 
     @property
     def is_fault(self) -> bool:

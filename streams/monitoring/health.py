@@ -120,8 +120,8 @@ def report_thread_health(
     `doing` is what the watchdog saw last; None if it has not seen the thread.
     """
     loop = thread.loop
-    since_s, silent_since_s = loop.recovery.failing_since_s, loop.member.silent_since_s
-    unanswered_since_s = loop.member.unanswered_since_s
+    since_s, silent_since_s = loop.recovery.failing_since_s, loop.group_member.silent_since_s
+    unanswered_since_s = loop.group_member.unanswered_since_s
     return ThreadHealth(
         name=thread.name,
         state=thread.state,
@@ -145,7 +145,7 @@ def report_thread_health(
             for each in loop.producer_waits
         ],
         unanswered_s=0.0 if unanswered_since_s is None else round(now_s - unanswered_since_s, 1),
-        group=loop.member.unready_reason,
+        group=loop.group_member.unready_reason,
     )
 
 

@@ -28,11 +28,11 @@ class WrappedStepShape:
     """Describes how records come to a wrapped step and leave it."""
 
     takes_updates: bool
-    """Whether it is handed updates of a table."""
+    """True if the step is handed updates of a table."""
     emits_updates: bool
-    """Whether it forwards updates of a table."""
+    """True if the step forwards updates of a table."""
     keeps_keys: bool
-    """Whether a record's key must stay as it is: Kafka Streams' FixedKeyProcessor."""
+    """True if a record's key must stay as it is, as in Kafka Streams' FixedKeyProcessor."""
     stores: Collection[str]
     """The names of the stores that its processor may ask for."""
 

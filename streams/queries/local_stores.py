@@ -100,7 +100,7 @@ class LocalStores:
         self._locations: dict[str, StoreLocations] = {}
 
     @cached_property
-    def _declared(self) -> dict[str, tuple[StoreSpec, Subtopology]]:
+    def _stores_by_name(self) -> dict[str, tuple[StoreSpec, Subtopology]]:
         """Hold the stores of tasks by name."""
         subs = self._topology.subtopologies
         return {spec.name: (spec, sub) for sub in subs for spec in sub.stores}
@@ -108,11 +108,11 @@ class LocalStores:
     @property
     def store_names(self) -> list[str]:
         """Return the names of the stores of tasks, sorted."""
-        return sorted(self._declared)
+        return sorted(self._stores_by_name)
 
     def find_store(self, name: str) -> tuple[StoreSpec, Subtopology]:
         """Return a store's declaration and its sub-topology. Raises ConfigError."""
-        if found := self._declared.get(name):
+        if found := self._stores_by_name.get(name):
             return found
         copies = {table.store.name for table in self._topology.global_tables}
         raise ConfigError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,16 @@ def wait_until_it_runs(worker: Worker) -> None:
 def load_and_wait(topics: Topics) -> None:
     topics.load(RECORDS)
     topics.wait_for_counts(topics.loaded)
+
+
+def start_all_and_kill_first(topics: Topics, workers: Sequence[Worker]) -> None:
+    """Start the workers and kill the first, which is started again; load before and after."""
+    for worker in workers:
+        worker.start()
+    load_and_wait(topics)
+    workers[0].kill()
+    workers[0].start()
+    load_and_wait(topics)
 
 
 @pytest.mark.sampled(1)
@@ -104,12 +114,7 @@ def test_workers_that_share_a_directory_never_wait_for_each_others_standby_tasks
     admin = AdminClient({"bootstrap.servers": topics.servers})
     admin.incremental_alter_configs([group])[group].result(HANG_LIMIT_S)
     workers = [new_worker(), new_worker()]
-    for worker in workers:
-        worker.start()
-    load_and_wait(topics)
-    workers[0].kill()
-    workers[0].start()
-    load_and_wait(topics)
+    start_all_and_kill_first(topics, workers)
     wait_until(lambda: len(describe(topics)["members"]) == 2, what="both workers are members")
     members = describe(topics)["members"]
     assert [each["standby"] for each in members] == [[], []]
@@ -151,12 +156,7 @@ def test_a_group_changes_its_protocol_there_and_back(
     for protocol in ("classic", "streams", "classic"):
         monkeypatch.setenv(VARIABLE, protocol)
         workers = [new_worker(state=state) for state in ("one", "two")]
-        for worker in workers:
-            worker.start()
-        load_and_wait(topics)
-        workers[0].kill()
-        workers[0].start()
-        load_and_wait(topics)
+        start_all_and_kill_first(topics, workers)
         told = describe(topics)
         expected = "classic" if protocol == "classic" else "streams"
         assert told["protocol"] == expected

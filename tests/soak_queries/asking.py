@@ -128,7 +128,7 @@ class Question(NamedTuple):
 
 def _ask(connection: QueryConnection, question: Question, asked_at_s: float) -> Answer | str:
     """Return the answer, or the reason why there is none."""
-    response = connection.request(f"{question.path}wait-ms={_WAIT_MS}")
+    response = connection.send_request(f"{question.path}wait-ms={_WAIT_MS}")
     headers = response.list_headers()
     if response.status == 404:
         answer = parse_answer(question, asked_at_s, b"", headers)

@@ -26,7 +26,7 @@ from streams.membership.streams.statuses import (
 log = logging.getLogger(__name__)
 
 _CREATION_S = 5.0
-"""How long a broker may take to create internal topics before somebody is told of it."""
+"""The time that a broker may take to create internal topics before somebody is told of it."""
 
 
 class GroupReadiness:

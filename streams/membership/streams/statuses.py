@@ -44,7 +44,7 @@ class GroupStatus(NamedTuple):
 
 
 _MISSING_SOURCES = re.compile(r"Source topics (.+?)(?: and \d+ additional topics?)? are missing\.")
-"""What brokers say of MISSING_SOURCE_TOPICS, as Kafka 4.4 and the embedded broker do."""
+"""Matches the details of MISSING_SOURCE_TOPICS as Kafka 4.4 and the embedded broker write them."""
 _NOT_READY = {
     GroupStatusCode.MISSING_SOURCE_TOPICS,
     GroupStatusCode.INCORRECTLY_PARTITIONED_TOPICS,

@@ -123,7 +123,7 @@ class StreamLoop:
         return self._restorer.follower.progress
 
     @property
-    def member(self) -> GroupMember:
+    def group_member(self) -> GroupMember:
         """Return the thread's membership of its group."""
         return self._member
 

@@ -13,12 +13,12 @@ from streams.common.partitioning import partition_for_key
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, StoreNotLocal, StoreUnavailable
 from streams.membership.protocol import AssignmentInfo, EndpointTasks
-from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
 from streams.queries.position_bounds import PositionNotReached, describe_absent, list_absent
 from streams.queries.read_only_stores import create_view
 from streams.queries.store_calls import StoreCall
 from streams.queries.store_reads import StoreRead
 from streams.topology.store_queries import StoreQuery, list_results
+from tests.unit.streams.queries.counted_stores import NOW_S, create_counted_stores
 from tests.unit.streams.runtime.world import World, build_counting_topology
 
 LOOK_UP = StoreRead(is_lookup=True, key="a")
@@ -30,16 +30,7 @@ def test_a_member_of_which_the_group_has_not_heard_for_a_session_answers_nothing
 ) -> None:
     world = World(build_counting_topology(), tmp_path)
     world.load("x", "x", key="a")
-    assigned = AssignmentInfo(("0_0",), ())
-    stores = LocalStores(
-        build_counting_topology(),
-        list_tasks=lambda: list(world.loop.tasks.values()),
-        list_assignments=lambda: [ThreadAssignmentTimes("t", assigned, 0.0, 100.0 - age_s)],
-        fetch_partition_counts=lambda: {"in": 1},
-        monotonic_s=lambda: 100.0,
-        now_ms=lambda: 100_000,
-        session_timeout_s=45.0,
-    )
+    stores = create_counted_stores(world, heard_s=NOW_S - age_s)
     seen: list[object] = []
 
     def look() -> bool:
@@ -62,16 +53,7 @@ def test_a_member_of_which_the_group_has_not_heard_for_a_session_answers_nothing
 def test_an_answer_is_as_old_as_a_commit_that_is_not_in_the_store_yet(tmp_path: Path) -> None:
     world = World(build_counting_topology(), tmp_path)
     world.load("x", key="a")
-    assigned = AssignmentInfo(("0_0",), ())
-    stores = LocalStores(
-        build_counting_topology(),
-        list_tasks=lambda: list(world.loop.tasks.values()),
-        list_assignments=lambda: [ThreadAssignmentTimes("t", assigned, 0.0, 100.0)],
-        fetch_partition_counts=lambda: {"in": 1},
-        monotonic_s=lambda: 100.0,
-        now_ms=lambda: 50_000,
-        session_timeout_s=45.0,
-    )
+    stores = create_counted_stores(world, now_ms=lambda: 50_000)
     ages: list[float] = []
 
     def look() -> bool:
@@ -102,15 +84,11 @@ def test_a_function_is_called_only_where_its_answer_can_be_used(
 ) -> None:
     world = World(build_counting_topology(), tmp_path)
     world.load("x", key="a")
-    assigned = AssignmentInfo(assigned_tasks, ())
-    stores = LocalStores(
-        build_counting_topology(),
-        list_tasks=lambda: list(world.loop.tasks.values()),
-        list_assignments=lambda: [ThreadAssignmentTimes("t", assigned, 0.0, 100.0)],
+    stores = create_counted_stores(
+        world,
+        AssignmentInfo(assigned_tasks, ()),
         fetch_partition_counts=lambda: {"in": len(assigned_tasks)},
         monotonic_s=count(100).__next__,
-        now_ms=lambda: 100_000,
-        session_timeout_s=45.0,
     )
     seen: list[int] = []
 
@@ -133,15 +111,8 @@ def test_a_function_is_called_only_where_its_answer_can_be_used(
 
 def test_a_key_that_another_worker_has_is_refused_with_its_address(tmp_path: Path) -> None:
     endpoints = {"a:1": EndpointTasks(("0_0",)), "b:2": EndpointTasks(("0_1",), ("0_0",))}
-    assigned = AssignmentInfo((), (), endpoints=endpoints)
-    stores = LocalStores(
-        build_counting_topology(),
-        list_tasks=list,
-        list_assignments=lambda: [ThreadAssignmentTimes("t", assigned, 0.0, 100.0)],
-        fetch_partition_counts=lambda: {"in": 3},
-        monotonic_s=lambda: 100.0,
-        now_ms=lambda: 100_000,
-        session_timeout_s=45.0,
+    stores = create_counted_stores(
+        None, AssignmentInfo((), (), endpoints=endpoints), fetch_partition_counts=lambda: {"in": 3}
     )
     view = create_view(stores.create_provider("c"))
     addresses = {0: "a:1", 1: "b:2", 2: None}
@@ -161,20 +132,10 @@ def test_a_key_that_another_worker_has_is_refused_with_its_address(tmp_path: Pat
 def test_a_position_in_a_partition_that_there_is_not_is_refused_at_once(
     tmp_path: Path, partition: Partition, reason: str
 ) -> None:
-    topology = build_counting_topology()
-    world = World(topology, tmp_path)
+    world = World(build_counting_topology(), tmp_path)
     world.load("x", key="a")
-    assigned = AssignmentInfo(("0_0",), ())
     fetched = iter([{"in": 1}])
-    stores = LocalStores(
-        topology,
-        list_tasks=lambda: list(world.loop.tasks.values()),
-        list_assignments=lambda: [ThreadAssignmentTimes("t", assigned, 0.0, 100.0)],
-        fetch_partition_counts=lambda: next(fetched, {"in": 2}),
-        monotonic_s=lambda: 100.0,
-        now_ms=lambda: 100_000,
-        session_timeout_s=45.0,
-    )
+    stores = create_counted_stores(world, fetch_partition_counts=lambda: next(fetched, {"in": 2}))
 
     def look() -> bool:
         if not world.consumed(0):

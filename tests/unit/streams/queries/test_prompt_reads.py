@@ -13,13 +13,13 @@ import pytest
 
 from streams import serdes
 from streams.common.topic_partitions import Partition
-from streams.membership.protocol import AssignmentInfo
-from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
+from streams.queries.local_stores import LocalStores
 from streams.queries.position_bounds import PositionNotReached
 from streams.queries.prompt_reads import PromptReads
 from streams.queries.request_terms import RequestTerms
 from streams.queries.stale_bounds import StaleBounds
 from streams.queries.store_reads import StoreRead
+from tests.unit.streams.queries.counted_stores import create_counted_stores
 from tests.unit.streams.runtime.world import World, build_counting_topology
 
 LOOK_UP = StoreRead(is_lookup=True, key="a")
@@ -34,16 +34,7 @@ def read_when_counted(
     """Call `look` when two records of the key "a" are counted and committed."""
     world = World(build_counting_topology(), tmp_path)
     world.load("x", "x", key="a")
-    assigned = AssignmentInfo(("0_0",), ())
-    stores = LocalStores(
-        build_counting_topology(),
-        list_tasks=lambda: list(world.loop.tasks.values()),
-        list_assignments=lambda: [ThreadAssignmentTimes("t", assigned, 0.0, 100.0)],
-        fetch_partition_counts=lambda: {"in": 1},
-        monotonic_s=lambda: 100.0,
-        now_ms=lambda: 100_000,
-        session_timeout_s=45.0,
-    )
+    stores = create_counted_stores(world)
     reads: Any = SimpleNamespace(local=stores)
 
     def look_once() -> bool:

@@ -1,0 +1,35 @@
+"""Make the stores of a worker that counts, whose group has heard of its member at 100 s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from streams.membership.protocol import AssignmentInfo
+from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
+from tests.unit.streams.runtime.world import World, build_counting_topology
+
+NOW_S = 100.0
+_FIRST_TASK = AssignmentInfo(("0_0",), ())
+
+
+def create_counted_stores(
+    world: World | None, assigned: AssignmentInfo = _FIRST_TASK, **given: Any
+) -> LocalStores:
+    """Create the stores of a world's tasks, or of none, at 100 s; `given` is for `LocalStores`.
+
+    `heard_s` in it is when the group was heard of last.
+    """
+    times = ThreadAssignmentTimes("t", assigned, 0.0, given.pop("heard_s", NOW_S))
+    list_tasks: Callable[[], list[Any]] = list
+    if world is not None:
+        list_tasks = lambda: list(world.loop.tasks.values())  # noqa: E731
+    defaults: dict[str, Any] = {
+        "list_tasks": list_tasks,
+        "list_assignments": lambda: [times],
+        "fetch_partition_counts": lambda: {"in": 1},
+        "monotonic_s": lambda: NOW_S,
+        "now_ms": lambda: 100_000,
+        "session_timeout_s": 45.0,
+    }
+    return LocalStores(build_counting_topology(), **defaults | given)
