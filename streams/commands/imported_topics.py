@@ -12,8 +12,9 @@ Nothing of this is mended by a reset, which would delete the state that is to be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from streams.commands.internal_topics import find_internal_topics
 from streams.common.counted import format_count
 from streams.errors import ConfigError
 from streams.runtime.assigning.internal_topics import list_changelogs, list_internal_topics
@@ -24,13 +25,16 @@ from streams.topology.expand import changelog_topic
 _SUFFIXES = ("-changelog", "-repartition")
 
 
-def check_imported_topics(topology: Topology, counts: Mapping[str, int]) -> None:
+def check_imported_topics(
+    topology: Topology, counts: Mapping[str, int], groups: Iterable[str]
+) -> None:
     """Raise ConfigError if internal topics differ from what this application needs.
 
-    `counts` are the partitions of all topics.
+    `counts` are the partitions of all topics, `groups` the ids of all groups: the topics of one
+    whose id begins with this application's are not its own.
     """
     _check_inputs(topology, counts)
-    _check_names(topology, counts)
+    _check_names(topology, counts, groups)
     _check_partitions(topology, counts)
 
 
@@ -43,15 +47,11 @@ def _check_inputs(topology: Topology, counts: Mapping[str, int]) -> None:
         )
 
 
-def _check_names(topology: Topology, counts: Mapping[str, int]) -> None:
+def _check_names(topology: Topology, counts: Mapping[str, int], groups: Iterable[str]) -> None:
     """Raise ConfigError for internal topics that only one of the two applications has."""
-    prefix = f"{topology.application_id}-"
     mine = list_internal_topics(topology).keys()
-    others = sorted(
-        topic
-        for topic in counts.keys() - mine
-        if topic.startswith(prefix) and topic.endswith(_SUFFIXES)
-    )
+    found = find_internal_topics(topology.application_id, counts, groups, topology=topology)
+    others = [t for t in found.undecided if t not in mine and t.endswith(_SUFFIXES)]
     absent = sorted(mine - counts.keys())
     if not others and not absent:
         return

@@ -90,7 +90,8 @@ class OffsetImport:
             return []
         self._require_written_by_kafka_streams()
         self._refuse_other_inputs()
-        check_imported_topics(self._topology, self._clients.partition_counts)
+        counts, groups = self._clients.partition_counts, self._clients.admin.list_groups()
+        check_imported_topics(self._topology, counts, groups)
         self._refuse_inputs_without_offset()
         self._refuse_other_changelog_layouts()
         plan = [each for task in self._tasks for each in self._plan_task(task)]

@@ -51,10 +51,8 @@ def review_inputs(
     topics that are not among these. Counts are compared once those of all inputs are known.
     """
     conflict = missing = ""
-    is_asked = bootstrap_servers is not None
-    patterns = tuple(
-        each.describe_effects() for each in review_patterns(topology, counts) if is_asked
-    )
+    reviews = () if bootstrap_servers is None else review_patterns(topology, counts)
+    patterns = tuple(each.describe_effects() for each in reviews)
     try:
         topology = resolve_topology(topology, counts)
     except TopologyError as error:

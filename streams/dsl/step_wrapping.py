@@ -61,6 +61,7 @@ def _wrap_node(builder: InternalStreamsBuilder, node: Node) -> list[Node]:
             traits=replace(
                 UNKNOWN_STEP,
                 runs_processor=True,
+                reads_table_topic=node.traits.reads_table_topic,
                 names_children=node.traits.names_children,
                 looks_up_global_store=node.traits.looks_up_global_store,
             ),

@@ -25,6 +25,7 @@ from streams.errors import BrokerUnavailable, ConfigError, StreamsError
 from streams.membership.connection import BrokerConnection, ConnectionLost, OpenConnection
 from streams.membership.streams.group_session import (
     SESSION_SETTING,
+    STREAMS_SESSION_MS,
     fetch_group_setting,
     find_group_session_ms,
 )
@@ -63,7 +64,8 @@ def choose_group_protocol(
 ) -> StreamsConfig:
     """Return the settings with `classic` or `streams` as the group's protocol.
 
-    With `streams` the session time-out is the group's own, which the brokers have.
+    With `streams` the session time-out is the group's own, which the brokers have, and 45 s at
+    most.
 
     Raises ConfigError if the brokers don't serve it, or not the topology, BrokerUnavailable if none
     answers; AuthorizationError.
@@ -106,7 +108,9 @@ def choose_group_protocol(
             f"group_protocol={config.group_protocol!r} can't be checked: {error}"
         ) from error
     _warn_of_unused_settings(config, group_id, session_ms, has_standbys_there)
-    return config.model_copy(update={"group_protocol": chosen, "session_timeout_ms": session_ms})
+    # A group that has a longer session may get Kafka's default again at any time.
+    bound_ms = min(session_ms, STREAMS_SESSION_MS)
+    return config.model_copy(update={"group_protocol": chosen, "session_timeout_ms": bound_ms})
 
 
 class _ReasonedProtocol(NamedTuple):

@@ -100,6 +100,9 @@ DEFAULTS_OF_CLIENTS: Mapping[str, tuple[str, ...]] = {
 """The values of clients' settings that have no effect here, as if they were left out: Java's
 defaults, and what the guarantee sets anyway."""
 
+DELIVERY_TIMEOUT = "delivery.timeout.ms"
+_TRANSACTION_TIMEOUT = "transaction.timeout.ms"
+
 _NAMES = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
@@ -114,3 +117,19 @@ _ZERO_FOR_NONE = ("connections.max.idle.ms", "receive.buffer.bytes", "send.buffe
 def translate_client_setting(name: str, value: str) -> tuple[str, str]:
     """Return the name and the value that a setting of Java's clients has in librdkafka."""
     return _NAMES.get(name, name), "0" if name in _ZERO_FOR_NONE and value == "-1" else value
+
+
+def is_delivery_bounded_otherwise(properties: Mapping[str, str]) -> bool:
+    """Return whether a file's settings make Java's default of DELIVERY_TIMEOUT say something.
+
+    A transaction that the file makes as long as that would bound deliveries by its own time, and
+    without transactions librdkafka's default does, which is another one.
+    """
+    java_ms = int(*DEFAULTS_OF_CLIENTS[DELIVERY_TIMEOUT])
+    timeouts_ms = [
+        int(value)
+        for name, value in properties.items()
+        if name.endswith(_TRANSACTION_TIMEOUT) and value.isdecimal()
+    ]
+    is_at_least_once = properties.get("processing.guarantee") == "at_least_once"
+    return is_at_least_once or any(each >= java_ms for each in timeouts_ms)

@@ -37,8 +37,10 @@ from streams.errors import ConfigError
 from streams.settings.client_settings import LIBRDKAFKA_SETTINGS, RESERVED_CLIENT_SETTINGS
 from streams.settings.java_client_settings import (
     DEFAULTS_OF_CLIENTS,
+    DELIVERY_TIMEOUT,
     PASSED_ON,
     REFUSED_OF_CLIENTS,
+    is_delivery_bounded_otherwise,
     translate_client_setting,
 )
 from streams.settings.kafka_streams_settings import (
@@ -104,9 +106,16 @@ def read_properties(file: Path, known: Collection[str] | None = None) -> dict[st
     """
     settings: dict[str, Any] = {}
     properties = _read_properties(file)
-    without_effect = [name for name in properties if _has_no_effect(name, properties[name])]
+    without_effect = [
+        name
+        for name in properties
+        if _has_no_effect(name, properties[name])
+        and not (name.endswith(DELIVERY_TIMEOUT) and is_delivery_bounded_otherwise(properties))
+    ]
     refused: dict[str, str] = {}
-    for name in sorted(properties.keys() - {*without_effect, _APPLICATION_ID}, key=_rank_prefix):
+    left_out = {*without_effect, _APPLICATION_ID}
+    # In the order of the file, but those first which others with a prefix go over.
+    for name in sorted((name for name in properties if name not in left_out), key=_rank_setting):
         try:
             _add_setting(settings, name, properties[name], known)
         except ValueError as error:
@@ -274,6 +283,11 @@ def _refuse_setting_of_clients(name: str) -> None:
         raise ValueError(f"{name} can't be set: {RESERVED_CLIENT_SETTINGS[name]}")
     if name in REFUSED_OF_CLIENTS:
         raise ValueError(f"there is no such setting here: {REFUSED_OF_CLIENTS[name]}")
+
+
+def _rank_setting(name: str) -> tuple[bool, int]:
+    """Return a key that is larger for properties which go over others, by their prefixes."""
+    return name.startswith((*_CLIENT_PREFIXES, _ADMIN_PREFIX)), _rank_prefix(name)
 
 
 def _rank_prefix(name: str) -> int:

@@ -102,7 +102,8 @@ def review_patterns(topology: Topology, counts: Mapping[str, int]) -> Iterator[P
                 for topic in find_topics_downstream([pattern.text], flows)
                 if declared.get(topic) is None
             )
-            read = [derived[topic] for topic in replace_patterns(sub.declared_sources, matches)]
+            sources = replace_patterns(sub.declared_sources, matches)
+            read = [derived[topic] for topic in sources if topic in derived]
             logged = [s.name for s in sub.stores if s.logged and s.source_topic is None]
             changelogs = map(topology.restore_topic_of, logged)
             yield PatternReview(

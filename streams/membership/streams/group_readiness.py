@@ -64,6 +64,8 @@ class GroupReadiness:
         self._had_tasks = self._had_tasks or has_tasks
         self._warn_of_passing(explain_passing_statuses(self._group_id, statuses))
         is_repeated = tuple(statuses) == self._statuses
+        if {each.code for each in statuses} != {each.code for each in self._statuses}:
+            self._since_s, self.reason = None, ""  # of topics that are no longer what is missing
         self._statuses = tuple(statuses)
         lasting = self._explain_lasting()
         if not lasting:

@@ -22,10 +22,10 @@ _DESCRIBE_CONFIGS_API_KEY, _VERSION_MAX, _GROUP_RESOURCE = 32, 4, 32
 
 
 def find_group_session_ms(connection: BrokerConnection, group_id: str, own_ms: int) -> int:
-    """Return the session time-out of a streams group in ms, 45 000 at most.
+    """Return the session time-out of a streams group in ms.
 
-    A group that has a longer one may get the default again at any time. Where brokers don't tell
-    it, a worker's own setting is taken, with the same limit, and a warning says so.
+    Where brokers don't tell it, a worker's own setting is taken, 45 000 at most, and a warning says
+    so.
     Raises: ConnectionLost where no answer comes.
     """
     try:
@@ -43,7 +43,7 @@ def find_group_session_ms(connection: BrokerConnection, group_id: str, own_ms: i
         return taken_ms
     if group_ms < STREAMS_SESSION_MS:
         log.info("%s of group %r is %d", SESSION_SETTING, group_id, group_ms)
-    return min(group_ms, STREAMS_SESSION_MS)
+    return group_ms
 
 
 def fetch_session_ms(connection: BrokerConnection, group_id: str) -> int:

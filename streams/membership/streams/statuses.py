@@ -115,10 +115,13 @@ def _find_missing_sources(detail: str) -> list[str]:
 def _advise_on_sources(detail: str, had_tasks: bool, partition_counts: Mapping[str, int]) -> str:
     """Return what is to be done where source topics are missing, with commands to paste."""
     names = _find_missing_sources(detail)
-    counts = {partition_counts.get(name) for name in names}
-    known = counts.pop() if len(counts) == 1 else None
-    count = "NUMBER" if known is None else str(known)
-    command = format_command("create-topics", *names, "--partitions", count)
+    by_count: dict[str, list[str]] = {}
+    for name in names:
+        by_count.setdefault(str(partition_counts.get(name, "NUMBER")), []).append(name)
+    command = " and ".join(
+        format_command("create-topics", *same, "--partitions", count)
+        for count, same in by_count.items()
+    )
     if not had_tasks:
         return f"Create them, such as with {command}"
     made_again = [word for name in names for word in ("--made-again", name)]

@@ -6,7 +6,7 @@ import base64
 import itertools
 import struct
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -72,6 +72,7 @@ class FakeClients:
         self.partition_counts = dict.fromkeys(topics, 1) | dict(counts or {})
         self.filled, self.cut = {*filled, *cut}, cut
         self.admin = self
+        self.groups: list[str] = []
 
     def fetch_latest_offsets(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         return {each: int(each.topic in self.filled) for each in partitions}
@@ -89,6 +90,9 @@ class FakeClients:
         self, positions: Mapping[Partition, int], ends: Mapping[Partition, int]
     ) -> Iterator[Read]:
         return (Read(each) for each, end in ends.items() if positions[each] < end)
+
+    def list_groups(self) -> list[str]:
+        return self.groups
 
     def fetch_broker_limit(self, setting: str, default: int) -> int:
         return default
@@ -113,6 +117,7 @@ def plan_import(
     counts: Mapping[str, int] | None = None,
     missing: Collection[str] = (),
     cut: Collection[str] = (),
+    groups: Sequence[str] = (),
     **settings: Any,
 ) -> OffsetImport:
     """Plan the import of an application whose topics are there, but for those that are `missing`.
@@ -130,6 +135,7 @@ def plan_import(
         {each: OffsetAndMetadata(1, metadata) for each, metadata in held.items()}, list(pending)
     )
     clients: Any = FakeClients(topics, filled, counts, cut)
+    clients.groups = [*groups]
     offset_import = OffsetImport(clients, app, committed)
     assert offset_import.plan_offsets()
     return offset_import
@@ -329,6 +335,13 @@ def test_state_that_could_not_go_on_is_refused_and_no_reset_is_advised(kind: str
 def test_windows_that_the_clock_removed_after_they_had_expired_are_no_loss() -> None:
     recent = base64.b64encode(struct.pack(">bq", 2, int(time.time() * 1_000))).decode()
     plan_import(count_minutes, cut=["a-minutes-changelog"], offsets={IN: recent})
+
+
+def test_topics_of_another_application_whose_id_begins_alike_are_let_be() -> None:
+    more = ["a-b-orders-changelog"]
+    with pytest.raises(ConfigError, match="a-b-orders-changelog"):
+        plan_import(count_words, more_topics=more)
+    plan_import(count_words, more_topics=more, groups=["a", "a-b"])
 
 
 def test_a_loss_that_the_application_accepts_is_told() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams import App, serdes
+from streams import App, serdes, topics
 from streams.commands.plan_inputs import InputReview, review_inputs
 from streams.topology.build import Topology
 
@@ -44,3 +44,16 @@ def test_topics_that_brokers_do_not_have_are_told_with_the_command_that_creates_
     assert "create-topics out`" in review.missing
     assert review.conflict
     assert review_inputs(merging(), {"out": 1}, [], "kafka:9092").conflict == ""
+
+
+@pytest.mark.parametrize("counts", [{}, {"in-a": 2}])
+def test_an_input_beside_a_pattern_that_does_not_exist_is_told(counts: dict[str, int]) -> None:
+    app = App("a")
+    matching, plain = (
+        app.stream(read, key=serdes.string, value=serdes.string)
+        for read in (topics.matching("in-.*"), "plain")
+    )
+    matching.merge(plain).group_by_key().count(store="c")
+    assert review_inputs(app.topology(), counts).patterns == ()
+    review = review_inputs(app.topology(), counts, [], "kafka:9092")
+    assert "plain" in review.missing + review.conflict

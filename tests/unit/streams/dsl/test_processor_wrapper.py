@@ -11,6 +11,7 @@ import pytest
 from streams import App, Processor, Record, Store, TopologyTestDriver, ValueTransformer, serdes
 from streams.common.changes import Change
 from streams.errors import StreamsError, TopologyError
+from streams.runtime.offsets.missed_deletions import list_table_stores_by_topic
 
 TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 Wrapper = Callable[[str, Callable[[], Any]], Any]
@@ -305,3 +306,9 @@ def test_a_wrapper_that_returns_no_function_is_refused(describe: Callable[[Any],
 
     with pytest.raises(TopologyError, match="step 'p': processor_wrapper returned None"):
         describe_and_build()
+
+
+def test_deletions_that_a_table_missed_are_looked_for_with_a_wrapper_too() -> None:
+    app = App("wrapped", processor_wrapper=create_wrapper(lambda step, record: record))
+    app.table("rows", **TEXT, store="r")
+    assert list_table_stores_by_topic(app.topology()) == {"rows": ["r"]}

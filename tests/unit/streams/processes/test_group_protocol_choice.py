@@ -107,6 +107,16 @@ def test_a_session_that_may_not_be_read_is_assumed_and_said(
     assert is_unused == (own_ms != taken_ms)
 
 
+def test_a_session_that_the_group_has_as_well_needs_no_warning(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(group_session, "fetch_session_ms", lambda *_: 60_000)
+    assert choose_session_ms("streams", 60_000, Opener(broker)) == 45_000
+    assert "session_timeout_ms of this worker is not used" not in caplog.text
+    assert choose_session_ms("streams", 50_000, Opener(broker)) == 45_000
+    assert "session_timeout_ms of this worker is not used" in caplog.text
+
+
 def test_streams_is_refused_where_the_broker_has_no_such_api(broker: EmbeddedBroker) -> None:
     with pytest.raises(ConfigError) as refused:
         choose(load("streams"), Opener(broker, without=STREAMS_GROUP_KEYS))

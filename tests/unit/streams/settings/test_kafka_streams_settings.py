@@ -401,3 +401,17 @@ def test_each_kind_of_consumer_has_its_own_settings_over_those_of_all(
 def test_no_client_takes_a_setting_that_breaks_the_guarantee(name: str) -> None:
     with pytest.raises(ConfigError, match=r"group.id can't be set"):
         load_config(**{name: {"group.id": "other"}})
+
+
+def test_javas_default_of_deliveries_is_kept_where_it_says_something(tmp_path: Path) -> None:
+    line = "producer.delivery.timeout.ms=120000\n"
+    for more in ("transaction.timeout.ms=300000", "processing.guarantee=at_least_once"):
+        assert load_properties(tmp_path, line + more).producer == {"delivery.timeout.ms": "120000"}
+    assert load_properties(tmp_path, line).producer == {}
+
+
+def test_of_two_names_of_one_setting_the_last_line_counts(tmp_path: Path) -> None:
+    names = ("consumer.fetch.max.wait.ms", "consumer.fetch.wait.max.ms")
+    for first, last in (names, names[::-1]):
+        config = load_properties(tmp_path, f"{first}=20\n{last}=30\n")
+        assert config.consumer == {"fetch.wait.max.ms": "30"}

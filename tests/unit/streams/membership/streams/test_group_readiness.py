@@ -78,3 +78,19 @@ def test_topics_that_stay_missing_end_the_thread() -> None:
     followed.take(SOURCES, after_s=1.0)
     with pytest.raises(StreamsError, match="Source topics in are missing"):
         followed.readiness.require_topics()
+
+
+def test_internal_topics_have_their_own_time_once_the_sources_are_there(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    followed = Followed()
+    for after_s in (0.0, 1.0, 58.0):
+        followed.take(SOURCES, after_s=after_s)
+    caplog.clear()
+    for after_s in (0.5, 1.0, 3.0):
+        assert followed.take(INTERNAL, after_s=after_s) == ""
+        followed.readiness.require_topics()
+    assert not caplog.records
+    followed.take(INTERNAL, after_s=57.0)
+    with pytest.raises(StreamsError, match="Internal topics are missing"):
+        followed.readiness.require_topics()

@@ -49,7 +49,7 @@ def test_topics_that_are_missing_are_a_message_with_its_code(
     [
         (False, {}, "create-topics in rows --partitions NUMBER"),
         (True, {"in": 4, "rows": 4}, "create-topics in rows --partitions 4"),
-        (True, {"in": 4, "rows": 8}, "create-topics in rows --partitions NUMBER"),
+        (True, {"in": 4, "rows": 8}, "create-topics rows --partitions 8"),
         (True, {}, "restore-offsets MODULE:APP --made-again in --made-again rows"),
     ],
 )
@@ -126,3 +126,12 @@ def test_a_status_of_a_later_release_is_told_in_the_words_of_the_broker() -> Non
 def test_a_group_is_ready_unless_its_tasks_can_not_be_assigned(status: GroupStatusCode) -> None:
     ready = {GroupStatusCode.STALE_TOPOLOGY, GroupStatusCode.SHUTDOWN_APPLICATION}
     assert is_group_ready(report(status)) == (status in ready)
+
+
+def test_missing_topics_of_other_counts_have_a_command_each() -> None:
+    status = GroupStatus(
+        GroupStatusCode.MISSING_SOURCE_TOPICS, "Source topics a, b, c are missing."
+    )
+    message = explain_lasting_status("orders", [status], partition_counts={"a": 3, "b": 4, "c": 3})
+    assert "create-topics a c --partitions 3`" in message
+    assert "create-topics b --partitions 4`" in message
