@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from streams.common.error_causes import list_causes
 from streams.connection.registry_settings import SCHEMA_REGISTRY, SchemaRegistrySettings
 from streams.errors import ConfigError
 
@@ -22,6 +23,30 @@ _SECRET = re.compile("password|secret|token|user.info|credential|proxy", re.IGNO
 
 _clients: dict[Any, Any] = {}
 _lock = Lock()
+
+
+class RegistryUnavailable(ValueError):
+    """Signals that a registry did not answer, or refused to, so that nothing is known of a message.
+
+    Unlike other errors of a serde it is no fault of the record.
+    """
+
+
+def is_registry_failure(error: BaseException) -> bool:
+    """Return whether an error is one of the registry or the way to it, and not of a message.
+
+    A schema that the registry does not know (404 with a code of its own) is one of a message.
+    """
+    from confluent_kafka.schema_registry.error import OAuthTokenError, SchemaRegistryError
+    from httpx import TransportError
+
+    for each in list_causes(error):
+        if isinstance(each, SchemaRegistryError):
+            is_unknown_schema = each.http_status_code == 404 and each.error_code > 0
+            return not is_unknown_schema
+        if isinstance(each, OSError | TransportError | OAuthTokenError):
+            return True
+    return False
 
 
 class RegistryConnection:
@@ -73,14 +98,7 @@ class RegistryConnection:
 
     def reveals_secret(self, error: BaseException | None) -> bool:
         """Return whether the text of an error, or of one that caused it, has a secret in it."""
-        seen: set[int] = set()
-        while error is not None and id(error) not in seen:
-            seen.add(id(error))
-            text = str(error)
-            if self.mask_secrets(text) != text:
-                return True
-            error = error.__cause__ or error.__context__
-        return False
+        return any(self.mask_secrets(str(each)) != str(each) for each in list_causes(error))
 
 
 class ApplicationRegistry:

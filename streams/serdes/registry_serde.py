@@ -24,7 +24,11 @@ import orjson
 from state.shown_values import describe_value
 from streams.serdes.dataclass_builder import create_builder
 from streams.serdes.described_types import DescribedType
-from streams.serdes.registry_client import RegistryConnection
+from streams.serdes.registry_client import (
+    RegistryConnection,
+    RegistryUnavailable,
+    is_registry_failure,
+)
 from streams.serdes.serde import Field, Serde
 
 Serializer = Callable[[Any, Any], bytes]
@@ -109,7 +113,8 @@ def _create_bound_serde(
         except Exception as error:
             said = _describe_missing_id(data, error) or registry.describe_error(error)
             text = f"{said}; for {topic}-{field}"
-            raise ValueError(text) from (None if registry.reveals_secret(error) else error)
+            fault = RegistryUnavailable if is_registry_failure(error) else ValueError
+            raise fault(text) from (None if registry.reveals_secret(error) else error)
 
     return Serde(name, serialize_message, deserialize_message)
 

@@ -6,6 +6,7 @@ topic, nothing is logged, and the store's position is the task's offset of the t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from state.errors import StoreCorrupted
 from state.shown_values import quote_value
 from state.store import StateStore, StoreDisk
 from state.store_checkpoint import StoreCheckpoint
+from streams.common.counted import format_count
 from streams.common.topic_partitions import NO_TIME, Partition
 from streams.runtime.changelogs.changelog import NO_EXPIRY, ChangelogExpiry, ChangelogRange
 from streams.runtime.changelogs.window_expiry import WindowExpiry
@@ -21,6 +23,8 @@ from streams.runtime.clients import translate_produce_error
 from streams.runtime.clients.delivered_offsets import add_offset_tracking
 from streams.runtime.clients.errors import ChangeTooLarge, is_too_large
 from streams.runtime.clients.interfaces import ProducerClient
+
+log = logging.getLogger(__name__)
 
 _LARGE_BYTES = 500_000
 """From this size on a change is described where a changelog can't be written."""
@@ -42,8 +46,10 @@ class LoggedStore:
     is_source_topic: bool = False
     """Whether `changelog` is the topic of the store's table, which others write: nothing is logged
     then."""
-    is_readable: Callable[[bytes, bytes | None], bool] = lambda key, value: True
-    """Returns whether the serdes read a key and a value of the table's topic."""
+    is_table_row: Callable[[Any], bool] = lambda message: True
+    """Returns whether a record of the table's topic, which has a key, is a row of the table."""
+    left_out_count: int = 0
+    """How many records of the table's topic with a key were restored without, as no rows."""
     committed_source_offset: int = 0
     """The committed offset of the table's topic, up to which such a store is restored."""
     expiry: ChangelogExpiry = NO_EXPIRY
@@ -57,6 +63,7 @@ class LoggedStore:
     damage: str = ""
     """Why the store is to be emptied although its declaration fits: empty if it can be used."""
 
+    _logged_left_out: bool = False
     standby_sequence: int = 1
     """Counts the times at which readers of a standby's store have to look again: odd while it may
     not be read, since it is written or has never had all of its changelog."""
@@ -73,19 +80,25 @@ class LoggedStore:
         self.standby_full_ms = full_ms
         self.standby_sequence += self.standby_sequence % 2
 
-    def select_table_rows(self, messages: list[Any], end_offset: int) -> list[Any]:
-        """Return the records of a table's topic below `end_offset` that are rows of the table.
+    def select_table_rows(self, messages: list[Any], position: int, end_offset: int) -> list[Any]:
+        """Return the records of a table's topic below `position` that are rows of the table.
 
-        A record without a key, or one that the serdes refuse, was not when it was processed: the
-        deserialization handler skipped it, else the task had not come to its end.
+        Others have no key, or were skipped by the deserialization handler when they were processed.
+        How many it has skipped is logged once, where the restore reaches `end_offset`.
         """
-        return [
-            each
-            for each in messages
-            if each.offset() < end_offset
-            and each.key() is not None
-            and self.is_readable(each.key(), each.value())
-        ]
+        keyed = [each for each in messages if each.offset() < position and each.key() is not None]
+        rows = [each for each in keyed if self.is_table_row(each)]
+        self.left_out_count += len(keyed) - len(rows)
+        if position >= end_offset and self.left_out_count and not self._logged_left_out:
+            self._logged_left_out = True
+            log.warning(
+                "store %r was restored from %s without %s that its serdes can't read, as "
+                "deserialization_handler goes on without such records",
+                self.store.name,
+                self.changelog,
+                format_count(self.left_out_count, "record"),
+            )
+        return rows
 
     def note_changelog_start(self, changelog: ChangelogRange, *, is_accepted: bool) -> None:
         """Note where the changelog begins: what is gone without a loss has expired."""

@@ -303,7 +303,7 @@ class ChangelogFollower(Generic[T]):
         assert changelog is not None
         if logged.is_source_topic:  # what is not processed yet is not in the table either
             position = min(position, changelog.end_offset)
-            messages = logged.select_table_rows(messages, position)
+            messages = logged.select_table_rows(messages, position, changelog.end_offset)
         reached = position >= changelog.end_offset
         since_ms = changelog.fetched_at_ms if reached else followed.since_ms
         if messages:

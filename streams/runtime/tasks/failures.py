@@ -51,22 +51,26 @@ _SYMPTOM_CLASSES: dict[Stage, type[Exception]] = {
 """The errors whose pages say more of a skipped record, by the stage at which it failed."""
 
 
-class FailureContext(Protocol):
-    """Gives a failure handler the record that failed, and a producer for its dead letter.
-
-    A part of InternalProcessorContext, which describes it.
-    """
+class FailedRecord(Protocol):
+    """Gives a failure handler the record that failed."""
 
     task_name: str
     message: Any
     record_timestamp_ms: int
 
+    def describe_record_origin(self) -> str: ...
+
+
+class FailureContext(FailedRecord, Protocol):
+    """Gives a failure handler the record that failed, and a producer for its dead letter.
+
+    A part of InternalProcessorContext, which describes it.
+    """
+
     @property
     def produce(self) -> Callable[..., None]: ...
 
     def wait_for_queue_room(self) -> None: ...
-
-    def describe_record_origin(self) -> str: ...
 
 
 class FailureHandler:
@@ -168,17 +172,12 @@ class FailureHandler:
             ):
                 raise recovery from error
             refusal = recovery
-        handler = self._handlers.handler_of(stage)
         failure = _create_error_context(context, stage, step, error, key, value, target_topic)
         try:
-            response = (
-                self._call_handler(handler, context, failure) if callable(handler) else handler
-            )
+            response = self._choose_response(context, failure)
             if response == "fail":
                 fatal_error = refusal or _create_processing_error(context, step, error, key, value)
-                if handler == "fail":
-                    _add_handler_hint(fatal_error, stage)
-                raise fatal_error from error
+                raise self._add_handler_hint(fatal_error, stage) from error
             if isinstance(response, DeadLetter):
                 self.write_dead_letter(response.topic, context, failure)
         except Exception as raised:
@@ -187,6 +186,34 @@ class FailureHandler:
         self._counters.dropped += 1
         if self._logs_skipped:
             self._log_skipped(context, failure, response)
+
+    def leave_out_or_raise(
+        self, context: FailedRecord, step: str, error: Exception, refusal: StreamsError
+    ) -> None:
+        """Return if the handler goes on without a record that a restore can't read, else raise.
+
+        When the record was processed it was counted, logged, and became a dead letter if it had to.
+        """
+        if self._selects_recovery(error) or _is_store_failure(error):
+            raise error
+        stage = Stage.DESERIALIZATION
+        failure = _create_error_context(context, stage, step, error, None, None, None)
+        if self._choose_response(context, failure) == "fail":
+            raise self._add_handler_hint(refusal, stage) from error
+
+    def _choose_response(self, context: FailedRecord, failure: ErrorContext) -> HandlerResponse:
+        """Return what the handler of a failure's stage responds."""
+        handler = self._handlers.handler_of(failure.stage)
+        return self._call_handler(handler, context, failure) if callable(handler) else handler
+
+    def _add_handler_hint(self, fatal_error: StreamsError, stage: Stage) -> StreamsError:
+        """Add to the message of an error which handler could have decided otherwise.
+
+        Only where the handler is "fail": who wrote a handler function knows of it.
+        """
+        if self._handlers.handler_of(stage) == "fail":
+            fatal_error.args = (f"{fatal_error}; {describe_handler(stage)}",)
+        return fatal_error
 
     def _selects_recovery(self, error: Exception) -> bool:
         """Return whether no handler is to be called for an error.
@@ -201,7 +228,7 @@ class FailureHandler:
     def _call_handler(
         self,
         handler: Callable[[ErrorContext], HandlerResponse],
-        context: FailureContext,
+        context: FailedRecord,
         failure: ErrorContext,
     ) -> HandlerResponse:
         """Call a handler function and return its response; raise StreamsError if it is invalid."""
@@ -300,16 +327,8 @@ def _create_processing_error(
     return StreamsError(f"step {step!r} can't process {context.describe_record_origin()}: {reason}")
 
 
-def _add_handler_hint(fatal_error: StreamsError, stage: Stage) -> None:
-    """Add to the message of an error which handler could have decided otherwise.
-
-    Only where the handler is "fail": who wrote a handler function knows of it.
-    """
-    fatal_error.args = (f"{fatal_error}; {describe_handler(stage)}",)
-
-
 def _create_error_context(
-    context: FailureContext,
+    context: FailedRecord,
     stage: Stage,
     step: str,
     error: Exception,
@@ -348,7 +367,7 @@ def _describe_failure(failure: ErrorContext, text: str, error: Exception | None 
     return hide_values(text, error or failure.error, *values)
 
 
-def _describe_origin(context: FailureContext, failure: ErrorContext) -> str:
+def _describe_origin(context: FailedRecord, failure: ErrorContext) -> str:
     """Return the failed record, `topic[partition]@offset`, or the callback that has no record.
 
     That is a punctuation, or the results of a commit, with the task: `a punctuation of task 0_1`.

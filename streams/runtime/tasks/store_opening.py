@@ -145,22 +145,6 @@ def _open_versioned_store(
     )
 
 
-def create_row_check(spec: StoreSpec) -> Callable[[bytes, bytes | None], bool]:
-    """Return a function that tells whether a store's serdes read a key and a value."""
-    read_key, read_value = spec.key.deserialize, spec.value.deserialize
-
-    def is_readable(key: bytes, value: bytes | None) -> bool:
-        try:
-            read_key(key)
-            if value is not None:
-                read_value(value)
-        except Exception:  # a serde may be the user's; whatever it raises is for the handler
-            return False
-        return True
-
-    return is_readable
-
-
 def is_written_behind(spec: StoreSpec) -> bool:
     """Return whether the changes of a store may wait before they are written to its disk.
 

@@ -41,7 +41,8 @@ from streams.runtime.tasks.metered_stores import StoreMeter, meter_store
 from streams.runtime.tasks.offset_proof import OffsetProof, prove_offsets
 from streams.runtime.tasks.restore_start import start_restoring_task
 from streams.runtime.tasks.store_disks import StoreDiskOpener
-from streams.runtime.tasks.store_opening import create_row_check, open_store, with_read_back_check
+from streams.runtime.tasks.store_opening import open_store, with_read_back_check
+from streams.runtime.tasks.table_rows import create_row_check
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_directories import number_directories
 from streams.runtime.tasks.task_lifetimes import TaskLifetimes
@@ -168,7 +169,9 @@ class TaskCreator:
                         changelog_position=0,
                         disk=disk,
                         is_source_topic=from_source,
-                        is_readable=create_row_check(spec),
+                        is_table_row=create_row_check(
+                            spec, subtopology.sources, task_name, self._failures
+                        ),
                         expiry=find_changelog_expiry(spec),
                     )
             except DirectoryLocked as error:

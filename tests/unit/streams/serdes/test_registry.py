@@ -18,7 +18,7 @@ import pytest
 from streams import App, TopologyTestDriver, Windowed, serdes
 from streams.errors import ConfigError
 from streams.serdes import Serde
-from streams.serdes.registry_client import RegistryConnection
+from streams.serdes.registry_client import RegistryConnection, RegistryUnavailable
 from streams.settings.command_line import read_schema_registry
 from tests import brokers
 from tests.kafka.secured.certificates import Authority
@@ -417,3 +417,25 @@ def test_the_client_is_imported_when_it_is_asked_for(monkeypatch: pytest.MonkeyP
         assert spec is not None
         assert spec.loader is not None
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+@needs_extra
+def test_a_registry_that_does_not_answer_is_told_apart_from_a_message_at_fault(
+    registry: SchemaRegistry,
+) -> None:
+    def read(settings: Any, data: bytes) -> Exception:
+        with pytest.raises(ValueError, match="t-value") as caught:
+            serdes.avro(registry=settings, schema=AVRO, type=Order).for_topic(
+                "t", "value"
+            ).deserialize(data)
+        return caught.value
+
+    written = b"\x00\x00\x00\x00\x63rest"
+    with SchemaRegistry("user", SECRET) as other:
+        refusing = {"url": other.url, "basic.auth.user.info": f"user:not-{SECRET}", **QUICK}
+        assert isinstance(read(refusing, written), RegistryUnavailable)
+    absent = {"url": "http://127.0.0.1:1", **QUICK}
+    assert isinstance(read(absent, written), RegistryUnavailable)
+    there = {"url": registry.url, **QUICK}
+    for of_the_message in (written, b"much", b"\x00"):
+        assert not isinstance(read(there, of_the_message), RegistryUnavailable)

@@ -467,7 +467,7 @@ def test_a_record_that_the_serdes_of_a_table_refuse_is_not_followed() -> None:
     world.kafka.load(CHANGELOG, ("a", "1"), ("a", "no row"), ("b", "2"))
     world.kafka.committed_offsets[CHANGELOG] = OffsetAndMetadata(3, "")
     logged = replace(
-        world.store(), is_source_topic=True, is_readable=lambda key, value: value != b"no row"
+        world.store(), is_source_topic=True, is_table_row=lambda record: record.value() != b"no row"
     )
     world.follow(logged)
     assert (held(logged), logged.changelog_position) == ({"a": "1", "b": "2"}, 3)
