@@ -13,7 +13,7 @@ from streams.errors import OutcomeUnknown, StreamsError, TopologyError
 from streams.ledger import ledger_topic
 from streams.runtime.assigning.internal_topics import list_changelogs, list_internal_topics
 from streams.runtime.assigning.task_lags import FetchCommittedOffsets
-from streams.runtime.assigning.wrong_counts import explain_wrong_count
+from streams.runtime.assigning.wrong_counts import FollowedSources, explain_wrong_count
 from streams.runtime.clients.interfaces import AdminClient
 from streams.runtime.clients.missing_topics import explain_missing_topics
 from streams.topology.build import Topology
@@ -61,17 +61,31 @@ def check_internal_counts(
     """
     for topic, partitions in wanted.items():
         if existing_counts.get(topic, partitions) != partitions:
-            spec = list_changelogs(topology).get(topic)
             raise StreamsError(
                 explain_wrong_count(
                     topic,
                     (existing_counts[topic], partitions),
                     {each: existing_counts[each] for each in topology.input_topics},
-                    None if spec is None else spec.name,
+                    _find_followed_sources(topology, topic, existing_counts),
                     admin,
                     fetch_committed_offsets,
                 )
             )
+
+
+def _find_followed_sources(
+    topology: Topology, changelog: str, existing_counts: Mapping[str, int]
+) -> FollowedSources | None:
+    """Return the store of a changelog with the sources of its sub-topology; None for no changelog.
+
+    A source that does not exist has no partitions.
+    """
+    spec = list_changelogs(topology).get(changelog)
+    if spec is None:
+        return None
+    (sub,) = [s for s in topology.subtopologies if spec.name in {each.name for each in s.stores}]
+    counts = {topic: existing_counts.get(topic, 0) for topic in sub.sources}
+    return FollowedSources(spec.name, counts)
 
 
 class LostTopicCheck:

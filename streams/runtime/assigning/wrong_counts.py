@@ -6,8 +6,9 @@ which topic was deleted and made again. Else somebody has added partitions, to t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import NamedTuple
 
 from streams.command_lines import format_command
 from streams.common.counted import format_count
@@ -21,24 +22,30 @@ from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes, find_offset
 from streams.topology.compatibility import list_names
 
 
+class FollowedSources(NamedTuple):
+    """Names the store of a changelog, and the sources of its sub-topology with their counts."""
+
+    store: str
+    counts: Mapping[str, int]
+
+
 def explain_wrong_count(
     topic: str,
     counts: tuple[int, int],
     inputs: Mapping[str, int],
-    store: str | None,
+    followed: FollowedSources | None,
     admin: AdminClient,
     fetch_committed: FetchCommittedOffsets,
 ) -> str:
     """Explain a wrong partition count of an internal topic: its likely reason, and the way out.
 
     `counts` are the partitions that it has and those that it needs; `inputs` are the application's
-    with their counts, and `store` is that of a changelog.
+    with their counts, and `followed` is known of a changelog.
     """
     found, needed = counts
-    partitions = [Partition(t, n) for t, count in inputs.items() for n in range(count)]
     reason = ""
     with suppress(ConnectionLost, OutcomeUnknown, StreamsError):  # then nothing more is known
-        reason = _find_reason((topic, found), partitions, inputs, store, admin, fetch_committed)
+        reason = _find_reason((topic, found), inputs, followed, admin, fetch_committed)
     reason = reason or (
         "somebody has made it, or added partitions to it or to the inputs "
         f"({', '.join(f'{name!r} has {count}' for name, count in sorted(inputs.items()))})"
@@ -62,37 +69,42 @@ def _holds_records(admin: AdminClient, topic: str, count: int) -> bool:
 
 def _find_reason(
     internal_topic: tuple[str, int],
-    partitions: Sequence[Partition],
     inputs: Mapping[str, int],
-    store: str | None,
+    followed: FollowedSources | None,
     admin: AdminClient,
     fetch_committed: FetchCommittedOffsets,
 ) -> str:
     """Name the topics that committed offsets prove to be recreated; empty if none is.
 
-    Brokers delete the offsets with the topic: then none is there, and nothing names an id.
+    Brokers delete the offsets with the topic. Where they were all that the sub-topology of a store
+    had, nothing is left that names an id: then the state itself is what shows it.
     """
     topic, found = internal_topic
-    committed = fetch_committed(partitions).offsets
-    without = sorted(inputs.keys() - {each.topic for each in committed})  # added to: they stay
-    if store and without and _holds_records(admin, topic, found):
-        return (
-            f"the offsets of input {list_names(without)} are gone while its state is there, as "
-            "when it was deleted and made again with another number of partitions; where nothing "
-            f"was written to it yet, make it again with {found}"
-        )
+    read = {**inputs, **(followed.counts if followed else {})}
+    committed = fetch_committed([Partition(t, n) for t in read for n in range(read[t])]).offsets
     ids = fetch_topic_id_hashes(admin, [topic, *inputs])
-    former = sorted({p.topic for p in find_offsets_of_former_topics(committed, ids)})
+    of_inputs = {p: held for p, held in committed.items() if p.topic in inputs}
+    former = sorted({p.topic for p in find_offsets_of_former_topics(of_inputs, ids)})
     if former:
         return (
             f"input {list_names(former)} was deleted and made again with another number of "
             "partitions; where nothing was written to it yet, make it again with the former one"
         )
+    if followed is None:
+        return ""
     decoded = [decode_metadata(held.metadata) for held in committed.values()]
-    known = {each.changelog_id_hash(store) for each in decoded} - {None} if store else set()
+    known = {each.changelog_id_hash(followed.store) for each in decoded} - {None}
     if known and topic in ids and ids[topic] not in known:
         return (
             "it was deleted, and made again by somebody else than the application. What it had is "
             "gone"
+        )
+    lost = sorted(followed.counts.keys() & inputs.keys())
+    has_offset = not followed.counts.keys().isdisjoint(p.topic for p in committed)
+    if lost and not has_offset and _holds_records(admin, topic, found):
+        return (
+            f"the offsets of input {list_names(lost)} are gone while its state is there, as "
+            "when it was deleted and made again with another number of partitions; where nothing "
+            f"was written to it yet, make it again with {found}"
         )
     return ""
