@@ -6,7 +6,7 @@ import pytest
 
 from streams import App, serdes
 from streams.common.counted import format_count
-from streams.common.topic_partitions import CommittedOffsets
+from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError
 from streams.runtime.assigning.lost_topics import LostTopicCheck
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
@@ -67,6 +67,20 @@ def test_another_number_of_partitions_is_told_at_once(topic: str, count: int) ->
     text = f"internal topic '{topic}' has {counted} and the topology needs 2"
     with pytest.raises(StreamsError, match=text):
         checked.check()
+
+
+def test_only_inputs_that_a_store_follows_are_blamed_for_the_count_of_its_changelog() -> None:
+    app = App("a")
+    counted = app.stream("in", key=serdes.string, value=serdes.string)
+    counted.group_by_key().count(store="c")
+    app.stream("idle", key=serdes.string, value=serdes.string).to("out")
+    kafka, script = Kafka({"in": 2, "idle": 2, CHANGELOG: 3}), Script()
+    kafka.load(Partition(CHANGELOG, 1), ("key", "value"))
+    nothing = CommittedOffsets({}, [])
+    admin = FakeAdmin(kafka, script)
+    check = LostTopicCheck(app.topology(), admin, lambda _: nothing, Clock().monotonic_s)
+    with pytest.raises(StreamsError, match="the offsets of input 'in' are gone while its state"):
+        check.check_if_due()
 
 
 def test_a_deleted_input_is_left_to_those_who_look_at_inputs() -> None:
