@@ -13,14 +13,24 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from state.errors import DirectoryLocked, StateError
 
 _ATTEMPTS = 100
 """The attempts to lock: each fails only if another process deleted the directory meanwhile."""
 _COMMAND_CHARS = 200
-OF_HOST = " of host "
-"""Stands between the id and the host of a process of another machine, where a holder is named."""
+
+
+class LockHolder(NamedTuple):
+    """Names the process that has, or had, a lock, and whether it is one of this machine.
+
+    `process_id` is 0 where it can't be read. That of another machine, which has the lock on a disk
+    that both share, is that of a stranger here.
+    """
+
+    process_id: int
+    is_of_this_host: bool
 
 
 @contextmanager
@@ -58,6 +68,15 @@ def exclude_owner(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(file)
+
+
+def read_holder(path: Path) -> LockHolder:
+    """Return the process that has, or had, a lock file; it names itself there."""
+    try:
+        process_id, _, _, host = _parse_holder(path.read_bytes())
+    except OSError:
+        return LockHolder(0, True)
+    return LockHolder(int(process_id) if process_id.isdecimal() else 0, _is_this_host(host))
 
 
 class ProcessFileLock:
@@ -136,11 +155,21 @@ def _process_command() -> str:
 
 def _describe_holder(lock_file_content: bytes) -> str:
     """Return a description of the process that holds a lock, from the content of its lock file."""
-    lines = [*lock_file_content.decode(errors="replace").split("\n"), *[""] * 4]
-    pid, command, owner, host, *_ = lines
+    pid, command, owner, host = _parse_holder(lock_file_content)
     who = pid or "unknown"
-    if host and host != os.uname().nodename:  # on a disk that several machines share
-        who += f"{OF_HOST}{host}"
+    if not _is_this_host(host):
+        who += f" of host {host}"
     if command:
         who += f" ({command})"
     return f"{who}, {owner}" if owner else who
+
+
+def _parse_holder(lock_file_content: bytes) -> tuple[str, str, str, str]:
+    """Return process id, command, owner and host of a lock file, empty for a missing line."""
+    lines = [*lock_file_content.decode(errors="replace").split("\n"), *[""] * 4]
+    return lines[0], lines[1], lines[2], lines[3]
+
+
+def _is_this_host(host: str) -> bool:
+    """Return whether a holder is of this machine, and not of one that shares the disk with it."""
+    return host in ("", os.uname().nodename)

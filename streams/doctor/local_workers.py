@@ -6,7 +6,6 @@ zombie: it holds its slot of the state directory, and the group has no member of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 from state.directory import LOCK_FILE
 from state.errors import DirectoryLocked
 from state.linux_calls import is_stopped
-from state.locks import OF_HOST, exclude_owner
+from state.locks import LockHolder, exclude_owner, read_holder
 from streams.common.counted import format_count
 from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
 from streams.doctor.stopped_processes import offer_continue
@@ -26,16 +25,20 @@ ZOMBIES, FENCING, DIRECTORY = "zombies", "fencing", "state directory"
 
 @dataclass(frozen=True, slots=True)
 class LocalWorker:
-    """Names a worker that runs on this machine: its slot, the id of its process, and who it is."""
+    """Names a worker that has a slot of a state directory here, by its lock and its id.
+
+    `holder` describes the process that `lock_holder` has.
+    """
 
     slot: str
     process: str
     holder: str
+    lock_holder: LockHolder
 
     def find_stopped_process(self) -> int | None:
         """Return the id of its process if that is of this machine, and stopped by a signal."""
-        found = re.search(rf"\bprocess (\d+)\b(?!{OF_HOST})", self.holder)
-        return int(found[1]) if found and is_stopped(int(found[1])) else None
+        process_id, is_of_this_host = self.lock_holder
+        return process_id if is_of_this_host and is_stopped(process_id) else None
 
 
 def find_local_workers(path: Path) -> list[LocalWorker]:
@@ -51,7 +54,7 @@ def find_local_workers(path: Path) -> list[LocalWorker]:
             identity = (lock.parent / "id").read_text().strip()
         except OSError:
             continue
-        found.append(LocalWorker(lock.parent.name, identity, holder))
+        found.append(LocalWorker(lock.parent.name, identity, holder, read_holder(lock)))
     return found
 
 

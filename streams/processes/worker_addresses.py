@@ -18,7 +18,7 @@ from typing import NamedTuple
 from state.directory import LOCK_FILE, ProcessSlot, StateDirectory
 from state.errors import DirectoryLocked
 from state.linux_calls import is_stopped
-from state.locks import exclude_owner
+from state.locks import exclude_owner, read_holder
 from streams.common.addresses import format_address
 from streams.common.host import Event, Host
 
@@ -59,14 +59,17 @@ def note_metrics_address(
 ) -> None:
     """Write the address of a worker's /metrics to its slot, and renew it until `exits` is closed.
 
-    `ports` are those that the settings have led to; without any, nothing is written.
+    `ports` are those that the settings have led to; without any, nothing is written, and what a
+    killed worker has left in the slot is removed.
     """
+    path = directory.path / f"process-{slot.number}" / _ADDRESS_FILE
+    with suppress(OSError):  # a worker without an address runs
+        path.unlink(missing_ok=True)
     if not ports:
         return
-    path = directory.path / f"process-{slot.number}" / _ADDRESS_FILE
     shown_host = _LOCAL_HOSTS.get(health_host, health_host)
     exits.callback(path.unlink, missing_ok=True)
-    with suppress(OSError):  # a worker without it runs, and commands need its address
+    with suppress(OSError):
         written = path.with_suffix(".new")
         written.write_text(format_address((shown_host, next(iter(ports.values())))))
         written.replace(path)  # so that no command reads a part of it
@@ -94,8 +97,9 @@ def list_noted_workers(state_dir: Path, application_id: str) -> list[NotedWorker
                 condition = ProcessCondition.ENDED
         except DirectoryLocked:
             pass
-        process_id = _read_process_id(lock)
-        if condition is ProcessCondition.RUNNING and is_stopped(process_id):
+        process_id, is_of_this_host = read_holder(lock)
+        is_running_here = condition is ProcessCondition.RUNNING and is_of_this_host
+        if is_running_here and is_stopped(process_id):
             condition = ProcessCondition.STOPPED
         file = lock.parent / _ADDRESS_FILE
         try:
@@ -106,14 +110,6 @@ def list_noted_workers(state_dir: Path, application_id: str) -> list[NotedWorker
         if condition is not ProcessCondition.ENDED or not is_forgotten:
             found.append(NotedWorker(address, process_id, condition, renewed_at_s))
     return found
-
-
-def _read_process_id(lock: Path) -> int:
-    """Return the id of the process that has, or had, a lock; 0 if it can't be read."""
-    try:
-        return int(lock.read_text().partition("\n")[0])
-    except (OSError, ValueError):
-        return 0
 
 
 def list_worker_addresses(state_dir: Path, application_id: str) -> tuple[list[str], int]:

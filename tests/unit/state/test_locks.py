@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from state.errors import DirectoryLocked, StateError
-from state.locks import ProcessFileLock
+from state.locks import ProcessFileLock, read_holder
 from tests.processes import HANG_LIMIT_S
 from tests.unit.state.holding import hold_in_process, start_process
 
@@ -31,6 +31,18 @@ def test_a_holder_on_another_machine_is_named_with_its_host(tmp_path: Path) -> N
         DirectoryLocked, match=rf"process {os.getpid()} of host db-7 \(.*, worker 1"
     ):
         ProcessFileLock(path)
+    lock.release()
+
+
+def test_a_holder_is_read_with_whether_it_is_of_this_machine(tmp_path: Path) -> None:
+    path = tmp_path / "0_0" / ".lock"
+    assert read_holder(path) == (0, True)
+    lock = ProcessFileLock(path)
+    assert read_holder(path) == (os.getpid(), True)
+    path.write_text(path.read_text().replace(os.uname().nodename, "db-7"))
+    assert read_holder(path) == (os.getpid(), False)
+    path.write_text("no number\n")
+    assert read_holder(path) == (0, True)
     lock.release()
 
 

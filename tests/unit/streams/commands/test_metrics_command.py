@@ -118,6 +118,20 @@ def test_a_worker_that_is_stopped_by_a_signal_is_named_with_the_way_on(tmp_path:
         status, printed = run("words", "--state-dir", str(tmp_path))
         assert status == 2
         assert f"`kill -CONT {process.pid}` lets it go on" in printed
+        lock.write_text(f"{process.pid}\npython app.py\n\ndb-7\n")
+        (worker,) = list_noted_workers(tmp_path, "words")
+        assert worker.condition is ProcessCondition.RUNNING, "the process is of another machine"
+    slot.release_lock()
+
+
+def test_what_a_killed_worker_left_goes_where_its_successor_has_no_address(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path, "words")
+    slot = directory.claim_slot(uuid4)
+    (tmp_path / "words" / "process-0" / "metrics-address").write_text(":8081")
+    with ExitStack() as exits:
+        note_metrics_address(directory, slot, "", {}, SystemHost(), exits)
+        (worker,) = list_noted_workers(tmp_path, "words")
+    assert worker.address is None
     slot.release_lock()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from state.directory import LOCK_FILE
-from state.locks import ProcessFileLock
+from state.locks import LockHolder, ProcessFileLock
 from streams import App, serdes
 from streams.common.topic_partitions import Partition
 from streams.connection.certificate_validity import CertificateValidity
@@ -125,7 +126,7 @@ def test_figures_of_coordinators(queued: int, append_s: float, expected: Verdict
 
 
 def test_a_worker_that_the_group_does_not_have_is_a_zombie() -> None:
-    worker = LocalWorker("process-0", "p", "process 7 (python app.py)")
+    worker = LocalWorker("process-0", "p", "process 7 (python app.py)", LockHolder(7, True))
     assert verdicts(local_workers.check_zombies([worker], report(member()))) == [FINE]
     (found,) = local_workers.check_zombies([worker], report(member(process="q")))
     assert (found.verdict, "process 7" in found.what) == (ERROR, True)
@@ -144,6 +145,7 @@ def test_workers_are_found_by_the_slots_that_they_hold(tmp_path: Path) -> None:
     finally:
         lock.release()
     assert (found.slot, found.process) == ("process-1", "id-1")
+    assert found.lock_holder == (os.getpid(), True)
 
 
 def describe_member(member_id: str, instance: str | None = "i") -> GroupDescription:

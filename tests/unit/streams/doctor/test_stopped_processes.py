@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from state.linux_calls import find_listeners, is_stopped
+from state.locks import LockHolder
 from streams.doctor import brokers, workers
 from streams.doctor.broker_probe import BrokerProbe
 from streams.doctor.findings import Verdict
@@ -81,7 +82,7 @@ def test_a_worker_that_is_stopped_is_told_from_one_that_has_ended(
 
 def test_a_zombie_goes_on_by_its_process(listener: tuple[int, int]) -> None:
     process_id, _ = listener
-    worker = LocalWorker("process-0", "id", f"process {process_id}")
+    worker = LocalWorker("process-0", "id", f"process {process_id}", LockHolder(process_id, True))
     assert worker.find_stopped_process() is None
     stop_process(process_id)
     assert worker.find_stopped_process() == process_id
@@ -91,7 +92,7 @@ def test_a_process_of_another_machine_is_not_advised_to_go_on(listener: tuple[in
     process, _ = listener
     os.kill(process, signal.SIGSTOP)
     wait_until(lambda: is_stopped(process), what="the process to be stopped")
-    here = LocalWorker("process-0", "id", f"process {process} (python app.py), worker 1")
+    here = LocalWorker("process-0", "id", "of this machine", LockHolder(process, True))
     assert here.find_stopped_process() == process
-    elsewhere = f"process {process} of host db-7 (python app.py), worker 1"
-    assert LocalWorker("process-0", "id", elsewhere).find_stopped_process() is None
+    elsewhere = LocalWorker("process-0", "id", "of db-7", LockHolder(process, False))
+    assert elsewhere.find_stopped_process() is None
