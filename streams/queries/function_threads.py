@@ -12,14 +12,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TypeVar
 
 import anyio
 
-from streams.errors import StoreUnavailable
+from streams.errors import QueryFailed, StoreUnavailable
 from streams.runtime.threads.query_measurements import QueryMeasurements
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class FunctionThreads:
         """Return the result of `call`, which calls the function of a query. Raises its errors.
 
         Raises StoreUnavailable, with the queries that run, if there is no place for it within
-        `wait_s`; and if it has not ended by then.
+        `wait_s`, or no thread can be started; and if it has not ended by then.
         """
         give_up_at_s = anyio.current_time() + wait_s
         function = RunningFunction(query)
@@ -70,28 +70,31 @@ class FunctionThreads:
         function.began_s = time.monotonic()
         self._running[is_local].append(function)
         loop = asyncio.get_running_loop()
-        result: asyncio.Future[R] = loop.create_future()
+        outcome: Future[R] = Future()
+        ended = anyio.Event()
 
-        def finish_function(finish: partial[None]) -> None:
-            self._running[is_local].remove(function)
-            self._places[is_local].release_on_behalf_of(function)
+        def finish_function() -> None:
+            self._leave_place(function, is_local=is_local)
             self._end_overdue(function)
-            if not result.done():
-                finish()
+            ended.set()
 
         def run_call() -> None:
-            try:
-                value = call()
-            except BaseException as error:
-                finish = partial(result.set_exception, error)
-            else:
-                finish = partial(result.set_result, value)
+            _complete_call(query, call, outcome)
             with suppress(RuntimeError):  # of a loop that is closed, since the worker has stopped
-                loop.call_soon_threadsafe(finish_function, finish)
+                loop.call_soon_threadsafe(finish_function)
 
-        threading.Thread(target=run_call, name=f"query {query}", daemon=True).start()
+        try:
+            threading.Thread(target=run_call, name=f"query {query}", daemon=True).start()
+        except RuntimeError as error:
+            self._leave_place(function, is_local=is_local)
+            raise StoreUnavailable(
+                f"this worker can't start a thread for the function of query {query!r}: {error}"
+            ) from error
         with anyio.move_on_after(max(give_up_at_s - anyio.current_time(), _WAIT_MIN_S)):
-            return await result
+            await ended.wait()
+        # The function may have ended between the end of the time and this task's turn.
+        if outcome.done():
+            return outcome.result()
         self._begin_overdue(function)
         raise StoreUnavailable(
             f"the function of query {query!r} has not ended within {wait_s:g} s: it runs on, and "
@@ -111,6 +114,11 @@ class FunctionThreads:
                 f"be: {running}"
             )
 
+    def _leave_place(self, function: RunningFunction, *, is_local: bool) -> None:
+        """Give the place of a function that does not run to the next one."""
+        self._running[is_local].remove(function)
+        self._places[is_local].release_on_behalf_of(function)
+
     def _begin_overdue(self, function: RunningFunction) -> None:
         """Tell of a function that runs on although nobody waits for it."""
         function.is_overdue = True
@@ -127,3 +135,25 @@ class FunctionThreads:
         if function.is_overdue:
             self._measurements.functions_overdue[function.query] -= 1
             log.info("the function of query %s has ended", function.describe_call())
+
+
+def _complete_call(query: str, call: Callable[[], R], outcome: Future[R]) -> None:
+    """Set the result of `call`, or its error.
+
+    What ends a loop or a coroutine that it reaches, such as SystemExit and StopIteration, becomes
+    QueryFailed.
+    """
+    try:
+        value = call()
+    except BaseException as error:
+        is_error = isinstance(error, Exception) and not isinstance(error, StopIteration)
+        outcome.set_exception(error if is_error else _create_failure(query, error))
+    else:
+        outcome.set_result(value)
+
+
+def _create_failure(query: str, error: BaseException) -> QueryFailed:
+    """Create the error that names the query and what its function has raised."""
+    failure = QueryFailed(f"query {query!r} has failed: {type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure
