@@ -3,6 +3,7 @@
     what a client does                            what becomes of it
     connects and sends no whole request           disconnected after ARRIVAL_S
     sends a request byte by byte                  the same
+    has its answer, sends a part of another one   the same, from the first byte on
     takes nothing of what it has asked for        disconnected after STALL_S
     connects where CONNECTIONS_MAX are open       disconnected
     still takes an answer when the worker stops   disconnected after SHUTDOWN_S
@@ -45,9 +46,9 @@ class HttpConnection(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.logger = _UVICORN_LOG
-        self._is_arriving = True
         self._head_size = 0
-        """This counts the bytes of a head that is not whole."""
+        """This counts the bytes of a head that is not whole, and those between the parts of a body,
+        but for what has come together with the end of the head or of the request before."""
         self._arrival: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
 
@@ -67,22 +68,27 @@ class HttpConnection(HttpToolsProtocol):
             self.send_400_response("Headers are too long.")
         self._watch_arrival()
 
-    def on_message_begin(self) -> None:
-        """Begin to take a request."""
-        super().on_message_begin()
-        self._is_arriving = True
-
     def on_headers_complete(self) -> None:
         """Answer a request, whose body nobody waits for. Raises ValueError for too long a head."""
         self._head_size = 0
-        if sum(len(name) + len(value) for name, value in self.headers) > HEAD_SIZE_MAX:
-            raise ValueError("headers are too long")  # which is a 400
+        if self._measure_head() > HEAD_SIZE_MAX:
+            raise ValueError("the head is too long")  # which is a 400
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """Note that a request is whole."""
         super().on_message_complete()
-        self._is_arriving = False
+        self._head_size = 0
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+        super().on_body(body)
+        self._head_size = max(self._head_size - len(body), 0)
+
+    def _measure_head(self) -> int:
+        """Return the bytes of a whole head as it is usually written, with its last, empty line."""
+        line = len(self.parser.get_method()) + len(self.url) + len(b"  HTTP/1.1\r\n")
+        return line + sum(len(n) + len(v) + len(b": \r\n") for n, v in self.headers) + len(b"\r\n")
 
     def shutdown(self) -> None:
         """End the connection with its response, or soon."""
@@ -107,14 +113,19 @@ class HttpConnection(HttpToolsProtocol):
         self._cancel_stall()
 
     def _watch_arrival(self) -> None:
-        """Bound the time of a request that has begun to arrive and is not whole.
+        """Bound the time until a response begins, wherever nothing else bounds it.
 
-        A connection without one is bounded by this before its first request, and by keep-alive
-        after it.
+        While one runs nothing has to arrive; a part of the next request may. Behind it uvicorn's
+        keep-alive bounds the time, up to the first byte that comes, be it of a blank line or of a
+        body that nobody waits for.
         """
-        if not self._is_arriving:
+        if self.cycle is not None and not self.cycle.response_complete:
             self._cancel_arrival()
-        elif self._arrival is None and not self.transport.is_closing():
+        elif (
+            self._arrival is None
+            and self.timeout_keep_alive_task is None
+            and not self.transport.is_closing()
+        ):
             self._arrival = self.loop.call_later(self.arrival_s, self.transport.abort)
 
     def _cancel_arrival(self) -> None:

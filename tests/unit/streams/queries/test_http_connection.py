@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from typing import Any
 
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
 from streams.queries import http_server
-from streams.queries.http_connection import HttpConnection
+from streams.queries.http_connection import HEAD_SIZE_MAX, HttpConnection
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.unit.streams.queries.served import TOKEN, create_large_reads, create_reads, serve
 
@@ -49,6 +53,10 @@ def read_answer(connection: socket.socket) -> bytes:
     return found
 
 
+def assert_set(event: threading.Event) -> None:
+    assert event.wait(HANG_LIMIT_S)
+
+
 def send_slowly(connection: socket.socket, text: str) -> None:
     for byte in text.encode():
         connection.sendall(bytes((byte,)))
@@ -81,6 +89,45 @@ def test_a_request_that_arrives_byte_by_byte_is_not_waited_for() -> None:
         send_slowly(connection, REQUEST + "X-Slow: " + "x" * 10_000)
 
 
+@pytest.mark.parametrize("sent", ["\r\n", "GET /sto"])
+@pytest.mark.usefixtures("impatient")
+def test_a_connection_ends_that_has_had_its_answer_and_sends_no_whole_request(sent: str) -> None:
+    """A byte ends the time of keep-alive, and a blank line begins no request."""
+    with serve(create_reads()) as address, connect(address) as connection:
+        connection.sendall(f"{REQUEST}\r\n".encode())
+        assert read_answer(connection).startswith(b"HTTP/1.1 200")
+        connection.settimeout(HANG_LIMIT_S / 10)
+        connection.sendall(sent.encode())
+        assert read_to_end(connection) == b""
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_connection_ends_whose_body_arrives_behind_the_answer() -> None:
+    with serve(create_reads()) as address, connect(address) as connection:
+        connection.sendall(f"{REQUEST}Content-Length: 3\r\n\r\n".encode())
+        assert read_answer(connection).startswith(b"HTTP/1.1 200")
+        connection.settimeout(HANG_LIMIT_S / 10)
+        connection.sendall(b"xyz")
+        assert read_to_end(connection) == b""
+
+
+@pytest.mark.parametrize("rest", ["GET /sto", "GET /stores/counts/nobody HTTP/1.1\r\nX-Part: "])
+def test_an_answer_comes_although_only_a_part_of_the_next_request_does(
+    rest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HttpConnection, "arrival_s", 0.3)
+    reads = create_reads()
+    may_answer = threading.Event()
+    reads.before_read = lambda read: assert_set(may_answer)
+    with serve(reads) as address, connect(address) as connection:
+        connection.sendall(f"{REQUEST}\r\n{rest}".encode())
+        time.sleep(0.1)
+        connection.sendall(b"xyz")
+        time.sleep(0.6)
+        may_answer.set()
+        assert read_answer(connection).startswith(b"HTTP/1.1 200")
+
+
 def test_a_body_that_nobody_has_asked_for_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -101,6 +148,77 @@ def test_headers_without_end_are_refused() -> None:
                 )
         except ConnectionError:
             pass
+        assert read_to_end(connection)[:12] in (b"HTTP/1.1 400", b"")
+
+
+class WrittenBytes(asyncio.Transport):
+    """Keeps what a connection writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self._is_closing = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += data
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def close(self) -> None:
+        self._is_closing = True
+
+    abort = close
+
+    def resume_reading(self) -> None:
+        pass
+
+
+async def answer_nothing(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body"})
+
+
+async def answer_piece(piece: bytes) -> bytes:
+    """Return what a connection writes that gets all of these bytes at once."""
+    config = uvicorn.Config(answer_nothing, log_config=None, lifespan="off", ws="none")
+    connection, transport = HttpConnection(config, ServerState(), {}), WrittenBytes()
+    connection.connection_made(transport)
+    connection.data_received(piece)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    connection.connection_lost(None)
+    return transport.written
+
+
+@pytest.mark.parametrize(("beyond", "status"), [(0, b"204"), (1, b"400")])
+@pytest.mark.parametrize("head", ["/ HTTP/1.1\r\nX: {}", "/ HTTP/1.1\r\nX{}: x", "/{} HTTP/1.1"])
+def test_a_head_that_comes_in_one_piece_may_have_64_kib(
+    head: str, beyond: int, status: bytes
+) -> None:
+    whole = f"GET {head}\r\n\r\n"
+    text = "x" * (HEAD_SIZE_MAX - len(whole.format("")) + beyond)
+    assert asyncio.run(answer_piece(whole.format(text).encode()))[9:12] == status
+
+
+def test_a_body_is_no_part_of_a_head() -> None:
+    with serve(create_reads()) as address, connect(address) as connection:
+        connection.sendall(f"{REQUEST}Content-Length: 1000000\r\n\r\n".encode())
+        assert read_answer(connection).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"x" * 1_000_000)  # more than the server takes at once
+        connection.sendall(f"{REQUEST}\r\n".encode())
+        assert read_answer(connection).startswith(b"HTTP/1.1 200")
+
+
+def test_a_body_has_no_trailers_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HttpConnection, "arrival_s", HANG_LIMIT_S)
+    with serve(create_reads()) as address, connect(address) as connection:
+        connection.sendall(f"{REQUEST}Transfer-Encoding: chunked\r\n\r\n0\r\n".encode())
+        assert read_answer(connection).startswith(b"HTTP/1.1 200")
+        connection.settimeout(HANG_LIMIT_S / 10)
+        with suppress(ConnectionError):
+            for number in range(10_000):
+                connection.sendall(f"X-{number}: {number}\r\n".encode())
         assert read_to_end(connection)[:12] in (b"HTTP/1.1 400", b"")
 
 
