@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, StoreUnavailable
 from streams.queries.committed_reads import Position
@@ -23,7 +24,7 @@ def list_absent(position: Position, counts: Mapping[str, int]) -> list[Partition
 def describe_absent(name: str, absent: Sequence[Partition], counts: Mapping[str, int]) -> str:
     """Return why a position can't be reached that names partitions which there are not."""
     reasons = [
-        f"{each}, and {each.topic} has {counts[each.topic]} partitions"
+        f"{each}, and {each.topic} has {format_count(counts[each.topic], 'partition')}"
         if each.topic in counts
         else f"{each}, and there is no topic {each.topic}"
         for each in absent

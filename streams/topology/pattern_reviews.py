@@ -37,9 +37,12 @@ class PatternReview:
 
     def describe_effects(self) -> str:
         """Return one sentence for people, without a full stop."""
-        shown = ", ".join(f"{topic} has {count}" for topic, count in self.topics.items())
+        shown = ", ".join(
+            f"{topic} has {format_count(count, 'partition')}"
+            for topic, count in self.topics.items()
+        )
         parts = [f"{self.pattern!r} matches {format_count(len(self.topics), 'topic')}"]
-        parts[0] += f" ({shown} partitions)" if shown else ""
+        parts[0] += f" ({shown})" if shown else ""
         if self.required_count is not None:
             required = format_count(self.required_count, "partition")
             parts.append(

@@ -149,6 +149,11 @@ def test_a_position_in_a_partition_that_there_is_not_is_refused_at_once(
     world.run_until(look)
 
 
+def test_a_topic_with_one_partition_is_named_in_the_singular() -> None:
+    text = describe_absent("c", [Partition("in", 1)], {"in": 1})
+    assert text.endswith("in[1], and in has 1 partition")
+
+
 def test_a_position_in_a_topic_that_is_gone_names_it() -> None:
     """A pattern's topics come and go, and an answer may have named one."""
     position, counts = {Partition("in-a", 0): 3, Partition("in-b", 1): 3}, {"in-b": 2}

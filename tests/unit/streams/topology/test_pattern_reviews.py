@@ -50,9 +50,9 @@ def review(topology: Topology, counts: Mapping[str, int]) -> PatternReview:
 def test_a_repartition_topic_that_exists_keeps_its_partitions() -> None:
     found = review(repartitioned(), {**TWO, "a-by-repartition": 3, "a-c-changelog": 3})
     assert found.describe_effects() == (
-        "topics.matching('orders-[a-z]+') matches 2 topics (orders-eu has 3, orders-us has 3 "
-        "partitions); a topic that appears may have any number of partitions; a-by-repartition "
-        "keeps 3 whatever appears"
+        "topics.matching('orders-[a-z]+') matches 2 topics (orders-eu has 3 partitions, "
+        "orders-us has 3 partitions); a topic that appears may have any number of partitions; "
+        "a-by-repartition keeps 3 whatever appears"
     )
 
 
@@ -88,6 +88,11 @@ def test_a_changelog_bounds_the_partitions_of_a_topic(
 def test_without_state_any_number_will_do() -> None:
     text = review(copied(), TWO).describe_effects()
     assert text.endswith("; a topic that appears may have any number of partitions")
+
+
+def test_one_partition_is_named_in_the_singular() -> None:
+    text = review(copied(), {"orders-eu": 1}).describe_effects()
+    assert "matches 1 topic (orders-eu has 1 partition);" in text
 
 
 def test_nothing_is_said_where_the_topics_that_match_are_refused() -> None:
