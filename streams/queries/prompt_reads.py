@@ -25,8 +25,13 @@ from streams.queries.request_terms import RequestTerms
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.store_reads import StoreRead
 
-_PROMPT_SERDES = frozenset(
-    (serdes.bytes, serdes.string, serdes.int32, serdes.int64, serdes.float64, serdes.json)
+_PROMPT_SERDES = (
+    serdes.bytes,
+    serdes.string,
+    serdes.int32,
+    serdes.int64,
+    serdes.float64,
+    serdes.json,
 )
 
 
@@ -71,4 +76,7 @@ class PromptReads:
 
 def _has_prompt_serdes(spec: StoreSpec) -> bool:
     """Return whether keys and values are read by functions that wait for nothing."""
-    return spec.key in _PROMPT_SERDES and spec.value in _PROMPT_SERDES
+    # By identity: a serde is equal to others, and hashed, by functions that the user may give.
+    return all(
+        any(serde is prompt for prompt in _PROMPT_SERDES) for serde in (spec.key, spec.value)
+    )

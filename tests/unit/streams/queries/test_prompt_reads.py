@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +26,16 @@ LOOK_UP = StoreRead(is_lookup=True, key="a")
 IN = Partition("in", 0)
 CLUSTER = RequestTerms("c", False, None, {}, None, 2.0)
 LOCAL = CLUSTER._replace(is_local=True)
+
+
+@dataclass
+class Encoding:
+    """Encodes text; a dataclass that compares its fields has no hash."""
+
+    name: str
+
+    def __call__(self, text: str) -> bytes:
+        return text.encode(self.name)
 
 
 def read_when_counted(
@@ -98,7 +108,15 @@ def test_a_serde_that_may_wait_is_called_on_other_threads(
         stores.count_partitions("c")
         spec, sub = stores.find_store("c")
         slow = serdes.of(lambda text: text.encode(), lambda data: data.decode(), name="string")
-        for given in (replace(spec, key=slow), replace(spec, value=slow)):
+        unhashable = serdes.of(Encoding("utf-8"), lambda data: data.decode())
+        with pytest.raises(TypeError):
+            hash(unhashable)
+        for given in (
+            replace(spec, key=slow),
+            replace(spec, value=slow),
+            replace(spec, key=unhashable),
+            replace(spec, value=unhashable),
+        ):
             monkeypatch.setattr(stores, "find_store", lambda name, given=given: (given, sub))
             assert reads.find_answer(LOCAL, LOOK_UP) is None
 
