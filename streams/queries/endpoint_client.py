@@ -25,9 +25,9 @@ from streams.queries.http_texts import (
     format_stale_bounds,
     parse_position,
 )
-from streams.queries.local_stores import StoreAnswer
 from streams.queries.query_tls import CHECK_INTERVAL_S, ChangedFiles, QueryTls
 from streams.queries.stale_bounds import StaleBounds
+from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_reads import StoreRead, StoreRow
 
 log = logging.getLogger(__name__)

@@ -38,13 +38,13 @@ from streams.queries.http_parameters import (
 )
 from streams.queries.http_problems import EXCEPTION_HANDLERS, NO_SUCH_KEY, NotFound
 from streams.queries.http_texts import RowTexts, encode_result
-from streams.queries.local_stores import StoreAnswer
 from streams.queries.openapi import JSON_TYPE, ROWS_TYPE, EndpointDescription, describe_api
 from streams.queries.read_threads import ReadThreads
 from streams.queries.request_gate import RequestGate
 from streams.queries.request_terms import RequestTerms, describe_answer, parse_terms
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.row_stream import RowStream
+from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_calls import StoreCall
 from streams.queries.store_reads import ROWS_MAX, StoreRead
 from streams.runtime.threads.query_measurements import QueryMeasurements

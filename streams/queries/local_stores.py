@@ -27,6 +27,7 @@ from streams.queries.position_bounds import (
 from streams.queries.read_only_stores import create_view
 from streams.queries.stale_bounds import StaleBounds
 from streams.queries.standby_reads import StandbyReader
+from streams.queries.store_answers import StoreAnswer, merge_answers
 from streams.queries.store_calls import StoreCall
 from streams.queries.store_hosts import StoreHost, StoreHosts
 from streams.queries.store_locations import StoreLocations, parse_partition, parse_partitions
@@ -49,23 +50,6 @@ class ThreadAssignmentTimes(NamedTuple):
     assignment: AssignmentInfo | None
     assigned_at_s: float
     confirmed_at_s: float
-
-
-class StoreAnswer(NamedTuple):
-    """Holds the rows of one or several workers, and what is known about them.
-
-    `partitions` are those that were read, `position` what the store had taken in of their inputs,
-    `age_s` the seconds for which something newer may have been committed elsewhere. With `has_more`
-    there are more rows than the limit. `lag` is how many offsets of its changelog a standby that
-    has answered was behind, None if that is not known; 0 where all were active.
-    """
-
-    rows: Sequence[StoreRow]
-    has_more: bool
-    position: Position
-    partitions: frozenset[int]
-    age_s: float
-    lag: int | None = 0
 
 
 class LocalStores:
@@ -374,19 +358,3 @@ class LocalStores:
 def _call_task(call: StoreCall, task: str, provider: StateStoreProvider[Any]) -> list[StoreRow]:
     """Return the result of a registered query for one task, as a row. Raises QueryFailed."""
     return [StoreRow(parse_partition(task), call.call_function(create_view(provider)))]
-
-
-def merge_answers(spec: StoreSpec, answers: Sequence[StoreAnswer], read: StoreRead) -> StoreAnswer:
-    """Return the answers of different partitions as one."""
-    if len(answers) == 1:
-        return answers[0]
-    rows, has_more = merge_rows(spec, [each.rows for each in answers], read)
-    lags = [each.lag for each in answers if each.partitions]
-    return StoreAnswer(
-        rows,
-        has_more or any(each.has_more for each in answers),
-        {p: offset for each in answers for p, offset in each.position.items()},
-        frozenset[int]().union(*(each.partitions for each in answers)),
-        max((each.age_s for each in answers), default=0.0),
-        None if None in lags else max((lag or 0 for lag in lags), default=0),
-    )

@@ -19,10 +19,10 @@ from __future__ import annotations
 from streams import serdes
 from streams.errors import StoreUnavailable
 from streams.graph.nodes import StoreSpec
-from streams.queries.local_stores import StoreAnswer
 from streams.queries.position_bounds import PositionNotReached
 from streams.queries.request_terms import RequestTerms
 from streams.queries.routed_reads import RoutedReads
+from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_reads import StoreRead
 
 _PROMPT_SERDES = (

@@ -16,11 +16,11 @@ from anyio.to_thread import run_sync
 
 from streams.errors import StoreUnavailable
 from streams.queries.function_threads import FunctionThreads
-from streams.queries.local_stores import StoreAnswer
 from streams.queries.position_bounds import PositionNotReached
 from streams.queries.prompt_reads import PromptReads
 from streams.queries.request_terms import RequestTerms
 from streams.queries.routed_reads import RoutedReads
+from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_reads import StoreRead
 from streams.runtime.threads.query_measurements import QueryMeasurements
 

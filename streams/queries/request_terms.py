@@ -19,8 +19,8 @@ from streams.queries.http_texts import (
     parse_position,
     parse_stale_bounds,
 )
-from streams.queries.local_stores import StoreAnswer
 from streams.queries.stale_bounds import StaleBounds
+from streams.queries.store_answers import StoreAnswer
 
 
 class RequestTerms(NamedTuple):

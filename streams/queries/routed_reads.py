@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from streams.errors import StoreUnavailable
 from streams.queries.committed_reads import Position
-from streams.queries.local_stores import LocalStores, StoreAnswer, merge_answers
+from streams.queries.local_stores import LocalStores
 from streams.queries.stale_bounds import StaleBounds
+from streams.queries.store_answers import StoreAnswer, merge_answers
 from streams.queries.store_reads import StoreRead
 
 if TYPE_CHECKING:

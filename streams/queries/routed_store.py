@@ -12,9 +12,9 @@ from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, StoreUnavailable
 from streams.graph.nodes import StoreKind
 from streams.queries.committed_reads import Position
-from streams.queries.local_stores import StoreAnswer
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.stale_bounds import StaleBounds
+from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_calls import StoreCall
 from streams.queries.store_reads import StoreRead
 

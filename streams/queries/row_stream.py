@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from streams.errors import UserError
-from streams.queries.local_stores import StoreAnswer
+from streams.queries.store_answers import StoreAnswer
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 from streams.queries import store_provider
-from streams.queries.local_stores import LocalStores, StoreAnswer
+from streams.queries.local_stores import LocalStores
+from streams.queries.store_answers import StoreAnswer
 from streams.runtime.tasks.task import Task
 
 

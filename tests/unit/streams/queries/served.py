@@ -18,9 +18,9 @@ from streams.graph.nodes import StoreKind, StoreSpec
 from streams.queries.committed_reads import Position
 from streams.queries.http_api import create_http_api
 from streams.queries.http_server import QueryServer
-from streams.queries.local_stores import StoreAnswer
 from streams.queries.position_bounds import PositionNotReached
 from streams.queries.query_tls import ServerCertificate
+from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_hosts import StoreHost
 from streams.queries.store_reads import StoreRead, StoreRow, check_read
 from streams.runtime.threads.query_measurements import QueryMeasurements

@@ -16,8 +16,8 @@ from streams.errors import ConfigError, StoreUnavailable
 from streams.queries import endpoint_client, http_server
 from streams.queries.endpoint_client import EndpointClient
 from streams.queries.http_connection import HttpConnection
-from streams.queries.local_stores import StoreAnswer
 from streams.queries.query_tls import QueryTls, ServerCertificate
+from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_reads import StoreRead
 from tests.kafka.secured.certificates import Authority, Certificate
 from tests.processes import HANG_LIMIT_S, wait_until

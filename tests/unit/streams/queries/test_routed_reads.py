@@ -8,9 +8,9 @@ from typing import Any, Literal
 import pytest
 
 from streams.errors import StoreUnavailable
-from streams.queries.local_stores import StoreAnswer
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.stale_bounds import StaleBounds
+from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_hosts import StoreHost
 from streams.queries.store_reads import StoreRead, StoreRow
 from tests.unit.streams.runtime.world import build_counting_topology
