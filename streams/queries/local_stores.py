@@ -115,11 +115,14 @@ class LocalStores:
         names = sorted(each.name for each in self.queries)
         raise ConfigError(f"there is no query {name!r}; there are {names}")
 
-    def create_provider(self, name: str) -> StateStoreProvider[Any]:
+    def create_provider(
+        self, name: str, locations: StoreLocations | None = None
+    ) -> StateStoreProvider[Any]:
         """Create the provider of a store in all tasks of this worker. Raises ConfigError."""
         spec, _ = self.find_store(name)
+        locations = locations or self._find_locations(name)
         return StateStoreProvider(
-            spec, self._list_tasks, self._find_locations(name), partial(self._find_owner, name)
+            spec, self._list_tasks, locations, partial(self._find_owner, name)
         )
 
     def _find_owner(self, name: str, key: Any, partitions: frozenset[int]) -> str | None:
@@ -138,17 +141,17 @@ class LocalStores:
         )
         return next(addresses, None)
 
-    def knows_partitions(self, name: str, position: Position) -> bool:
-        """Return whether no broker has to be asked for partitions of a store's inputs.
+    def find_known_locations(self, name: str, position: Position) -> StoreLocations | None:
+        """Return what knows a store's partitions without a broker, for a read that may not wait.
 
-        That is if they are known, and have those that `position` names.
+        None if a broker has to be asked: they are not known, or don't have those of `position`.
         """
-        locations = self._find_locations(name)
-        return locations.is_counted and not list_absent(position, locations.count_inputs())
+        known = self._find_locations(name).keep_counts()
+        return None if known is None or list_absent(position, known.count_inputs()) else known
 
-    def count_partitions(self, name: str) -> int:
+    def count_partitions(self, name: str, locations: StoreLocations | None = None) -> int:
         """Return how many partitions a store has. Raises ConfigError, StoreUnavailable."""
-        return self._find_locations(name).count_partitions()
+        return (locations or self._find_locations(name)).count_partitions()
 
     def list_hosts(self, name: str) -> list[StoreHost]:
         """Return the workers that have each partition of a store. Raises ConfigError."""
@@ -173,13 +176,13 @@ class LocalStores:
         reader = self._find_standby_reader(name)
         return {} if reader is None else reader.measure_lags()
 
-    def find_partition(self, name: str, key: Any) -> int:
+    def find_partition(self, name: str, key: Any, locations: StoreLocations | None = None) -> int:
         """Return the partition that Kafka's default partitioner chooses for a key.
 
         Raises ConfigError, StoreUnavailable; what the serde raises for a key that it refuses.
         """
         spec, _ = self.find_store(name)
-        return partition_for_key(spec.key.serialize(key), self.count_partitions(name))
+        return partition_for_key(spec.key.serialize(key), self.count_partitions(name, locations))
 
     def read(
         self,
@@ -192,22 +195,25 @@ class LocalStores:
         attempts_s: float = READ_ATTEMPTS_S,
         partitions: Collection[int] | None = None,
         stale_ok: StaleBounds | None = None,
+        locations: StoreLocations | None = None,
     ) -> StoreAnswer:
         """Return what the tasks of this worker have committed; nothing if it has no partition.
 
-        `partitions` are those to read, None all. With `stale_ok` those that no active task has here
-        are read of standby tasks. Waits up to `wait_s` until the store has taken in `at_least`, and
-        is within the bounds; for what brokers say of these up to `ends_wait_s` in any case, and
-        for commits that overtake the read up to `attempts_s`. Raises ConfigError for a read that
-        the store can't answer, StoreUnavailable for one that it can't answer now, SerdeError.
+        `partitions` are those to read, None all; `locations`, if given, tell how many there are.
+        With `stale_ok` those that no active task has here are read of standby tasks. Waits up to
+        `wait_s` until the store has taken in `at_least`, and is within the bounds; for what brokers
+        say of these up to `ends_wait_s` in any case, and for commits that overtake the read up to
+        `attempts_s`. Raises ConfigError for a read that the store can't answer, StoreUnavailable
+        for one that it can't answer now, SerdeError.
         """
         spec, sub = self.find_store(name)
         check_read(spec, read)
         if at_least:
             check_position_topics(name, sub, at_least)
-            self._check_position_partitions(name, at_least)
-        provider = self.create_provider(name)
-        wanted = range(self.count_partitions(name)) if partitions is None else partitions
+            self._check_position_partitions(name, at_least, locations)
+        provider = self.create_provider(name, locations)
+        if (wanted := partitions) is None:
+            wanted = range(self.count_partitions(name, locations))
         give_up_at_s = self._monotonic_s() + wait_s
         while True:
             left_s = max(give_up_at_s - self._monotonic_s(), 0.0)
@@ -226,9 +232,11 @@ class LocalStores:
                     raise
             time.sleep(_POSITION_POLL_S)
 
-    def _check_position_partitions(self, name: str, position: Position) -> None:
+    def _check_position_partitions(
+        self, name: str, position: Position, locations: StoreLocations | None
+    ) -> None:
         """Raise ConfigError for a position in partitions that there are not; StoreUnavailable."""
-        locations = self._find_locations(name)
+        locations = locations or self._find_locations(name)
         if list_absent(position, locations.count_inputs()):
             counts = locations.count_inputs(anew=True)  # there may be more of them since
             if absent := list_absent(position, counts):

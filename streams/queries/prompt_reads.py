@@ -52,17 +52,22 @@ class PromptReads:
             terms.stale_ok is not None
             or not read.has_one_row(spec)
             or not _has_prompt_serdes(spec)
-            or not local.knows_partitions(terms.store, terms.at_least)
+            or (locations := local.find_known_locations(terms.store, terms.at_least)) is None
         ):
             return None
         partitions = terms.partitions
         if not terms.is_local:
-            partitions = frozenset((local.find_partition(terms.store, read.key),))
+            partitions = frozenset((local.find_partition(terms.store, read.key, locations),))
             if not partitions & local.list_own_partitions(terms.store, with_standbys=False):
                 return None
         try:
             answer = local.read(
-                terms.store, read, at_least=terms.at_least, partitions=partitions, attempts_s=0.0
+                terms.store,
+                read,
+                at_least=terms.at_least,
+                partitions=partitions,
+                attempts_s=0.0,
+                locations=locations,
             )
         except PositionNotReached:
             if terms.is_local:

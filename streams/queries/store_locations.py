@@ -70,10 +70,17 @@ class StoreLocations:
         """
         return frozenset(range(self.count_partitions())) - parse_partitions(tasks_read)
 
-    @property
-    def is_counted(self) -> bool:
-        """Return whether the number of partitions is known, so that no broker has to be asked."""
-        return self._find_counted(self.list_assignments()) is not None
+    def keep_counts(self) -> StoreLocations | None:
+        """Return these locations with the partitions that are known now, or None if none are.
+
+        What is returned asks no broker, whatever becomes of the assignments.
+        """
+        assignments = self.list_assignments()
+        if (counts := self._find_counted(assignments)) is None:
+            return None
+        kept = StoreLocations(self._subtopology, self.list_assignments, lambda: counts)
+        kept._counted = assignments, counts
+        return kept
 
     def _find_counted(self, assignments: Sequence[ThreadAssignment]) -> Mapping[str, int] | None:
         """Return the partitions of each input, if they were fetched under these assignments."""

@@ -25,8 +25,8 @@ def read_what_is_not_committed() -> None:
 
 def take_one_partition_for_all() -> None:
     """Take one partition for all that there are, and each key to be in it."""
-    LocalStores.count_partitions = lambda self, name: 1  # type: ignore[method-assign]
-    LocalStores.find_partition = lambda self, name, key: 0  # type: ignore[method-assign]
+    LocalStores.count_partitions = lambda self, name, locations=None: 1  # type: ignore[method-assign]
+    LocalStores.find_partition = lambda self, name, key, locations=None: 0  # type: ignore[method-assign]
 
 
 def call_every_answer_new() -> None:

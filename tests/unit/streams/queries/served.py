@@ -81,9 +81,8 @@ class FakeReads:
                 return query
         raise ConfigError(f"there is no query {name!r}")
 
-    def knows_partitions(self, name: str, position: Position) -> bool:
-        """Return that each read may have to wait, and needs a thread."""
-        return False
+    def find_known_locations(self, name: str, position: Position) -> None:
+        """Let each read have to wait, and need a thread."""
 
     def list_hosts(self, name: str) -> list[StoreHost]:
         return [StoreHost("127.0.0.1", 8100, 0, "active", 0.5)]

@@ -141,7 +141,7 @@ def test_a_position_in_a_partition_that_there_is_not_is_refused_at_once(
         if not world.consumed(0):
             return False
         assert stores.count_partitions("c") == 1
-        assert not stores.knows_partitions("c", {partition: 1})
+        assert stores.find_known_locations("c", {partition: 1}) is None
         with pytest.raises(ConfigError, match=reason) if reason else nullcontext():
             stores.read("c", LOOK_UP, at_least={partition: 1}, partitions=(0,))
         return True

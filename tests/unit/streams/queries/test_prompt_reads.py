@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 
 from streams import serdes
 from streams.common.topic_partitions import Partition
-from streams.queries.local_stores import LocalStores
+from streams.membership.protocol import AssignmentInfo
+from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
 from streams.queries.position_bounds import PositionNotReached
 from streams.queries.prompt_reads import PromptReads
 from streams.queries.request_terms import RequestTerms
@@ -86,6 +88,61 @@ def test_what_may_have_to_be_waited_for_is_left_to_other_threads(tmp_path: Path)
             reads.find_answer(later._replace(is_local=True), LOOK_UP)
 
     read_when_counted(tmp_path, look)
+
+
+class MovingTasks:
+    """Holds stores whose assignment changes, and whose task may go, after so many looks at them."""
+
+    def __init__(self, world: World, *, is_task_gone: bool) -> None:
+        self.looks_left: int | None = None
+        self.fetch_count = 0
+        times = ThreadAssignmentTimes("t", AssignmentInfo(("0_0",), ()), 0.0, 100.0)
+        moved = times._replace(assignment=AssignmentInfo(("0_0",), ()))
+        tasks = list(world.loop.tasks.values())
+        self.stores = create_counted_stores(
+            world,
+            list_assignments=lambda: [moved if self._look() else times],
+            list_tasks=lambda: [] if self._look() and is_task_gone else tasks,
+            fetch_partition_counts=self._fetch_counts,
+        )
+
+    def _look(self) -> bool:
+        """Return whether tasks have moved."""
+        if self.looks_left is None:
+            return False
+        self.looks_left -= 1
+        return self.looks_left < 0
+
+    def _fetch_counts(self) -> dict[str, int]:
+        self.fetch_count += 1
+        return {"in": 1}
+
+
+@pytest.mark.parametrize("is_task_gone", [False, True])
+@pytest.mark.parametrize("terms", [CLUSTER, LOCAL, LOCAL._replace(at_least={IN: 2})])
+def test_no_broker_is_asked_when_tasks_move_during_a_look_up(
+    tmp_path: Path, terms: RequestTerms, is_task_gone: bool
+) -> None:
+    world = World(build_counting_topology(), tmp_path)
+    world.load("x", "x", key="a")
+
+    def look_at_each_moment() -> bool:
+        if not world.consumed(0):
+            return False
+        for moment in count():
+            moving = MovingTasks(world, is_task_gone=is_task_gone)
+            moving.stores.count_partitions("c")
+            moving.looks_left = moment
+            reads: Any = SimpleNamespace(local=moving.stores)
+            found = PromptReads(reads).find_answer(terms, LOOK_UP)
+            assert moving.fetch_count == 1, moment
+            if moving.looks_left >= 0:  # the look-up was over before
+                assert found is not None
+                assert moment > 3
+                return True
+        return False
+
+    world.run_until(look_at_each_moment)
 
 
 def test_a_commit_that_is_being_written_is_not_waited_for(tmp_path: Path) -> None:
