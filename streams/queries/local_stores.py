@@ -219,7 +219,7 @@ class LocalStores:
             left_s = max(give_up_at_s - self._monotonic_s(), 0.0)
             try:
                 if read.call is not None:  # how long its function takes is not known
-                    self._check_positions(spec.name, sub, at_least or {}, wanted)
+                    self.check_positions(name, at_least or {}, wanted)
                 answer = self._read_active(spec, provider, read, wanted, stale_ok, attempts_s)
                 if stale_ok is not None and (rest := {*wanted} - answer.partitions):
                     waits_s = max(left_s, ends_wait_s)
@@ -242,13 +242,15 @@ class LocalStores:
             if absent := list_absent(position, counts):
                 raise ConfigError(describe_absent(name, absent, counts))
 
-    def _check_positions(
-        self, name: str, sub: Subtopology, at_least: Position, wanted: Collection[int]
+    def check_positions(
+        self, name: str, at_least: Position, partitions: Collection[int] | None
     ) -> None:
-        """Raise PositionNotReached if a task of `wanted` has not taken in `at_least`."""
+        """Raise PositionNotReached if a task of `partitions` here has not taken in `at_least`."""
+        _, sub = self.find_store(name)
         for task in self._list_tasks():
             number = parse_partition(task.name)
-            if task.name.startswith(f"{sub.number}_") and number in wanted:
+            is_wanted = partitions is None or number in partitions
+            if task.name.startswith(f"{sub.number}_") and is_wanted:
                 require_position(name, task.committed_positions, {number}, at_least)
 
     def _read_active(

@@ -23,7 +23,7 @@ from streams.queries.position_bounds import PositionNotReached
 from streams.queries.request_terms import RequestTerms
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.store_answers import StoreAnswer
-from streams.queries.store_reads import StoreRead
+from streams.queries.store_reads import StoreRead, check_read
 
 _PROMPT_SERDES = (
     serdes.bytes,
@@ -77,6 +77,20 @@ class PromptReads:
             return None
         # A key that is not in the partition where it belongs may be in any other one.
         return answer if answer.rows or terms.is_local else None
+
+    def check_position(self, terms: RequestTerms, read: StoreRead) -> None:
+        """Raise PositionNotReached if that is known at once of a read of this worker's tasks.
+
+        A position in partitions that are not known is left to the threads, as are reads that have
+        none. Raises ConfigError for a read that the store can't answer.
+        """
+        if not terms.is_local or not terms.at_least:
+            return
+        local = self._local
+        spec, _ = local.find_store(terms.store)
+        check_read(spec, read)
+        if local.find_known_locations(terms.store, terms.at_least):
+            local.check_positions(terms.store, terms.at_least, terms.partitions)
 
 
 def _has_prompt_serdes(spec: StoreSpec) -> bool:

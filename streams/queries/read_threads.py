@@ -69,11 +69,13 @@ class ReadThreads:
         while True:
             left_s = max(give_up_at_s - anyio.current_time(), 0.0)
             try:
-                if (found := self._prompt_reads.find_answer(terms, read)) is not None:
-                    return found, encode(found)
                 run = partial(read_encoded, left_s)
                 if read.call is None:
+                    if (found := self._prompt_reads.find_answer(terms, read)) is not None:
+                        return found, encode(found)
                     return await _run_in_thread(run, self._limits[terms.is_local], left_s)
+                # Else each try would take a place, of which there are few, and a new thread.
+                self._prompt_reads.check_position(terms, read)
                 return await self._functions.run_function(
                     read.call.query.name, run, left_s, is_local=terms.is_local
                 )

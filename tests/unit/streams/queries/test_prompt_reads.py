@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,13 +16,18 @@ import pytest
 
 from streams import serdes
 from streams.common.topic_partitions import Partition
+from streams.errors import ConfigError
 from streams.membership.protocol import AssignmentInfo
 from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
 from streams.queries.position_bounds import PositionNotReached
 from streams.queries.prompt_reads import PromptReads
+from streams.queries.read_threads import ReadThreads
 from streams.queries.request_terms import RequestTerms
 from streams.queries.stale_bounds import StaleBounds
+from streams.queries.store_calls import StoreCall
 from streams.queries.store_reads import StoreRead
+from streams.runtime.threads.query_measurements import QueryMeasurements
+from streams.topology.store_queries import StoreQuery, list_results
 from tests.unit.streams.queries.counted_stores import create_counted_stores
 from tests.unit.streams.runtime.world import World, build_counting_topology
 
@@ -143,6 +150,44 @@ def test_no_broker_is_asked_when_tasks_move_during_a_look_up(
         return False
 
     world.run_until(look_at_each_moment)
+
+
+def test_a_function_gets_no_thread_before_its_position_is_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = StoreQuery("value", "c", lambda store: store.get("a"), list_results)
+    read = StoreRead(call=StoreCall(query, {}))
+    started = []
+    start = threading.Thread.start
+
+    def note_start(thread: threading.Thread) -> None:
+        started.append(thread.name)
+        start(thread)
+
+    def look(_: PromptReads, stores: LocalStores, task: Any) -> None:
+        stores.count_partitions("c")
+        reads: Any = SimpleNamespace(local=stores, is_stopping=False)
+
+        async def ask(terms: RequestTerms, read: StoreRead = read) -> list[Any]:
+            threads = ReadThreads(reads, QueryMeasurements())
+            answer, _ = await threads.read_answer(terms, read, lambda answer: b"")
+            return [row.value for row in answer.rows]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", note_start)
+            for partitions in (None, frozenset((0,))):
+                later = LOCAL._replace(at_least={IN: 3}, partitions=partitions, wait_s=0.1)
+                with pytest.raises(PositionNotReached, match="up to offset 3"):
+                    asyncio.run(ask(later))
+            with pytest.raises(ConfigError, match=r"can't be called with \{'x': 1\}"):
+                asyncio.run(ask(later, StoreRead(call=StoreCall(query, {"x": 1}))))
+            assert started == []
+            assert asyncio.run(ask(LOCAL._replace(at_least={IN: 2}))) == [2]
+            assert started == ["query value"]
+            with pytest.raises(ConfigError, match="in has 1 partition"):
+                asyncio.run(ask(LOCAL._replace(at_least={Partition("in", 1): 3})))
+
+    read_when_counted(tmp_path, look)
 
 
 def test_a_commit_that_is_being_written_is_not_waited_for(tmp_path: Path) -> None:
