@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +22,8 @@ from streams.queries.store_calls import StoreCall
 from streams.queries.store_hosts import StoreHost
 from streams.queries.store_reads import StoreRead
 from streams.runtime.threads.query_measurements import QueryMeasurements
-from tests.processes import wait_until
+from tests.processes import HANG_LIMIT_S, wait_until
+from tests.unit.streams.queries.endless_function import ask_in_vain
 from tests.unit.streams.queries.served import TOKEN, FakeReads, create_reads, serve
 
 _LIMIT_S = 20.0
@@ -148,9 +151,14 @@ def test_who_asks_for_a_function_that_does_not_end_is_told_in_time(
 
 
 def test_a_function_that_never_ends_keeps_no_process_from_ending() -> None:
-    with run_functions() as functions, serve(functions.reads) as (host, port):
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        url = f"http://{host}:{port}/queries/largest?wait-ms=100"
-        assert httpx.get(url, headers=headers, timeout=_LIMIT_S).status_code == 503
-        [running] = [each for each in threading.enumerate() if each.name == "query largest"]
-        assert running.daemon
+    code = f"from {ask_in_vain.__module__} import ask_in_vain; ask_in_vain()"
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=HANG_LIMIT_S,
+        check=True,
+    )
+    told, state = ended.stdout.splitlines()
+    assert told.startswith("503 the function of query 'largest' has not ended within 0.1 s")
+    assert state == "runs on"
