@@ -20,17 +20,25 @@ from streams.doctor.findings import CONNECTION, DoctorFinding, Verdict
 _ROOTS = (CONNECTION, broker_disks.BROKER_DISKS, machine.DISK, workers.BUSY)
 _FOLLOWING = (workers.HEALTH, workers.COMMITS, workers.RECOVERIES)
 _NOT_ANSWERING = re.compile(r"the worker at \S+ does not answer|nothing listens")
+_WITHOUT_BROKER = re.compile(
+    "no broker answers|no leader answers|no answer from its group"
+    "|waits for the answer to a heartbeat|the coordinator of .+ does not answer"
+)
+"""What a worker's health says where it can't reach brokers (`streams.monitoring.health`)."""
 
 
 def mark_consequences(findings: Sequence[DoctorFinding]) -> list[DoctorFinding]:
     """Return findings, where those that may follow from an error say so instead of their remedy."""
     errors = [each for each in findings if each.verdict is Verdict.ERROR]
-    root = next((each for point in _ROOTS for each in errors if each.point == point), None)
-    if root is None:
-        return list(findings)
-    remedy = f"it may follow from the error of the point {root.point!r}: mend that first, and look "
-    remedy += "again"
-    return [replace(each, remedy=remedy) if _may_follow(each, root) else each for each in findings]
+    roots = [each for point in _ROOTS for each in errors if each.point == point]
+    marked = []
+    for finding in findings:
+        root = next((each for each in roots if _may_follow(finding, each)), None)
+        if root is not None:
+            remedy = f"it may follow from the error of the point {root.point!r}: mend that first, "
+            finding = replace(finding, remedy=f"{remedy}and look again")
+        marked.append(finding)
+    return marked
 
 
 def _may_follow(finding: DoctorFinding, root: DoctorFinding) -> bool:
@@ -39,4 +47,5 @@ def _may_follow(finding: DoctorFinding, root: DoctorFinding) -> bool:
         and finding.verdict in (Verdict.ERROR, Verdict.WARNING)
         and root.application in ("", finding.application)
         and _NOT_ANSWERING.match(finding.what) is None
+        and (root.point != CONNECTION or _WITHOUT_BROKER.search(finding.what) is not None)
     )

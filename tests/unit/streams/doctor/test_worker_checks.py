@@ -10,7 +10,7 @@ import pytest
 
 from streams.doctor import workers
 from streams.doctor.consequences import mark_consequences
-from streams.doctor.findings import DoctorFinding, Verdict, find_error
+from streams.doctor.findings import DoctorFinding, Verdict, find_error, find_warning
 from streams.doctor.workers import WorkerFacts
 from streams.monitoring.scraped_figures import Scrape, parse_scrape, summarise_scrapes
 from streams.settings.config import StreamsConfig
@@ -116,6 +116,42 @@ def test_a_full_disk_is_told_as_the_cause_of_what_workers_say() -> None:
     assert marked[0] == full
     assert "'disk space': mend that first" in marked[1].remedy
     assert mark_consequences([of_a, of_b]) == [of_a, of_b]
+
+
+def test_each_finding_follows_from_an_error_of_its_own_application() -> None:
+    full_b = replace(find_error("disk space", "full", "", "make room"), application="b")
+    slow_a = replace(find_error("processing time", "slow", "", "faster"), application="a")
+    sick = find_error("health", f"{WORKER}: no commit", "", "look")
+    of_a, of_b = replace(sick, application="a"), replace(sick, application="b")
+    marked = mark_consequences([slow_a, full_b, of_a, of_b])
+    assert "'processing time': mend that first" in marked[2].remedy
+    assert "'disk space': mend that first" in marked[3].remedy
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "no broker answers at kafka-1:9092, for 5 s: refused",
+        "thread 0 has had no answer from its group for 12 s",
+        "thread 0 waits for the answer to a heartbeat for 9 s: the coordinator of its group hangs",
+        "no leader answers for orders[0], for 8 s",
+        "the coordinator of group 'a' does not answer: refused",
+    ],
+)
+def test_what_says_that_no_broker_answers_follows_from_the_connection(why: str) -> None:
+    down = find_error("connection", "no broker answers at kafka-1:9092", "", "correct it")
+    (_, sick) = mark_consequences([down, find_error("health", f"{WORKER}: {why}", "", "look")])
+    assert "'connection': mend that first" in sick.remedy
+
+
+def test_an_error_of_a_function_does_not_follow_from_the_connection() -> None:
+    down = find_error("connection", "no broker answers at kafka-1:9092", "", "correct it")
+    others = [
+        find_error("health", f"{WORKER}: state ERROR: step 'map': KeyError: 'price'", "", "look"),
+        find_warning("commits", "the longest of the last minute took 9.0 s", "", "look"),
+        find_warning("recoveries", f"the worker at {WORKER} has started over 9 times", "", "look"),
+    ]
+    assert mark_consequences([down, *others]) == [down, *others]
 
 
 def test_keys_in_other_partitions_than_murmur2_chooses_are_a_warning() -> None:
