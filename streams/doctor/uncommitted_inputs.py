@@ -2,12 +2,14 @@
 
 Brokers delete the offsets of a topic with it, and those of a group after offsets.retention.minutes.
 Where state rests on an offset a start is refused (`recreated_inputs`). Without state nothing can be
-wrong with it, and a start begins as `auto_offset_reset` says, without a word.
+wrong with it, and a start begins as the policy of the input says, without a word: `offset_reset` of
+its source, `start_at` or `auto_offset_reset`. A partition that was added to an input begins at its
+first record, whatever the policy, unless that lets nothing begin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from streams.command_lines import format_command
@@ -15,10 +17,9 @@ from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.findings import DoctorFinding, find_warning
-from streams.settings.offset_reset import STOP_WORDS
-
-_INPUTS = "inputs"
-_EARLIEST, _LATEST = "earliest", "latest"
+from streams.doctor.recreated_inputs import INPUTS
+from streams.settings.offset_reset import InitialPolicies, ResetStrategy
+from streams.topology.initial_policies import find_initial_policies
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,15 @@ def check_uncommitted_inputs(facts: ApplicationFacts) -> Iterator[DoctorFinding]
         for topic in sub.sources
         if topic in facts.topics().inputs and topic in counts
     }
+    policies = find_initial_policies(facts.topology, facts.config)
     partitions = [Partition(t, n) for t in sorted(topics) for n in range(counts[t])]
-    without = [p for p in partitions if p not in committed]
+    without = list_begun_by_policy(partitions, committed, policies)
     if not without:
         return
     firsts = facts.cluster.admin().fetch_earliest_offsets(without)
     ends = facts.cluster.admin().fetch_latest_offsets(without)
     spans = {p: ends[p] - firsts[p] for p in without if ends[p] > firsts[p]}
-    yield from describe_uncommitted_inputs(list_inputs(spans), facts.config.auto_offset_reset)
+    yield from describe_uncommitted_inputs(list_inputs(spans), policies)
 
 
 def list_inputs(spans: Mapping[Partition, int]) -> list[UncommittedInput]:
@@ -65,26 +67,50 @@ def list_inputs(spans: Mapping[Partition, int]) -> list[UncommittedInput]:
     ]
 
 
+def list_begun_by_policy(
+    partitions: Collection[Partition], committed: Container[Partition], policies: InitialPolicies
+) -> list[Partition]:
+    """Return the partitions without an offset that begin as the policy of their input says.
+
+    One whose topic has offsets of other partitions was added: nothing of it is skipped, and only
+    the policy not to begin holds for it (`OffsetResetter.find_initial_offsets`).
+    """
+    read = {p.topic for p in partitions if p in committed}
+    return [
+        p
+        for p in partitions
+        if p not in committed
+        and (p.topic not in read or policies.find_policy(p.topic).strategy is ResetStrategy.NONE)
+    ]
+
+
 def describe_uncommitted_inputs(
-    inputs: Collection[UncommittedInput], policy: str
+    inputs: Collection[UncommittedInput], policies: InitialPolicies
 ) -> Iterator[DoctorFinding]:
-    """Say of each input what the next start does by a policy of `auto_offset_reset`."""
+    """Say of each input what the next start does by the policy of that input."""
     for each in inputs:
         count = format_count(each.record_count, "offset")
-        what_happens = {
-            _EARLIEST: f"the next start reads all {count} that are there, which is right for a new "
-            "topic; of the former one it would write results again",
-            _LATEST: f"the next start leaves out all {count} that are there, and reads what comes "
-            "then",
-            STOP_WORDS["auto_offset_reset"]: "the next start is refused, as nothing says where to "
-            "begin",
-        }.get(policy, f"the next start begins as this policy says, among {count}")
+        match policies.find_policy(each.topic).strategy:
+            case ResetStrategy.EARLIEST:
+                what_happens = (
+                    f"the next start reads all {count} that are there, which is right for a new "
+                    "topic; of the former one it would write results again"
+                )
+            case ResetStrategy.LATEST:
+                what_happens = (
+                    f"the next start leaves out all {count} that are there, and reads what comes "
+                    "then"
+                )
+            case ResetStrategy.NONE:
+                what_happens = "the next start is refused, as nothing says where to begin"
+            case _:
+                what_happens = f"the next start begins as this policy says, among {count}"
         yield find_warning(
-            _INPUTS,
+            INPUTS,
             f"the group is there, and has no offset of input {each.topic!r} in "
             f"{format_count(len(each.partitions), 'partition')} with records: the topic was "
             "deleted and created again, its offsets have expired, or it was never read",
-            f"its tasks have no state, so by auto_offset_reset={policy} {what_happens}",
+            f"its tasks have no state, so by {policies.describe_policy(each.topic)} {what_happens}",
             "start the workers if that is meant; to begin elsewhere "
             + format_command("group reset", "--to", "end", "--dry-run")
             + " shows what would be set (beginning, end, or a time)",
