@@ -91,7 +91,7 @@ def check_isolation(
     """Say which groups read the outputs, and which of them take uncommitted records.
 
     `compared` says what was looked at besides, `client_ids` are those of the readers' members.
-    Without `broker_ids` the brokers have no log of requests that would tell.
+    `broker_ids` are the brokers that can log requests, which would tell.
     """
     for group, partition in proven.items():
         yield find_error(

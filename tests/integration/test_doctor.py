@@ -197,6 +197,7 @@ def test_a_reader_is_named_that_committed_before_transactions_had_ended(
     ]
     assert repr(right) in unknown["what"]
     assert "4 commits of theirs" in unknown["what"]
+    assert unknown["remedy"] == "", "neither has a logger of requests: Kafka is run without Log4j"
 
 
 def commit_end(topics: Topics, group: str, offset: int | None = None) -> int:

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import logging
 
-from kio.schema.errors import ErrorCode
-
 from streams.errors import StreamsError
-from streams.membership.authorization import check_authorized
-from streams.membership.connection import BrokerConnection, build_entity, load_request_classes
+from streams.membership.connection import BrokerConnection
+from streams.membership.described_configs import ConfigKind, fetch_setting
 
 log = logging.getLogger(__name__)
 
 SESSION_SETTING = "streams.session.timeout.ms"
 STREAMS_SESSION_MS = 45_000
 """Kafka's default of the setting, which is also that of its lower limit."""
-_DESCRIBE_CONFIGS_API_KEY, _VERSION_MAX, _GROUP_RESOURCE = 32, 4, 32
 
 
 def find_group_session_ms(connection: BrokerConnection, group_id: str, own_ms: int) -> int:
@@ -57,19 +54,7 @@ def fetch_group_setting(connection: BrokerConnection, group_id: str, setting: st
     Raises: ConnectionLost where no answer comes, AuthorizationError, StreamsError where the brokers
     don't tell it.
     """
-    classes = load_request_classes(connection, _DESCRIBE_CONFIGS_API_KEY, _VERSION_MAX)
-    resource = build_entity(
-        classes["DescribeConfigsResource"],
-        resource_type=_GROUP_RESOURCE,
-        resource_name=group_id,
-        configuration_keys=(setting,),
-    )
-    request = build_entity(classes["DescribeConfigsRequest"], resources=(resource,))
-    (found,) = connection.send_request(request).results
-    check_authorized(found.error_code, "DescribeConfigs", group_id)
-    if found.error_code is not ErrorCode.none:
-        raise StreamsError(f"{found.error_code.name}, {found.error_message or 'without a reason'}")
-    value = {each.name: each.value for each in found.configs}.get(setting)
+    value = fetch_setting(connection, ConfigKind.GROUP, group_id, setting)
     if value is None:
         raise StreamsError("the brokers have no such setting")
-    return str(value)
+    return value
