@@ -78,8 +78,11 @@ def _parse_time(text: str) -> datetime | None:
 
 
 def is_repeated(at: datetime) -> bool:
-    """Return whether a time without a zone comes twice, as summer time ends in this machine's."""
-    return at.tzinfo is None and at.timestamp() != at.replace(fold=1).timestamp()
+    """Return whether a time without a zone comes twice, as summer time ends in this machine's.
+
+    One that does not come at all, as summer time begins, is later by the first reading.
+    """
+    return at.tzinfo is None and at.timestamp() < at.replace(fold=1).timestamp()
 
 
 def _read_json(line: bytes) -> LineHeader | None:

@@ -17,6 +17,7 @@ from streams.doctor.recent_errors import check_logs
 from streams.doctor.symptom_codes import add_code
 
 NOW_S = datetime.fromisoformat("2026-11-29 10:00:00").timestamp()
+from streams.log_analysis.headers import is_repeated
 OUTAGE = "thread 0 starts over from what is committed: no broker answers at kafka-1:9092"
 POISON = "step 'map' can't process lines[0]@7: ValueError"
 START = "millrace 0.1.0 runs 'words' on kafka-1:9092; reads lines"
@@ -169,3 +170,18 @@ def test_an_age_in_the_hour_that_comes_twice_is_exact_where_the_log_has_a_zone(
     (found,) = check_logs([log], AFTER_S)
     assert age in found.what
     assert found.what.startswith(age) or found.verdict is Verdict.FINE
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-10-25 02:30:00", True),
+        ("2026-10-25 03:30:00", False),
+        ("2026-03-29 02:30:00", False),
+        ("2026-10-25 02:30:00+01:00", False),
+    ],
+    ids=["as summer time ends", "after that", "as summer time begins", "with a zone"],
+)
+def test_only_the_hour_in_which_summer_time_ends_comes_twice(text: str, expected: bool) -> None:
+    assert is_repeated(datetime.fromisoformat(text)) is expected
