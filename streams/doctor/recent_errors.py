@@ -6,13 +6,15 @@ that runs no more: so its log ends with the reason, however long ago that was.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from state.directory import LOCK_FILE
+from state.errors import DirectoryLocked
+from state.locks import exclude_owner, read_holder
 from streams.command_lines import format_command
 from streams.common.counted import format_count
 from streams.doctor.findings import DoctorFinding, find_fine, find_unknown, find_warning
@@ -107,24 +109,27 @@ def _describe_run(incident: LogIncidentOutput, runs: dict[str, LogRunOutput], no
 
 
 def has_ended(run: LogRunOutput) -> bool:
-    """Return whether the worker of a log runs no more, by its log or by this machine.
+    """Return whether the worker of a log runs no more, by its log or by its slot on this machine.
 
-    One that SIGKILL has ended logs nothing of it. The log is of this machine if the state directory
-    that it names is here.
+    One that SIGKILL has ended logs nothing of it, and leaves its process id in the lock of its
+    slot, which is free then. It is not known, so False, of a slot that another process has taken,
+    or that a worker of another machine has or had: a disk that both share need not share locks.
     """
     if run.has_ended or run.process is None or run.state_directory is None:
         return run.has_ended
-    return Path(run.state_directory).is_dir() and not _is_alive(run.process)
+    for lock in Path(run.state_directory).glob(f"process-*/{LOCK_FILE}"):
+        if read_holder(lock) == (run.process, True):
+            return _is_free(lock)
+    return False
 
 
-def _is_alive(process: int) -> bool:
+def _is_free(lock: Path) -> bool:
+    """Return whether no process has a lock."""
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
+        with exclude_owner(lock):
+            return True
+    except DirectoryLocked:
         return False
-    except OSError:
-        return True
-    return True
 
 
 def _is_repeated(text: str | None) -> bool:

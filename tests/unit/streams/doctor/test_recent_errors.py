@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from state.directory import LOCK_FILE
+from state.locks import ProcessFileLock
 from streams.doctor.findings import DoctorFinding, Verdict
 from streams.doctor.recent_errors import check_logs
 from streams.doctor.symptom_codes import add_code
+from streams.log_analysis.headers import is_repeated
 
 NOW_S = datetime.fromisoformat("2026-11-29 10:00:00").timestamp()
-from streams.log_analysis.headers import is_repeated
 OUTAGE = "thread 0 starts over from what is committed: no broker answers at kafka-1:9092"
 POISON = "step 'map' can't process lines[0]@7: ValueError"
 START = "millrace 0.1.0 runs 'words' on kafka-1:9092; reads lines"
@@ -109,17 +111,46 @@ def write_run(directory: Path, process: int, state: Path) -> Path:
     return log
 
 
-def test_a_worker_that_was_killed_is_known_to_have_ended_by_its_process(
+def name_in_slot(state: Path, process: int, host: str = "") -> Path:
+    """Let a slot of a state directory name a process that has had it; return its lock."""
+    lock = state / "process-0" / LOCK_FILE
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.write_text(f"{process}\npython app.py\n\n{host or os.uname().nodename}\n")
+    return lock
+
+
+def test_a_worker_that_was_killed_is_known_to_have_ended_by_its_free_slot(
     tmp_path: Path, ended_process: int
 ) -> None:
     state = tmp_path / "state of words"
-    state.mkdir()
+    name_in_slot(state, ended_process)
     (killed,) = find(write_run(tmp_path, ended_process, state))
     assert (killed.verdict, killed.code) == (Verdict.WARNING, "MR-040")
-    (alive,) = find(write_run(tmp_path, os.getpid(), state))
-    assert alive.verdict is Verdict.FINE
     (of_another_machine,) = find(write_run(tmp_path, ended_process, tmp_path / "elsewhere"))
     assert of_another_machine.verdict is Verdict.FINE
+
+
+def test_a_worker_whose_process_id_another_program_has_got_has_ended(tmp_path: Path) -> None:
+    name_in_slot(tmp_path / "state", os.getpid())
+    (killed,) = find(write_run(tmp_path, os.getpid(), tmp_path / "state"))
+    assert killed.verdict is Verdict.WARNING
+
+
+def test_a_worker_that_has_its_slot_runs_and_one_of_another_machine_is_not_known(
+    tmp_path: Path, ended_process: int
+) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    lock = ProcessFileLock(state / "process-0" / LOCK_FILE)
+    (running,) = find(write_run(tmp_path, os.getpid(), state))
+    assert running.verdict is Verdict.FINE
+    lock.release()
+    name_in_slot(state, ended_process, "db-7")
+    (elsewhere,) = find(write_run(tmp_path, ended_process, state))
+    assert elsewhere.verdict is Verdict.FINE
+    name_in_slot(state, os.getpid())
+    (replaced,) = find(write_run(tmp_path, ended_process, state))
+    assert replaced.verdict is Verdict.FINE
 
 
 @pytest.mark.parametrize(
