@@ -68,9 +68,10 @@ def check_disk_space(usage: DiskUsage) -> Iterator[DoctorFinding]:
 def find_mount_point(path: Path) -> Path:
     """Return the directory at which the file system of a path is mounted.
 
-    What fills a disk need not be the application's, so all of the disk is to be looked at.
+    What fills a disk need not be the application's, so all of the disk is to be looked at. A link
+    leads to the file system on which its target is.
     """
-    found = path.absolute()
+    found = path.resolve()
     while not found.is_mount() and found != found.parent:
         found = found.parent
     return found

@@ -178,6 +178,16 @@ def test_a_small_disk_that_is_nearly_empty_is_fine() -> None:
     assert verdicts(machine.check_disk_space(small)) == [FINE]
 
 
+def test_a_linked_directory_is_on_the_disk_of_its_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = tmp_path.resolve() / "disk"
+    (disk / "state").mkdir(parents=True)
+    (tmp_path / "state").symlink_to(disk / "state")
+    monkeypatch.setattr(Path, "is_mount", lambda each: each == disk)
+    assert machine.find_mount_point(tmp_path / "state" / "words") == disk
+
+
 @pytest.mark.parametrize(
     ("free", "total", "expected"),
     [(1_000_000, 2_000_000, [FINE]), (500, 2_000_000, [ERROR]), (0, 0, [])],
