@@ -264,21 +264,24 @@ def check_dropped(facts: WorkerFacts) -> Iterator[DoctorFinding]:
 def check_key_placement(facts: WorkerFacts, *, has_joins: bool) -> Iterator[DoctorFinding]:
     """Find keys of inputs that are in other partitions than Kafka's producers choose.
 
-    Without a join each key is in one task all the same, and only queries by key look elsewhere.
+    Counted are those of inputs of joins and of steps with stores. Without a join each key is in one
+    task all the same, and only queries by key look elsewhere.
     """
 
     def add_up(name: str) -> int:
         return int(sum(e.value for scrape in facts.after.values() for e in scrape.get(name, ())))
 
     sampled, misplaced = add_up("millrace_thread_keys_sampled_total"), add_up(_MISPLACED)
-    what = f"{misplaced} of {sampled} sampled keys are not in the partition that murmur2 chooses"
+    what = f"{misplaced} of {sampled} sampled keys of inputs of joins and of steps with stores are "
+    what += "not in the partition that murmur2 chooses"
     if misplaced and not has_joins:
         yield find_fine(PLACEMENT, f"{what}: no join needs that here, queries by key do")
     elif misplaced:
         yield find_warning(
             PLACEMENT,
             what,
-            "records of one key in two topics may not meet: results are missing",
+            "if the topic is joined, records of one key in two topics may not meet: results are "
+            "missing; if not, only queries by key look elsewhere",
             "the workers' log names the topic; set partitioner=murmur2_random in its producers, "
             "and write it anew, or read it through repartition()",
         )

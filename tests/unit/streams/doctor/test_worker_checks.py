@@ -160,6 +160,8 @@ def test_keys_in_other_partitions_than_murmur2_chooses_are_a_warning() -> None:
     assert verdicts(workers.check_key_placement(facts({}, sampled), has_joins=True)) == [FINE]
     misplaced = facts({}, {**sampled, "thread_keys_misplaced_total": 33})
     (found,) = workers.check_key_placement(misplaced, has_joins=True)
+    assert found.consequence.startswith("if the topic is joined, records of one key")
+    assert "inputs of joins and of steps with stores" in found.what
     assert (found.verdict, "33 of 40" in found.what) == (WARNING, True)
     assert verdicts(workers.check_key_placement(misplaced, has_joins=False)) == [FINE]
 
