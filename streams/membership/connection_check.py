@@ -74,16 +74,20 @@ def check_connection(
     """
     deadline_s = time.monotonic() + timeout_s
     hinted_until_s = min(deadline_s, time.monotonic() + _HINTED_RETRY_S)
+    hint = ""
     while True:
         try:
             answer = try_connection(servers, security, _seconds_until(deadline_s))
             break
         except ConnectionLost as lost:
-            if not lost.hint:
+            now_s = time.monotonic()
+            # An attempt that the end of the time has cut off says nothing against those before it.
+            hint = lost.hint or (hint if now_s >= deadline_s else "")
+            if not hint:
                 log.debug("the connection can't be checked now: %s", lost)
                 return {}
-            if time.monotonic() > hinted_until_s:
-                raise BrokerUnavailable(f"connection: {lost.hint}") from None
+            if now_s >= hinted_until_s:
+                raise BrokerUnavailable(f"connection: {hint}") from None
         time.sleep(_PAUSE_S)
     if asks_each_broker and security.is_secured:
         limit_s = min(OTHER_BROKERS_TIMEOUT_S, _seconds_until(deadline_s))

@@ -75,6 +75,7 @@ CLASS_MESSAGES = {
         " of these: ask for fewer keys, or a shorter time",
         ": it runs on, and its result is lost",
         "this worker runs ",
+        "this worker can't start a thread for the function of query ",
         " can't be read now: ",
         "how many partitions a store has can't be told: ",
     ),

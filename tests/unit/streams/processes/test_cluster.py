@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import pytest
 
-from streams.connection.security import PLAINTEXT, prepare_security
+from streams.connection.security import PLAINTEXT, ConnectionSecurity, prepare_security
 from streams.connection.settings import parse_connection
 from streams.errors import AuthenticationError, BrokerUnavailable, ConfigError
-from streams.membership.connection_check import check_connection
+from streams.membership import connection_check
+from streams.membership.connection import ConnectionLost
+from streams.membership.connection_check import Answer, check_connection
 from streams.processes.cluster import find_cluster
 from streams.settings.config import load_config
 from tests.processes import HOST, UNREACHED_MS, free_ports
@@ -170,6 +173,24 @@ def test_a_load_balancer_without_a_backend_is_a_broker_that_is_away(
         expected = pytest.raises(BrokerUnavailable, match="in the TLS handshake, as a port without")
     with expected:
         check_connection(f"{HOST}:{closing_port}", security, timeout_s=LONGER_S)
+
+
+@pytest.mark.parametrize("is_cut_off", [True, False])
+def test_an_attempt_that_was_cut_off_hides_no_hint_of_those_before_it(
+    monkeypatch: pytest.MonkeyPatch, is_cut_off: bool
+) -> None:
+    failures = iter((ConnectionLost("closed", "take another port"), ConnectionLost("away")))
+
+    def fail(_servers: str, _security: ConnectionSecurity, timeout_s: float) -> Answer:
+        failure = next(failures)
+        if is_cut_off and not failure.hint:
+            time.sleep(timeout_s)
+        raise failure
+
+    monkeypatch.setattr(connection_check, "try_connection", fail)
+    told = pytest.raises(BrokerUnavailable, match="take another port")
+    with told if is_cut_off else nullcontext():
+        assert check_connection("broker:9092", PLAINTEXT, timeout_s=LONGER_S) == {}
 
 
 def test_a_broker_that_does_not_answer_in_time_is_waited_for_elsewhere(
