@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from state.entry import StoreEntry, ValueAndTimestamp, to_value_and_timestamp
 from state.errors import create_store_serde_error
+from state.guessed_names import explain_guessed_names
 from state.keys import find_end_of_prefix
 from state.transaction import TransactionalStore
 
@@ -14,6 +15,12 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+@explain_guessed_names(
+    {
+        "put_all": "put(key, value) for each",
+        "approximate_num_entries": "approximate_count()",
+    }
+)
 class KeyValueStore(TransactionalStore[K, V]):
     """Stores the latest value of each key with its timestamp (TimestampedKeyValueStore).
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from state.cache import ObjectCache
 from state.drained_writes import write_after_drain
 from state.entry import StoreEntry, ValueAndTimestamp, to_value_and_timestamp
+from state.guessed_names import explain_guessed_names
 from state.keys import (
     SEGMENT_BYTES,
     SESSION_SUFFIX_BYTES,
@@ -28,6 +29,7 @@ from state.windowed import Windowed
 V = TypeVar("V")
 
 
+@explain_guessed_names({})
 class SessionStore(SessionLayout[V]):
     """Stores values by key, start and end of a session (Kafka Streams' SessionStore).
 

@@ -9,6 +9,7 @@ from state.cache import ObjectCache
 from state.drained_writes import write_after_drain
 from state.entry import StoreEntry, ValueAndTimestamp, to_value_and_timestamp
 from state.errors import create_store_serde_error
+from state.guessed_names import explain_guessed_names
 from state.keys import (
     BY_TIME,
     SEGMENT_BYTES,
@@ -35,6 +36,7 @@ V = TypeVar("V")
 _AFFIXES_MAX = 256
 
 
+@explain_guessed_names({})
 class WindowStore(SegmentedStore[V]):
     """Stores values by key and the start of their window (Kafka Streams' TimestampedWindowStore).
 

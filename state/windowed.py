@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from state.guessed_names import explain_guessed_names
+
 K = TypeVar("K")
 
 
+@explain_guessed_names({"window": "its times are start_ms and end_ms"})
 @dataclass(frozen=True, slots=True)
 class Windowed(Generic[K]):
     """Represents `key` in the window from `start_ms` to `end_ms` (Kafka Streams' Windowed).

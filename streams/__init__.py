@@ -179,6 +179,8 @@ def explain_import(name: str, package: str, path: str) -> None:
     `from streams import` replaces it by its own.
     """
     instead = import_module("streams.dsl.other_libraries").IMPORT_NAMES.get(name)
+    if instead is None:
+        instead = import_module("streams.dsl.java_class_names").JAVA_CLASSES.get(name)
     if instead is not None:
         raise ImportError(f"{package} has no {name!r}: {instead}", name=name, path=path)
 

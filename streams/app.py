@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
+from streams.common.call_hints import explain_calls
 from streams.common.names import check_application_id, check_step_name
 from streams.common.user_code import describe_import_error
 from streams.common.user_module import import_user_module, refuse_to_run
@@ -55,6 +56,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+@explain_calls
 class App(QueryRegistration):
     """Represents one application: its topology and its settings.
 
@@ -167,7 +169,8 @@ class App(QueryRegistration):
                 None if name is None else f"{name}-{each if isinstance(each, str) else number}",
                 options,
             )
-            for number, each in enumerate(dict.fromkeys(topic))
+            for number, each in enumerate(topic)
+            if each not in topic[:number]
         )
         if not others:
             return first
@@ -305,19 +308,22 @@ class App(QueryRegistration):
         self.schema_registry.check_settings()
         is_given_up = (lambda: False) if wait_for_broker else None
         with OwnBroker(self.config, self.application_id) as broker:
-            running = start_worker_threads(
-                self._create_launch(),
-                restore_listener=restore_listener,
-                state_listener=state_listener,
-                is_given_up=is_given_up,
-            )
+            launch = self._create_launch(restore_listener, state_listener)
+            running = start_worker_threads(launch, is_given_up=is_given_up)
             broker.note_use()
         return OPEN_APPLICATIONS.add_application(running) if handle_signals else running
 
-    def run(self, workers: int = 1) -> None:
+    def run(
+        self,
+        workers: int = 1,
+        *,
+        restore_listener: RestoreListener | None = None,
+        state_listener: StateListener | None = None,
+    ) -> None:
         """Run the application until SIGTERM or SIGINT, then commit and leave the group.
 
-        Several `workers` are processes of their own; one that a signal ends is started again. Ends
+        Several `workers` are processes of their own; one that a signal ends is started again. The
+        listeners are those of `start`, and are called in each of these processes. Ends
         the process with status 2 and one line on standard error for an error that the user can
         correct; with 75 if brokers don't answer in time, which may pass; with 1 if it could not
         commit and leave within shutdown_timeout_ms; at once at a second signal. Raises ConfigError
@@ -330,17 +336,21 @@ class App(QueryRegistration):
                 raise ConfigError(f"workers must be a number, at least 1, not {workers!r}")
             self.schema_registry.check_settings()
             # An error in the topology is reported once, before anything starts.
-            run_application(self._create_launch(), workers)
+            run_application(self._create_launch(restore_listener, state_listener), workers)
         except UserError as error:
             exit_with_error(error)
 
-    def _create_launch(self) -> ApplicationLaunch:
+    def _create_launch(
+        self, restore_listener: RestoreListener | None, state_listener: StateListener | None
+    ) -> ApplicationLaunch:
         """Build the topology and bundle it with the settings. Raises TopologyError, ConfigError."""
         return ApplicationLaunch(
             app=self,
             topology=self.topology(),
             config=self.config,
             given_settings=self._given_settings,
+            restore_listener=restore_listener,
+            state_listener=state_listener,
         )
 
 

@@ -20,7 +20,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from state.guessed_names import explain_guessed_names
 from state.keys import TIME_MAX
+from streams.common.call_hints import explain_call
 from streams.common.durations import Duration, duration_to_ms
 from streams.errors import TopologyError
 
@@ -43,6 +45,15 @@ log = logging.getLogger(__name__)
 _SECOND_MS = 1_000
 
 
+@explain_guessed_names(
+    {
+        "of_size_and_grace": "windows.tumbling(size, grace=...)",
+        "of_size_with_no_grace": "windows.tumbling(size)",
+        "of": "windows.tumbling(size)",
+        "advance_by": "windows.hopping(size, advance, grace=...)",
+        "size": "size_ms",
+    }
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeWindows:
     """Defines windows of one size: tumbling, or hopping if `advance_ms` is below `size_ms`."""
@@ -63,6 +74,12 @@ class TimeWindows:
         return self.size_ms + self.grace_ms
 
 
+@explain_guessed_names(
+    {
+        "of_time_difference_and_grace": "windows.sliding(difference, grace=...)",
+        "of_time_difference_with_no_grace": "windows.sliding(difference)",
+    }
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlidingWindows:
     """Defines windows between records that are at most `difference_ms` apart."""
@@ -90,6 +107,12 @@ class SlidingWindows:
         return 2 * self.difference_ms + self.grace_ms
 
 
+@explain_guessed_names(
+    {
+        "of_inactivity_gap_and_grace": "windows.session(gap, grace=...)",
+        "of_inactivity_gap_with_no_grace": "windows.session(gap)",
+    }
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionWindows:
     """Defines sessions: bursts of records with at most `gap_ms` between them."""
@@ -112,6 +135,12 @@ class SessionWindows:
         return self.gap_ms + self.grace_ms
 
 
+@explain_guessed_names(
+    {
+        "of": "windows.unlimited()",
+        "start_on": "windows.unlimited(start=...)",
+    }
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnlimitedWindows:
     """Defines one window from `start_ms` on, which never closes; earlier records are dropped."""
@@ -128,6 +157,7 @@ class UnlimitedWindows:
 Windows = TimeWindows | SlidingWindows | SessionWindows | UnlimitedWindows
 
 
+@explain_call
 def tumbling(
     size: Duration, grace: Duration = 0, *, idle_close: Duration | None = None
 ) -> TimeWindows:
@@ -148,6 +178,7 @@ def tumbling(
     )
 
 
+@explain_call
 def hopping(
     size: Duration, advance: Duration, grace: Duration = 0, *, idle_close: Duration | None = None
 ) -> TimeWindows:
@@ -173,6 +204,7 @@ def hopping(
     )
 
 
+@explain_call
 def sliding(
     difference: Duration, grace: Duration = 0, *, idle_close: Duration | None = None
 ) -> SlidingWindows:
@@ -191,6 +223,7 @@ def sliding(
     )
 
 
+@explain_call
 def session(
     gap: Duration, grace: Duration = 0, *, idle_close: Duration | None = None
 ) -> SessionWindows:
@@ -210,6 +243,7 @@ def session(
     )
 
 
+@explain_call
 def unlimited(start: int = 0) -> UnlimitedWindows:
     """Define one window without an end from `start`, in ms since 1970.
 

@@ -11,6 +11,7 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Any
 
+from streams.common.call_hints import explain_methods
 from streams.dsl.builder import require_serde
 from streams.dsl.other_libraries import (
     APP_NAMES,
@@ -18,6 +19,7 @@ from streams.dsl.other_libraries import (
     DRIVER_TOPIC_NAMES,
     RUNNING_NAMES,
     STREAM_NAMES,
+    TOPOLOGY_BUILDER_NAMES,
     WINDOWED_NAMES,
 )
 
@@ -63,6 +65,7 @@ ALTERNATIVES: dict[str, dict[str, str]] = {
         "group_by_key": "group_by(lambda key, value: (key, value)), or to_stream().group_by_key()",
         "windowed_by": "windows are for streams: first to_stream().group_by_key()",
         "to_table": "it is one",
+        "queryable_store_name": 'the name that was given, as in store="name"',
     },
     "Grouped": {
         **WINDOWED_NAMES,
@@ -72,6 +75,7 @@ ALTERNATIVES: dict[str, dict[str, str]] = {
     },
     "WindowedGroup": {
         **WINDOWED_NAMES,
+        "emit_strategy": 'count(emit="on_close"), and so for reduce and aggregate',
         **dict.fromkeys(_TRANSFORMATIONS, f"{_BEFORE_GROUPING}, or {_AGGREGATE_FIRST}"),
         **dict.fromkeys(("suppress", "to_stream", "to_table"), _AGGREGATE_FIRST),
         **dict.fromkeys(("group_by", "group_by_key", "windowed_by"), "it is grouped, by windows"),
@@ -83,18 +87,22 @@ ALTERNATIVES: dict[str, dict[str, str]] = {
         **dict.fromkeys(("suppress", "to_stream"), _AGGREGATE_FIRST),
         "windowed_by": "windows are for streams: group the table's to_stream()",
     },
-    "GlobalTable": dict.fromkeys(
-        (
-            *_TRANSFORMATIONS,
-            *_AGGREGATIONS,
-            "group_by",
-            "join",
-            "left_join",
-            "to_stream",
-            "suppress",
+    "GlobalTable": {
+        **dict.fromkeys(
+            (
+                *_TRANSFORMATIONS,
+                *_AGGREGATIONS,
+                "group_by",
+                "join",
+                "left_join",
+                "to_stream",
+                "suppress",
+            ),
+            _GLOBAL_TABLE_USE,
         ),
-        _GLOBAL_TABLE_USE,
-    ),
+        "queryable_store_name": "store.name",
+    },
+    "TopologyBuilder": TOPOLOGY_BUILDER_NAMES,
     "TopologyTestDriver": DRIVER_NAMES,
     "DriverTopic": DRIVER_TOPIC_NAMES,
 }
@@ -107,6 +115,11 @@ class DslBase:
     """
 
     __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        """Let the methods of streams, tables and groups explain calls that don't fit."""
+        super().__init_subclass__()
+        explain_methods(cls)
 
     def __post_init__(self) -> None:
         """Check the serdes where they are given, not where they are needed first.

@@ -114,6 +114,15 @@ APP_NAMES = {
     "build": "app.topology()",
 }
 
+TOPOLOGY_BUILDER_NAMES = {
+    # Kafka Streams' Topology.
+    "add_state_store": "add_store(store, *processors)",
+    "add_read_only_state_store": "add_read_only_store(store, topic)",
+    "connect_processor_and_state_stores": "connect_processor_and_stores(processor, *stores)",
+    "describe": "app.describe()",
+    "build": "app.topology()",
+}
+
 _DSL_CLASS = "steps return it: app.stream(...) a stream, app.table(...) a table"
 _WINDOWS_MODULE = "streams.windows: windows.tumbling(...), hopping, sliding, session or unlimited"
 _STORE_CLASS = 'store="name", or streams.Store: Store.persistent("name"), Store.in_memory and so on'
@@ -195,6 +204,14 @@ DRIVER_NAMES = {
     "get_timestamped_key_value_store": 'store("name"), and its entry(key)',
     "get_timestamped_window_store": 'store("name"), and its entry(key, start_ms)',
     "get_versioned_key_value_store": 'store("name", ReadOnlyVersionedStore)',
+    **dict.fromkeys(
+        (
+            "get_session_store_with_headers",
+            "get_timestamped_key_value_store_with_headers",
+            "get_timestamped_window_store_with_headers",
+        ),
+        'store("name"): stores keep no headers',
+    ),
     "advance_wall_clock_time": "advance_wall_clock(ms=...)",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
+from streams.common.call_hints import find_argument_hint
 from streams.common.durations import Duration
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.stream_stream_joins import StreamJoinOptions, join_streams
@@ -362,9 +363,12 @@ def _refuse_other_options(
 ) -> None:
     """Raise TopologyError if the user gave options that this kind of join does not take."""
     if unknown := sorted(options.keys() - allowed_options):
+        allowed = sorted(allowed_options)
+        hints = (find_argument_hint("join", each, allowed) for each in unknown)
+        told = "; ".join(filter(None, hints))
         raise TopologyError(
             f"{_describe_join(kind, name)} is with {other_kind}, and takes no "
-            f"{', '.join(unknown)}: it takes "
+            f"{', '.join(unknown)}{f' ({told})' if told else ''}: it takes "
             f"{', '.join(sorted(allowed_options))}, with_key and name"
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from streams.common.call_hints import explain_call
 from streams.common.durations import Duration, duration_to_ms
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.errors import TopologyError
@@ -37,6 +38,7 @@ class Suppressed:
     idle_close_ms: int | None = None
 
 
+@explain_call
 def until_window_closes(
     *,
     max_records: int | None = None,
@@ -81,6 +83,7 @@ def until_window_closes(
     return replace(suppression, idle_close_ms=idle_close_ms)
 
 
+@explain_call
 def until_time_limit(
     duration: Duration,
     *,

@@ -11,9 +11,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from streams.common.call_hints import explain_calls
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.function_checks import check_callable
 from streams.dsl.global_store import declare_global_store
+from streams.dsl.kafka_streams_names import create_missing_attribute_error
 from streams.dsl.processor_stores import add_processor_step
 from streams.dsl.routing import PARTITIONER_ARGUMENTS, check_topic_name
 from streams.dsl.source_serdes import resolve_source_serdes
@@ -60,6 +62,7 @@ _MERGE = StepTraits(
 )
 
 
+@explain_calls
 class TopologyBuilder:
     """Describes sources, processors, sinks and stores by name (Kafka Streams' `Topology`).
 
@@ -85,6 +88,12 @@ class TopologyBuilder:
 
     def __repr__(self) -> str:
         return f"<TopologyBuilder of {self._builder.application_id!r}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that says what to call instead of `name`."""
+            raise create_missing_attribute_error(self, name)
 
     def add_source(
         self,
@@ -121,7 +130,8 @@ class TopologyBuilder:
                 options,
                 accepts_pattern=True,
             )
-            for topic in dict.fromkeys(topics)
+            for number, topic in enumerate(topics)
+            if topic not in topics[:number]
         ]
         if several:
             self._builder.add_step(

@@ -9,9 +9,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from state.guessed_names import explain_guessed_names
+from streams.common.call_hints import explain_calls
 from streams.common.durations import Duration, duration_to_ms
 from streams.common.names import explain_illegal_name
 from streams.errors import TopologyError
+from streams.graph.guessed_store_names import NAMES_OF_STORES
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.serdes import Serde
 
@@ -21,6 +24,8 @@ _UNNAMED = "unnamed"
 """Stands for the name of a store that is named after its step, in messages."""
 
 
+@explain_guessed_names(NAMES_OF_STORES)
+@explain_calls
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Store:
     """Describes a state store: its name, kind, serdes and how it is kept.

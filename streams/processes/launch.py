@@ -27,6 +27,8 @@ class ApplicationLaunch:
     config: StreamsConfig
     given_settings: Mapping[str, Any]
     """The settings of the App's own code."""
+    restore_listener: RestoreListener | None = None
+    state_listener: StateListener | None = None
 
 
 def start_worker_threads(
@@ -34,8 +36,6 @@ def start_worker_threads(
     *,
     worker_number: int = 0,
     worker_count: int = 1,
-    restore_listener: RestoreListener | None = None,
-    state_listener: StateListener | None = None,
     is_given_up: Callable[[], bool] | None = None,
 ) -> RunningApp:
     """Start the threads of a worker in this process and return its handle.
@@ -54,7 +54,7 @@ def start_worker_threads(
             config,
             worker_number=worker_number,
             worker_count=worker_count,
-            restore_listener=restore_listener,
-            state_listener=state_listener,
+            restore_listener=launch.restore_listener,
+            state_listener=launch.state_listener,
             is_given_up=is_given_up,
         )

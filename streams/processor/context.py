@@ -29,6 +29,17 @@ _KAFKA_STREAMS_NAMES = {
     "current_system_time_ms": "system_time_ms",
     "timestamp": "timestamp_ms of the record",
     "headers": "headers of the record",
+    **dict.fromkeys(
+        ("appConfigs", "app_configs", "appConfigsWithPrefix", "app_configs_with_prefix"),
+        "app.config, of the App",
+    ),
+    **dict.fromkeys(("applicationId", "application_id"), "app.application_id, of the App"),
+    **dict.fromkeys(("stateDir", "state_dir"), "app.config.state_dir, of the App"),
+    **dict.fromkeys(
+        ("keySerde", "key_serde", "valueSerde", "value_serde"),
+        "the serdes of steps and stores: there are no default ones",
+    ),
+    "metrics": "running.metrics() and metrics_port; figures of one's own are prometheus-client's",
 }
 """What replaces the methods of Kafka Streams' ProcessorContext, in Java's and Python's spelling."""
 

@@ -12,6 +12,7 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
+from state.guessed_names import explain_guessed_names
 from streams.common.message_headers import check_header_name
 
 _TIME_MAX_MS = 2**63 - 1
@@ -25,6 +26,7 @@ GivenHeaders = Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None]
 """Headers as a user gives them: pairs, or a dict if no name comes twice."""
 
 
+@explain_guessed_names({"timestamp": "the time is timestamp_ms"})
 class Record(Generic[K, V]):
     """Represents a record by key, value, timestamp in ms, headers and the place it was read from.
 

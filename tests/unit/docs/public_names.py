@@ -25,6 +25,7 @@ from coordinator.faults import DISK_ACTIONS, REQUEST_ACTIONS
 from coordinator.groups.configs import GROUP_CONFIGS
 from coordinator.log.configs import TOPIC_CONFIGS
 from coordinator.metrics.definitions import all_definitions
+from state.guessed_names import GuessedName
 from streams.commands.root import cli
 from streams.monitoring.definitions.catalog import all_definitions as worker_definitions
 from streams.runtime.counters import ThreadCounters
@@ -146,7 +147,13 @@ def _members(owner: Any) -> list[str]:
     """Return the public names of a class, its fields and bases included, or of a module."""
     if inspect.ismodule(owner):
         return sorted(getattr(owner, "__all__", ()))
-    names = {name for each in owner.__mro__ if _is_ours(each) for name in vars(each)}
+    names = {
+        name
+        for each in owner.__mro__
+        if _is_ours(each)
+        for name, member in vars(each).items()
+        if not isinstance(member, GuessedName)
+    }
     names |= {field.name for field in fields(owner)} if is_dataclass(owner) else set()
     return sorted(name for name in names if name[0] != "_")
 

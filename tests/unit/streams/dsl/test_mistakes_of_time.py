@@ -24,6 +24,7 @@ from streams.dsl.grouped_table import GroupedTable
 from streams.dsl.kafka_streams_names import ALTERNATIVES
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table as RowsTable
+from streams.dsl.topology_builder import TopologyBuilder
 from streams.dsl.windowed import WindowedGroup
 from streams.processes.running import RunningApp
 from streams.testing.topic import DriverTopic
@@ -431,7 +432,7 @@ def test_an_application_can_be_copied() -> None:
 
 def test_nobody_is_sent_away_from_what_there_is() -> None:
     groups = (Cogrouped, Grouped, GroupedTable, WindowedCogroup, WindowedGroup)
-    tests = (TopologyTestDriver, DriverTopic)
+    tests = (TopologyTestDriver, DriverTopic, TopologyBuilder)
     kinds: tuple[type, ...] = (App, RunningApp, GlobalTable, Stream, RowsTable, *groups, *tests)
     assert {kind.__name__ for kind in kinds} == set(ALTERNATIVES)
     for kind in kinds:

@@ -1,0 +1,98 @@
+"""Test that a call whose arguments don't fit says which there are, and what Java's are called."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from streams import App, Store, TopologyError, serdes, until_time_limit, windows
+from streams.common.call_hints import explain_call
+from streams.settings.config import StreamsConfig
+
+TEXT: Any = {"key": serdes.string, "value": serdes.string}
+
+
+@pytest.fixture
+def app() -> Any:
+    return App("hints")
+
+
+@pytest.fixture
+def stream(app: Any) -> Any:
+    return app.stream("in", **TEXT)
+
+
+def explain(call: Any) -> str:
+    with pytest.raises(TopologyError) as refused:
+        call()
+    return str(refused.value)
+
+
+def test_a_builder_object_of_java_is_said_with_the_arguments_of_the_method(stream: Any) -> None:
+    told = explain(lambda: stream.filter(lambda key, value: True, named="x"))
+    assert told == (
+        "Stream.filter takes no named= (here it is name=): its arguments are (predicate, *, key=, "
+        "value=, name=)"
+    )
+    assert "(here it is key=, value=, partitioner= and name=)" in explain(
+        lambda: stream.to("out", produced=None)
+    )
+    assert "(here it is partitions=)" in explain(lambda: stream.repartition(numberOfPartitions=3))
+
+
+def test_what_is_given_by_position_is_said_with_its_name(app: Any, stream: Any) -> None:
+    told = explain(lambda: stream.map_values(str, "name"))
+    assert "takes 1 argument by position (the others are given by name, as name=)" in told
+    table, rates = app.table("rows", **TEXT), app.global_table("rates", **TEXT)
+    join = "Stream.join takes 2 arguments by position (what finds the row of a global table is key="
+    assert join in explain(lambda: stream.join(rates, max, lambda key, value: key))
+    assert "(a foreign key is foreign_key=lambda" in explain(
+        lambda: table.join(app.table("others", **TEXT), lambda key, value: value, max)
+    )
+
+
+def test_what_is_missing_or_given_twice_is_named(app: Any, stream: Any) -> None:
+    assert "Stream.join needs joiner: its arguments are (other, joiner, *, with_key=" in explain(
+        lambda: stream.join(stream)
+    )
+    assert "is given topic twice" in explain(lambda: app.stream("in", topic="in"))
+
+
+def test_an_option_that_will_not_come_says_why(app: Any) -> None:
+    told = explain(lambda: app.global_table("rates", **TEXT, offset_reset="latest"))
+    assert "takes no offset_reset= (a global table is always read from its first record)" in told
+
+
+def test_an_option_of_another_join_is_said_with_that_of_java(app: Any, stream: Any) -> None:
+    told = explain(lambda: stream.join(app.table("rows", **TEXT), max, joined=None))
+    assert "with a table, and takes no joined (here it is key=, this_value=, value= and gr" in told
+
+
+_Store: Any = Store
+_App: Any = App
+_windows: Any = windows
+_until_time_limit: Any = until_time_limit
+
+
+@pytest.mark.parametrize(
+    ("call", "part"),
+    [
+        (lambda: _windows.tumbling(), "tumbling needs size"),
+        (lambda: _windows.session(inactivity_gap=1), "(here it is gap=)"),
+        (lambda: _until_time_limit(timedelta(1), 10), "takes 1 argument by position"),
+        (lambda: _Store.persistent("x", serdes.string), "as key= and value="),
+        (lambda: _App("x", StreamsConfig()), "App takes 1 argument by position"),
+    ],
+)
+def test_functions_and_constructors_explain_calls_too(call: Any, part: str) -> None:
+    assert part in explain(call)
+
+
+def test_an_error_of_the_function_itself_is_left_as_it_is() -> None:
+    def fail(count: int) -> int:
+        return count + None  # type: ignore[operator]
+
+    with pytest.raises(TypeError, match="unsupported operand"):
+        explain_call(fail)(1)
