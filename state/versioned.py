@@ -25,6 +25,7 @@ from state.disk_layout import read_checkpoint_or_hold_disk_back
 from state.drained_writes import write_after_drain
 from state.entry import StoreEntry
 from state.errors import create_store_serde_error
+from state.guessed_names import explain_guessed_names
 from state.keys import TIME_MAX, VERSION_SUFFIX_BYTES, pack_time, unpack_time
 from state.overlay import SortedOverlayKeys, merge_overlay
 from state.state_serdes import StoreCodecs
@@ -58,12 +59,13 @@ class VersionedRecord(Generic[V]):
     valid_to_ms: int | None
 
 
+@explain_guessed_names({})
 class VersionedStore(DiskBackedStore, Generic[V]):
     """Stores versions of values by key and timestamp (Kafka Streams' VersionedKeyValueStore).
 
     `history_ms` says how far behind stream time, the largest timestamp put, a value can be read and
     a version can be put. `is_source_topic`: the store is restored from the topic of its table,
-    which also has the versions that came too late.
+    which also has the versions that came too late (`drops_late_replays`).
     """
 
     _stream_time_ms: int
@@ -95,7 +97,9 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         """The key on disk of the last version that the sweep has seen."""
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
         self._history_ms = history_ms
-        self._is_source_topic = is_source_topic
+        self.drops_late_replays = is_source_topic
+        """True if what is replayed has versions that came too late, and were not kept. What the
+        store itself has written again has none, but old versions behind those of later times."""
         self._rewrite: VersionRewrite | None = None
         self.dropped = 0
         """The number of versions that came too late to be kept."""
@@ -291,7 +295,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         """Write committed changelog entries to disk; replaying the same entries again is safe."""
         changes: list[tuple[bytes, bytes | None]] = []
         for key, value, timestamp_ms in entries:
-            if self._is_source_topic and timestamp_ms < self._stream_time_ms - self._history_ms:
+            if self.drops_late_replays and timestamp_ms < self._stream_time_ms - self._history_ms:
                 continue  # it was dropped when it was read
             stored = _DELETED if value is None else _VALUE + value
             changes.append((key + pack_time(timestamp_ms), stored))

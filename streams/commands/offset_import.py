@@ -45,7 +45,7 @@ from streams.topology.resolve import resolve_topology
 from streams.topology.rules import AggregationRule
 from streams.windows import TimeWindows
 
-_SAME_LAYOUTS = frozenset((StoreKind.KEY_VALUE, StoreKind.WINDOW, StoreKind.SESSION))
+_SAME_LAYOUTS = frozenset(set(StoreKind) - {StoreKind.BUFFER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +267,6 @@ def _explain_other_layout(spec: StoreSpec, subtopology: Subtopology) -> str:
     """Return why Kafka Streams' changelog of a store can't be read here; empty if it can."""
     if spec.kind not in _SAME_LAYOUTS:
         return f"the layout of a {spec.kind} store is Millrace's own"
-    if spec.retain_duplicates:
-        return "it keeps what waits in a join of streams"
     for node in subtopology.nodes:
         rule = _find_rule_of_closed_windows(node)
         if rule is None or isinstance(rule.windows, TimeWindows):

@@ -14,25 +14,19 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
-from typer.testing import CliRunner
 
-from streams.commands.root import cli
 from streams.common.partitioning import partition_for_key
 from tests.brokers import Broker
-from tests.clients.programs import JVM_FLAGS, Program, need, run
-from tests.differential.peer import JARS
+from tests.clients.programs import Program
 from tests.json_outputs import check_json_output
 from tests.porting.takeover.clicks import app
+from tests.porting.takeover.steps import PARTITIONS, OffsetImport, compile_java, create_topics
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
 
-PARTITIONS = 3
 SOURCE = "clicks-in"
 OUTPUTS = ("by-user-out", "by-page-out", "minutes-out", "closed-out", "visits-out")
 MINUTE_MS, GAP_MS = 60_000, 20_000
@@ -42,16 +36,6 @@ Click = tuple[str, str, int]
 """User, page, timestamp in ms."""
 
 pytestmark = pytest.mark.sampled(1, by="broker")
-
-
-@pytest.fixture(scope="module")
-def java_clicks(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Return the command of the application with Kafka Streams."""
-    need("javac")
-    into, path = tmp_path_factory.mktemp("clicks"), JARS.class_path()
-    source = str(Path(__file__).with_name("Clicks.java"))
-    run(["javac", "-Xlint:all", "-Werror", "-cp", path, "-d", str(into), source])
-    return ["java", *JVM_FLAGS, "-cp", f"{into}:{path}", "Clicks"]
 
 
 def draw_clicks(count: int) -> list[Click]:
@@ -133,32 +117,18 @@ def check_outputs(servers: str, clicks: list[Click]) -> None:
 
 @pytest.fixture
 def topics(broker: Broker) -> Iterator[None]:
-    """Create the topics, whose names the applications have, and delete all at the end."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    created = admin.create_topics([NewTopic(t, PARTITIONS, 1) for t in (SOURCE, *OUTPUTS)])
-    for each in created.values():
-        each.result(HANG_LIMIT_S)
-    yield
-    there = admin.list_topics(timeout=HANG_LIMIT_S).topics
-    mine = [t for t in there if t in (SOURCE, *OUTPUTS) or t.startswith("clicks-")]
-    for each in admin.delete_topics(mine).values():
-        each.result(HANG_LIMIT_S)
-
-
-def import_offsets(broker: Broker, state_dir: Path, *options: str) -> Any:
-    command = ["import-offsets", "tests.porting.takeover.clicks:app", *options]
-    where = ["--bootstrap-servers", broker.bootstrap_servers, "--state-dir", str(state_dir)]
-    return CliRunner().invoke(cli, [*command, *where])
+    with create_topics(broker, "clicks", (SOURCE, *OUTPUTS)):
+        yield
 
 
 @pytest.mark.usefixtures("topics")
-def test_millrace_goes_on_where_kafka_streams_was_stopped(
-    broker: Broker, java_clicks: list[str], tmp_path: Path
-) -> None:
+def test_millrace_goes_on_where_kafka_streams_was_stopped(broker: Broker, tmp_path: Path) -> None:
     servers, clicks = broker.bootstrap_servers, draw_clicks(900)
     before, meanwhile, after = clicks[:400], clicks[400:600], clicks[600:]
     produce(servers, before)
-    java = Program("clicks", [*java_clicks, servers, str(tmp_path / "java"), "exactly_once_v2"])
+    offset_import = OffsetImport("clicks", broker, tmp_path / "state")
+    command = compile_java("Clicks", tmp_path)
+    java = Program("clicks", [*command, servers, str(tmp_path / "java"), "exactly_once_v2"])
     try:
         java.wait_for("RUNNING")
         complete = count_up(Counter(page for _, page, _ in before))
@@ -166,30 +136,21 @@ def test_millrace_goes_on_where_kafka_streams_was_stopped(
             lambda: read_output(servers, "by-page-out") == complete,
             what=lambda: f"Java has not counted all\n{java.log_tail()}",
         )
-        running = import_offsets(broker, tmp_path / "state", "--yes")
+        running = offset_import.run("--yes")
         assert running.exit_code == 2, running.output
         assert "has 1 member" in running.output
     finally:
         java.close()  # by SIGTERM: it commits and leaves
     check_outputs(servers, before)
     produce(servers, meanwhile)
-    shown = import_offsets(broker, tmp_path / "state", "--dry-run")
+    shown = offset_import.run("--dry-run")
     assert shown.exit_code == 0, shown.output
     assert "nothing was changed" in shown.output
-    told = import_offsets(broker, tmp_path / "state", "--dry-run", "--json")
+    told = offset_import.run("--dry-run", "--json")
     for line in told.stdout.splitlines():
         check_json_output("import-offsets", json.loads(line))
-    answers = [running]
-
-    def is_imported() -> bool:
-        answers.append(import_offsets(broker, tmp_path / "state", "--yes"))
-        return answers[-1].exit_code == 0 or "has 1 member" not in answers[-1].output
-
-    # Kafka Streams does not leave its group when it is closed: its session has to end.
-    wait_until(is_imported, what=lambda: answers[-1].output)
-    assert answers[-1].exit_code == 0, answers[-1].output
-    assert "its workers may start" in answers[-1].output
-    again = import_offsets(broker, tmp_path / "state", "--yes")
+    assert "its workers may start" in offset_import.take_offsets_over()
+    again = offset_import.run("--yes")
     assert "there is nothing to import" in again.output
     app.configure(None, bootstrap_servers=servers, state_dir=tmp_path / "state")
     with app.start(handle_signals=False) as millrace:
