@@ -10,7 +10,7 @@ from examples.data.inputs import START_MS, Input
 
 def records(seed: int, count: int) -> Iterator[Input]:
     """Yield `count` events, some of which are followed by a duplicate."""
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # nosec B311 # example data
     again: list[int] = []
     for number in range(count):
         time_ms = START_MS + number * 100

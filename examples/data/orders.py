@@ -19,7 +19,7 @@ def records(seed: int, count: int) -> Iterator[Input]:
 
     The others change a customer or a product; at the end the first product is deleted.
     """
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # nosec B311 # example data
 
     def create_customer(number: int, time_ms: int) -> Input:
         row = {"name": f"Customer {number}", "city": chance.choice(CITIES)}

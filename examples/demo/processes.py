@@ -43,7 +43,7 @@ class Process:
     def start(self) -> None:
         """Start the process."""
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # nosec B603 # a command of our own
                 self._command,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
@@ -145,7 +145,7 @@ def run_reconcile(target: Target, suffix: str) -> bool:
     command += target.options
     environment = {**os.environ, "WORD_COUNT_SUFFIX": suffix}
     try:
-        ended = subprocess.run(
+        ended = subprocess.run(  # nosec B603 # a command of our own
             command, env=environment, stdin=subprocess.DEVNULL, timeout=_RECONCILE_S
         )
     except subprocess.TimeoutExpired:
