@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from streams.commands.queried_row import QueriedRowOutput
+from streams.commands.queried_row import QueriedRowOutput, QueryResultOutput
 from streams.errors import ConfigError
 from streams.log_analysis.report import LogAnalysisOutput
 from streams.monitoring.assignment_preview import AssignmentPreview
@@ -349,7 +349,7 @@ OUTPUTS: dict[str, Any] = {
     "new": CreatedFileOutput,
     "plan": PlanOutput,
     "produce": ProducedRecordsOutput,
-    "query": QueriedRowOutput,
+    "query": QueriedRowOutput | QueryResultOutput,
     "reconcile": ReconciliationOutput,
     "state dump": StoreEntryOutput,
     "state inspect": InspectedStoreOutput,

@@ -15,3 +15,11 @@ class QueriedRowOutput:
     timestamp_ms: int | None = None
     start_ms: int | None = None
     end_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class QueryResultOutput:
+    """Shows the result of a registered query; `partition` is there with `--scope local`."""
+
+    result: Any
+    partition: int | None = None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import orjson
 import typer
@@ -21,7 +21,7 @@ from streams.command_options import (
     complete_serde,
 )
 from streams.commands.cluster_clients import connect_clients, exit_on_cluster_error
-from streams.commands.output import print_json_line, print_message, print_rows
+from streams.commands.output import format_value, print_json_line, print_message, print_rows
 from streams.commands.reset_command import find_application
 from streams.common.addresses import parse_address
 from streams.errors import ConfigError, StreamsError
@@ -34,11 +34,54 @@ if TYPE_CHECKING:
 
 _TABLE_ROWS = 100
 _NO_SUCH_KEY = 1
+_JSON_TYPE = "application/json"
 _WAIT_MARGIN_S = 5.0
 _TIME_COLUMNS = ("timestamp_ms", "start_ms", "end_ms")
 
+Store = Annotated[
+    str | None, typer.Argument(metavar="[STORE]", help="The store's name; none with --run.")
+]
+Key = Annotated[
+    str | None, typer.Argument(metavar="[KEY]", help="One key; without it a range of keys, or all.")
+]
+QueryName = Annotated[
+    str | None,
+    typer.Option("--run", metavar="QUERY", help="A query that the application has registered."),
+]
+QueryArguments = Annotated[
+    str | None, typer.Option(metavar="JSON", help="Its arguments: '{\"count\": 3}'.")
+]
+FirstKey = Annotated[
+    str | None, typer.Option("--from", metavar="KEY", help="The first key of a range.")
+]
+LastKey = Annotated[
+    str | None, typer.Option("--to", metavar="KEY", help="The last key, which is included.")
+]
+After = Annotated[str | None, typer.Option(metavar="KEY", help="Go on behind this key.")]
+AfterTime = Annotated[
+    int | None, typer.Option(min=0, metavar="MS", help="With --after, of a window or session.")
+]
+Reverse = Annotated[bool, typer.Option("--reverse", help="From the last key on.")]
+Limit = Annotated[
+    int | None, typer.Option(min=1, help=f"The most rows. A table has {_TABLE_ROWS}.")
+]
+Time = Annotated[int | None, typer.Option(min=0, metavar="MS")]
+AtLeast = Annotated[
+    str | None, typer.Option(metavar="POSITION", help="Wait for inputs: TOPIC-PARTITION:OFFSET,...")
+]
+StaleBound = Annotated[
+    int | None, typer.Option(min=0, help="Let standbys answer that are so far behind.")
+]
+Scope = Annotated[
+    str | None,
+    typer.Option(metavar="cluster|local", help="local: what the first worker that answers has."),
+]
+Partitions = Annotated[
+    str | None, typer.Option(metavar="0,3,...", help="Which partitions, with --scope local.")
+]
+WaitTime = Annotated[int, typer.Option(min=0, help="How long to wait for an answer.")]
 FormatName = Annotated[
-    str, typer.Option("--format", metavar="json|bytes|hex", help="How keys are written.")
+    str | None, typer.Option("--format", metavar="json|bytes|hex", help="How keys are written.")
 ]
 WrittenKeySerde = Annotated[
     str | None,
@@ -52,41 +95,31 @@ Addresses = Annotated[
     list[str] | None,
     typer.Option(metavar="HOST:PORT", help="A worker's query_port; its group is not asked."),
 ]
-StaleBound = Annotated[
-    int | None, typer.Option(min=0, help="Let standbys answer that are so far behind.")
-]
-Time = Annotated[int | None, typer.Option(min=0, metavar="MS")]
 
 
 def query_store(
     app: ApplicationArgument,
-    store: Annotated[str, typer.Argument(help="The store's name.")],
-    key: Annotated[
-        str | None,
-        typer.Argument(metavar="[KEY]", help="One key; without it a range of keys, or all."),
-    ] = None,
-    key_from: Annotated[
-        str | None, typer.Option("--from", metavar="KEY", help="The first key of a range.")
-    ] = None,
-    key_to: Annotated[
-        str | None, typer.Option("--to", metavar="KEY", help="The last key, which is included.")
-    ] = None,
-    after: Annotated[str | None, typer.Option(metavar="KEY", help="Go on behind this key.")] = None,
-    reverse: Annotated[bool, typer.Option("--reverse", help="From the last key on.")] = False,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help=f"The most rows. A table has {_TABLE_ROWS}.")
-    ] = None,
+    store: Store = None,
+    key: Key = None,
+    key_from: FirstKey = None,
+    key_to: LastKey = None,
+    after: After = None,
+    after_start_ms: AfterTime = None,
+    after_end_ms: AfterTime = None,
+    reverse: Reverse = False,
+    limit: Limit = None,
     from_ms: Time = None,
     to_ms: Time = None,
     as_of_ms: Time = None,
-    at_least: Annotated[
-        str | None,
-        typer.Option(metavar="POSITION", help="Wait for inputs: TOPIC-PARTITION:OFFSET,..."),
-    ] = None,
+    at_least: AtLeast = None,
     stale_ok_lag: StaleBound = None,
     stale_ok_age: StaleBound = None,
-    wait_ms: Annotated[int, typer.Option(min=0, help="How long to wait for an answer.")] = 5_000,
-    format_name: FormatName = "json",
+    scope: Scope = None,
+    partitions: Partitions = None,
+    run: QueryName = None,
+    arguments: QueryArguments = None,
+    wait_ms: WaitTime = 5_000,
+    format_name: FormatName = None,
     key_serde: WrittenKeySerde = None,
     address: Addresses = None,
     json: JsonOutput = False,
@@ -97,35 +130,69 @@ def query_store(
 ) -> None:
     """Read a store of a running application: one key, or a range, as all workers have committed it.
 
-    A worker is found by the application's group. The token and the certificates are those of the
-    settings: MILLRACE_QUERY_TOKEN, or query_token in the file of --config.
+    With --run it is the result of a query that the application has registered. A worker is found
+    by the application's group. The token and the certificates are those of the settings:
+    MILLRACE_QUERY_TOKEN, or query_token in the file of --config.
     """
-    parameters = {
+    if limit is None and run is None and key is None and not json:
+        limit = _TABLE_ROWS
+    given = {
         "from": key_from,
         "to": key_to,
         "after": after,
+        "after-start-ms": after_start_ms,
+        "after-end-ms": after_end_ms,
         "reverse": "1" if reverse else None,
-        "limit": limit if json or key is not None else limit or _TABLE_ROWS,
+        "limit": limit,
         "from-ms": from_ms,
         "to-ms": to_ms,
         "as-of-ms": as_of_ms,
         "at-least": at_least,
         "stale-ok-lag": stale_ok_lag,
         "stale-ok-age": stale_ok_age,
+        "scope": scope,
+        "partitions": partitions,
+        "arguments": arguments,
         "wait-ms": wait_ms,
         "format": format_name,
         "key-serde": key_serde,
     }
-    given = {name: str(each) for name, each in parameters.items() if each is not None}
+    parameters = {name: str(each) for name, each in given.items() if each is not None}
     with exit_on_cluster_error():
+        path = _find_path(store, key, run)
+        if scope == "local" and not address:
+            raise ConfigError(
+                "--scope local reads what one worker has: name that worker by --address host:port"
+            )
         found, settings = find_application(app, config, bootstrap_servers, state_dir, connection)
         application_id = app if found is None else found.application_id
         addresses = address or find_query_addresses(application_id, settings)
-        with _open_response(addresses, settings, store, key, given) as response:
-            if response is None:
+        with _open_response(addresses, settings, path, parameters) as response:
+            is_found = response is not None and _print_answer(response, key, as_json=json)
+            if not is_found:
                 print_message(f"store {store!r} has no value of the key {key!r}")
                 raise typer.Exit(_NO_SUCH_KEY)
-            _print_answer(response, as_json=json)
+
+
+def _find_path(store: str | None, key: str | None, query: str | None) -> str:
+    """Return the path of a store, of one of its keys, or of a registered query.
+
+    Raises ConfigError unless either a store or a query is named.
+    """
+    if query is not None and store is None:
+        return f"/queries/{_quote_part(query)}"
+    if query is not None or store is None:
+        raise ConfigError(
+            "name a STORE to read, or by --run QUERY a query that the application has registered, "
+            "which has a store of its own"
+        )
+    path = f"/stores/{quote(store, safe='')}"
+    return path if key is None else f"{path}/{_quote_part(key)}"
+
+
+def _quote_part(text: str) -> str:
+    """Return the end of a path: clients take a part of dots alone for another directory."""
+    return quote(text, safe="").replace(".", "%2E")
 
 
 def find_query_addresses(application_id: str, settings: StreamsConfig) -> Sequence[str]:
@@ -154,8 +221,7 @@ def find_query_addresses(application_id: str, settings: StreamsConfig) -> Sequen
 def _open_response(
     addresses: Sequence[str],
     settings: StreamsConfig,
-    store: str,
-    key: str | None,
+    path: str,
     parameters: dict[str, str],
 ) -> Iterator[httpx.Response | None]:
     """Provide the response of the first worker that answers; None if there is no such key.
@@ -168,9 +234,6 @@ def _open_response(
 
     from streams.queries.query_tls import QueryTls
 
-    path = f"/stores/{quote(store, safe='')}"
-    if key is not None:
-        path += f"/{quote(key, safe='').replace('.', '%2E')}"
     token = settings.query_token.get_secret_value()
     tls = QueryTls(
         settings.query_ssl_certificate_location,
@@ -192,13 +255,15 @@ def _open_response(
                         yield response
                         return
                     response.read()
-                    if _is_missing_key(response, key):
+                    if _is_missing_key(response):
                         yield None
                         return
                     failures.append(f"{each}: {_explain_refusal(response)}")
             except (httpx.HTTPError, UnicodeError) as error:
                 failures.append(f"{each}: {error or type(error).__name__}")
-        raise StreamsError(f"no worker has answered for store {store!r}: {'; '.join(failures)}")
+        kind, name = map(unquote, path.split("/")[1:3])
+        what = "query" if kind == "queries" else "store"
+        raise StreamsError(f"no worker has answered for {what} {name!r}: {'; '.join(failures)}")
 
 
 def _complete_url(address: str, *, uses_tls: bool) -> str:
@@ -224,19 +289,25 @@ def _read_problem(response: httpx.Response) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _is_missing_key(response: httpx.Response, key: str | None) -> bool:
+def _is_missing_key(response: httpx.Response) -> bool:
     """Return whether a response says that there is no such key."""
     from streams.queries.http_problems import NO_SUCH_KEY
 
-    return key is not None and _read_problem(response).get("type") == NO_SUCH_KEY
+    return _read_problem(response).get("type") == NO_SUCH_KEY
 
 
 def _explain_refusal(response: httpx.Response) -> str:
     """Return the reason that a worker gives for refusing a request.
 
-    Raises ConfigError if every worker would say the same.
+    Raises ConfigError, or StreamsError for a query whose function fails, if every worker would say
+    the same.
     """
-    detail = str(_read_problem(response).get("detail", f"HTTP status {response.status_code}"))
+    from streams.queries.http_problems import QUERY_FAILED
+
+    problem = _read_problem(response)
+    detail = str(problem.get("detail", f"HTTP status {response.status_code}"))
+    if problem.get("type") == QUERY_FAILED:
+        raise StreamsError(detail)
     match response.status_code:
         case 401:
             raise ConfigError(
@@ -248,26 +319,64 @@ def _explain_refusal(response: httpx.Response) -> str:
     return detail
 
 
-def _print_answer(response: httpx.Response, *, as_json: bool) -> None:
-    """Print rows as they come, or as a table, and what the worker says of them."""
+def _print_answer(response: httpx.Response, key: str | None, *, as_json: bool) -> bool:
+    """Print rows or results as they come, or as a table, and what the worker says of them.
+
+    Returns False for a look-up of `key` that has found nothing, of which nothing is printed.
+    """
     import httpx
 
-    rows = (orjson.loads(line) for line in response.iter_lines())
+    lines = (orjson.loads(line) for line in response.iter_lines())
     try:
-        if as_json:
-            for row in rows:
+        if response.headers.get("Content-Type", "").startswith(_JSON_TYPE):  # of a registered query
+            _print_result(orjson.loads(response.read()), as_json=as_json)
+        elif as_json:
+            has_rows = False
+            for row in lines:
+                has_rows = True
                 print_json_line(row)
+            if key is not None and not has_rows:
+                return False
         else:
-            listed = list(rows)
-            times = [name for name in _TIME_COLUMNS if any(name in row for row in listed)]
-            complete = [{**dict.fromkeys(times), **row} for row in listed]
-            print_rows(("key", "value", *times), complete, as_json=False)
+            listed = list(lines)
+            if key is not None and not listed:
+                return False
+            _print_table(listed)
     except httpx.HTTPError as error:
         raise StreamsError(f"the answer has ended before its end: {error}") from error
-    headers = response.headers
+    _print_terms(response.headers)
+    return True
+
+
+def _print_result(result: Any, *, as_json: bool) -> None:
+    """Print the result of a registered query; for a person each part of a list is a line."""
+    if as_json:
+        print_json_line({"result": result})
+        return
+    for each in result if isinstance(result, list) else [result]:
+        typer.echo(format_value(each))
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    """Print the rows of a store, or the results of a registered query for each partition."""
+    if rows and "partition" in rows[0]:
+        print_rows(("partition", "result"), rows, as_json=False)
+        return
+    times = [name for name in _TIME_COLUMNS if any(name in row for row in rows)]
+    complete = [{**dict.fromkeys(times), **row} for row in rows]
+    print_rows(("key", "value", *times), complete, as_json=False)
+
+
+def _print_terms(headers: Mapping[str, str]) -> None:
+    """Print as of when an answer is, how far behind a standby was, and that there are more rows."""
+    lag = headers.get("Millrace-Lag", "0")
+    behind = "" if lag == "0" else f", from a standby that was {lag} offsets behind"
     print_message(
         f"as of {headers.get('Millrace-Position') or 'the beginning'}, at most "
-        f"{headers.get('Millrace-Age-Ms', '?')} ms old"
+        f"{headers.get('Millrace-Age-Ms', '?')} ms old{behind}"
     )
     if headers.get("Millrace-More") == "1":
-        print_message("there are more rows: --limit, or --after with the last key")
+        print_message(
+            "there are more rows: --limit, or --after with the last key; of windows and sessions "
+            "also --after-start-ms with its start, of sessions --after-end-ms with its end"
+        )

@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from streams.commands.root import cli
 from streams.queries.query_tls import QueryTls, ServerCertificate
+from tests.json_outputs import check_json_output
 from tests.kafka.secured.certificates import Authority
 from tests.unit.streams.queries.served import (
     TOKEN,
@@ -59,6 +60,62 @@ def test_a_key_that_is_nowhere_and_a_mistake_have_a_status_each(address: str) ->
     mistake = query(address, "counts", "--limit", "100000")
     assert (mistake.exit_code, "no number from 1 to 10000" in mistake.stderr) == (2, True)
     assert len(mistake.stderr.splitlines()) == 1
+
+
+def test_a_range_of_windows_goes_on_behind_a_row(address: str) -> None:
+    first = query(address, "windows", "--limit", "1", "--json")
+    row = json.loads(first.stdout)
+    assert "also --after-start-ms with its start" in first.stderr
+    behind = ["--after", row["key"], "--after-start-ms", str(row["start_ms"])]
+    rest = query(address, "windows", *behind, "--json")
+    assert rest.exit_code == 0, rest.stderr
+    refused = query(address, "windows", *behind, "--after-end-ms", "10")
+    assert (refused.exit_code, "goes on behind a row by its key, start" in refused.stderr) == (
+        2,
+        True,
+    )
+
+
+def test_one_worker_is_asked_for_its_own_partitions(address: str) -> None:
+    found = query(address, "counts", "a", "--scope", "local", "--partitions", "0", "--json")
+    assert json.loads(found.stdout)["value"] == 1
+    absent = query(address, "counts", "nobody", "--scope", "local", "--partitions", "0")
+    assert (absent.exit_code, absent.stdout) == (1, "")
+    anyone = CliRunner().invoke(cli, ["query", "words", "counts", "--scope", "local"])
+    assert (anyone.exit_code, "name that worker by --address" in anyone.stderr) == (2, True)
+
+
+def test_a_registered_query_is_run_by_its_name(address: str) -> None:
+    shown = query(address, "--run", "largest", "--arguments", '{"count": 2}')
+    assert (shown.exit_code, shown.stdout) == (0, "7\n6\n")
+    assert shown.stderr == "as of in-0:7, at most 251 ms old\n"
+    printed = query(address, "--run", "largest", "--json")
+    assert json.loads(printed.stdout) == {"result": [7]}
+    parts = query(address, "--run", "largest", "--scope", "local", "--json")
+    assert json.loads(parts.stdout) == {"partition": 0, "result": [7]}
+    for each in (printed, parts):
+        check_json_output("query", json.loads(each.stdout))
+    table = query(address, "--run", "largest", "--scope", "local")
+    assert table.stdout.splitlines()[0].split() == ["partition", "result"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "name a STORE to read, or by --run QUERY"),
+        (["counts", "--run", "largest"], "name a STORE to read, or by --run QUERY"),
+        (["--run", "smallest"], "there is no query 'smallest'"),
+        (["--run", "largest", "--arguments", "[1]"], "is not an object of JSON"),
+        (["--run", "largest", "--reverse"], "unknown parameter 'reverse'"),
+        (["--run", "broken"], "query 'broken' has failed: TypeError"),
+    ],
+)
+def test_a_registered_query_that_can_t_be_run_is_told_why(
+    address: str, arguments: list[str], reason: str
+) -> None:
+    refused = query(address, *arguments)
+    assert (refused.exit_code, reason in refused.stderr) == (2, True), refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
 
 
 def test_an_answer_that_ends_early_is_an_error() -> None:
