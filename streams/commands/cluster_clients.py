@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from state.errors import StateError
 from streams.command_lines import format_command, note_invocation
 from streams.command_options import exit_on_user_error
+from streams.common.addresses import Address
 from streams.common.names import explain_illegal_name
 from streams.common.topic_partitions import Partition
 from streams.connection.security import ConnectionSecurity
@@ -117,10 +118,10 @@ class ClusterClients:
                 )
         return [partitions[number] for number in sorted(set(numbers))] if numbers else partitions
 
-    def open_connection(self, address: tuple[str, int] | None) -> BrokerConnection:
+    def open_connection(self, address: Address | None) -> BrokerConnection:
         """Connect to an address, or to any of the cluster's bootstrap servers."""
 
-        def connect_to_broker(to: tuple[str, int]) -> BrokerConnection:
+        def connect_to_broker(to: Address) -> BrokerConnection:
             security = self._cluster.security.value
             return BrokerConnection(to, CLIENT_NAME, BROKER_WAIT_S, threading.Lock(), security)
 

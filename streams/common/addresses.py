@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address, ip_address
+from typing import TypeAlias
+
+Address: TypeAlias = tuple[str, int]
+"""A host, IPv6 literals without brackets, and a port."""
 
 _PORT_MAX = 65_535
 _PORT_DIGITS_MAX = 5
@@ -15,7 +19,7 @@ _LOCAL_NAMES = frozenset(("localhost", "localhost.localdomain"))
 
 
 @lru_cache(maxsize=1_024)  # of other workers, for each query
-def parse_address(text: str) -> tuple[str, int]:
+def parse_address(text: str) -> Address:
     """Return the host, without brackets, and the port of an address.
 
     Raises ValueError, which says what is wrong and how to write it.
@@ -43,7 +47,7 @@ def parse_address(text: str) -> tuple[str, int]:
     return literal, int(digits)
 
 
-def parse_addresses(text: str) -> list[tuple[str, int]]:
+def parse_addresses(text: str) -> list[Address]:
     """Return the addresses in a list of them, as `bootstrap_servers` is: host:port,...
 
     Raises ValueError for one that is none.
@@ -51,7 +55,7 @@ def parse_addresses(text: str) -> list[tuple[str, int]]:
     return [parse_address(each) for each in text.split(",")]
 
 
-def format_address(address: tuple[str, int]) -> str:
+def format_address(address: Address) -> str:
     """Return an address as `host:port`, with an IPv6 literal in brackets."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

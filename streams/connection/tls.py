@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from state.linux_calls import PrivateFile
-from streams.common.addresses import format_address
+from streams.common.addresses import Address, format_address
 from streams.connection.certificate_validity import explain_invalidity, read_certificate_validity
 from streams.connection.settings import ConnectionSettings, has_pem
 from streams.errors import ConfigError
@@ -143,7 +143,7 @@ def _explain_key(error: OSError, *, is_encrypted: bool) -> str:
     return f"no certificate and key in PEM ({text})"
 
 
-def explain_missing_tls(error: OSError, address: tuple[str, int]) -> str:
+def explain_missing_tls(error: OSError, address: Address) -> str:
     """Say which setting to change if an answer looks like that of a port without TLS; else ''.
 
     A proxy answers so too while its brokers restart, so that a later attempt may succeed.
@@ -157,7 +157,7 @@ def explain_missing_tls(error: OSError, address: tuple[str, int]) -> str:
 
 
 def explain_handshake_failure(
-    error: OSError, address: tuple[str, int], settings: ConnectionSettings
+    error: OSError, address: Address, settings: ConnectionSettings
 ) -> str | None:
     """Say what a TLS error means and which setting to change; None for a mere network error."""
     broker = f"the broker at {format_address(address)}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from streams.common.addresses import format_address
+from streams.common.addresses import Address, format_address
 from streams.doctor.findings import (
     DoctorFinding,
     find_error,
@@ -46,8 +46,8 @@ class BrokerLogDirectory:
 
 
 def fetch_broker_disks(
-    addresses: Sequence[tuple[str, int]],
-    open_connection: Callable[[tuple[str, int]], BrokerConnection],
+    addresses: Sequence[Address],
+    open_connection: Callable[[Address], BrokerConnection],
 ) -> list[BrokerLogDirectory] | None:
     """Ask each broker for its directories; None where one does not tell their space.
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from streams.common.addresses import Address
 from streams.connection.security import ConnectionSecurity
 from streams.doctor.latencies import time_requests
 from streams.errors import UserError
@@ -40,7 +41,7 @@ class BrokerProbe:
     makes this user wait, by its quotas.
     """
 
-    address: tuple[str, int]
+    address: Address
     failure: str = ""
     is_unresolved: bool = False
     connect_s: float = 0.0
@@ -50,7 +51,7 @@ class BrokerProbe:
 
 
 def probe_brokers(
-    addresses: Sequence[tuple[str, int]], security: ConnectionSecurity, timeout_s: float
+    addresses: Sequence[Address], security: ConnectionSecurity, timeout_s: float
 ) -> list[BrokerProbe]:
     """Probe all brokers at the same time."""
     if not addresses:
@@ -59,9 +60,7 @@ def probe_brokers(
         return list(pool.map(lambda each: _probe_broker(each, security, timeout_s), addresses))
 
 
-def _probe_broker(
-    address: tuple[str, int], security: ConnectionSecurity, timeout_s: float
-) -> BrokerProbe:
+def _probe_broker(address: Address, security: ConnectionSecurity, timeout_s: float) -> BrokerProbe:
     try:
         socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
     except OSError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from streams.common.addresses import format_address
+from streams.common.addresses import Address, format_address
 from streams.doctor.broker_probe import BrokerProbe, ClockSkew
 from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
 from streams.doctor.stopped_processes import describe_stopped, offer_continue
@@ -23,7 +23,7 @@ _MS = 1_000
 
 
 def check_reachable(
-    probes: Sequence[BrokerProbe], stopped: Mapping[tuple[str, int], int] = {}
+    probes: Sequence[BrokerProbe], stopped: Mapping[Address, int] = {}
 ) -> Iterator[DoctorFinding]:
     """Find brokers whose address can't be resolved, or that don't answer.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from streams.command_lines import format_command
-from streams.common.addresses import parse_address, parse_addresses
+from streams.common.addresses import Address, parse_address, parse_addresses
 from streams.common.topic_partitions import Partition
 from streams.doctor import (
     broker_disks,
@@ -142,7 +142,7 @@ def _check_connection(facts: ClusterFacts) -> Iterator[DoctorFinding]:
     yield find_fine(CONNECTION, f"to {clients.servers}")
 
 
-def _list_addresses(facts: ClusterFacts) -> list[tuple[str, int]]:
+def _list_addresses(facts: ClusterFacts) -> list[Address]:
     """Return the addresses of the settings, or that of the embedded broker where it runs."""
     if facts.config.bootstrap_servers != EMBEDDED:
         return parse_addresses(facts.config.bootstrap_servers)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from streams.common.addresses import format_address, parse_addresses
+from streams.common.addresses import Address, format_address, parse_addresses
 from streams.connection.certificate_validity import read_certificate_validity
 from streams.connection.security import ConnectionSecurity
 from streams.connection.settings import ConnectionSettings
@@ -31,7 +31,7 @@ def read_own_certificates(settings: ConnectionSettings) -> Iterator[Certificate]
 
 
 def fetch_broker_certificates(
-    addresses: Sequence[tuple[str, int]], security: ConnectionSecurity, timeout_s: float
+    addresses: Sequence[Address], security: ConnectionSecurity, timeout_s: float
 ) -> Iterator[Certificate]:
     """Yield the certificates that brokers show; without verification Python does not read them."""
     if security.tls is None:
@@ -48,7 +48,7 @@ def fetch_broker_certificates(
                 yield Certificate(f"that of {where}", parse_peer_validity(shown))
 
 
-def list_bootstrap_addresses(servers: str) -> list[tuple[str, int]]:
+def list_bootstrap_addresses(servers: str) -> list[Address]:
     """Return the addresses of bootstrap servers, none for the embedded broker."""
     return [] if servers == "embedded" else list(parse_addresses(servers))
 

@@ -6,11 +6,12 @@ import socket
 from collections.abc import Collection
 
 from state.linux_calls import find_listeners, is_stopped
+from streams.common.addresses import Address
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-def find_stopped_listeners(addresses: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
+def find_stopped_listeners(addresses: Collection[Address]) -> dict[Address, int]:
     """Return the stopped processes that listen at addresses of this machine, by these."""
     own = (*_LOOPBACK, socket.gethostname())
     found = {}

@@ -19,6 +19,7 @@ import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
+from streams.common.addresses import Address
 from streams.common.host import Host
 from streams.membership.connection import BrokerConnection, ConnectionLost, OpenConnection
 from streams.membership.coordinator_outage import CoordinatorOutage
@@ -102,7 +103,7 @@ class BrokerOutage:
         """Format the sentence that no broker answers, and why, without the duration so far."""
         return f"no broker answers at {self._servers}: {self.reason}"
 
-    def open_connection(self, address: tuple[str, int] | None) -> BrokerConnection:
+    def open_connection(self, address: Address | None) -> BrokerConnection:
         """Connect to `address`, or to any bootstrap server if it is None, and note whether it did.
 
         One broker of several that does not answer is no outage. Raises what the connection raises.

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from streams.common.addresses import Address
+
 _WAKE_INTERVAL_S = 0.1
 _WAIT_MIN_S = 0.001
 """The seconds that a read waits after the deadline: what has arrived by then is still taken, also
@@ -51,7 +53,7 @@ def limit_wait(timeout_s: float, is_given_up: Callable[[], bool]) -> WaitLimit:
     return WaitLimit(time.monotonic() + timeout_s, is_given_up)
 
 
-def connect_socket(address: tuple[str, int], limit: WaitLimit) -> socket.socket:
+def connect_socket(address: Address, limit: WaitLimit) -> socket.socket:
     """Connect to the first of a host's addresses that answers. Raises OSError.
 
     Each address has an equal part of the time that is left. Returns a socket that doesn't block.

@@ -31,6 +31,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
+from streams.common.addresses import Address
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import StreamsError
@@ -137,7 +138,7 @@ class ClassicProtocolMember(GroupMember):
         return self._current
 
     @property
-    def coordinator_address(self) -> tuple[str, int] | None:
+    def coordinator_address(self) -> Address | None:
         """Return where the group's coordinator is, while it is connected to; None if unknown."""
         return self._coordinator.address
 

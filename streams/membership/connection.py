@@ -22,7 +22,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 
-from streams.common.addresses import format_address, parse_addresses
+from streams.common.addresses import Address, format_address, parse_addresses
 from streams.connection.security import PLAINTEXT, ConnectionSecurity
 from streams.connection.tls import explain_handshake_failure, explain_missing_tls
 from streams.connection.tokens import TokenUnavailable
@@ -99,12 +99,12 @@ class BrokerConnection:
     that is refused, the connection is lost, and whoever opens the next one learns what is refused.
     """
 
-    address: tuple[str, int] | None = None
+    address: Address | None = None
     """The host and port that the connection was opened to."""
 
     def __init__(
         self,
-        address: tuple[str, int],
+        address: Address,
         client_id: str,
         timeout_s: float,
         lock: AbstractContextManager[object],
@@ -293,12 +293,12 @@ class BrokerConnection:
         return answer
 
 
-OpenConnection = Callable[[tuple[str, int] | None], BrokerConnection]
+OpenConnection = Callable[[Address | None], BrokerConnection]
 """Connects to an address, or to any of the bootstrap servers (None)."""
 
 
 def connect_to_any_server(
-    servers: str, open_connection: Callable[[tuple[str, int]], BrokerConnection]
+    servers: str, open_connection: Callable[[Address], BrokerConnection]
 ) -> BrokerConnection:
     """Connect to the first of the bootstrap `servers` (host:port,...) that answers.
 
@@ -308,8 +308,8 @@ def connect_to_any_server(
 
 
 def connect_to_any_address(
-    addresses: Iterable[tuple[str, int]],
-    open_connection: Callable[[tuple[str, int]], BrokerConnection],
+    addresses: Iterable[Address],
+    open_connection: Callable[[Address], BrokerConnection],
 ) -> BrokerConnection:
     """Connect to the first of the `addresses` that answers.
 
@@ -329,7 +329,7 @@ def connect_to_any_address(
 
 def find_coordinator(
     bootstrap: BrokerConnection, key: str, *, key_type: int = 0, operation: str = "Describe"
-) -> tuple[str, int]:
+) -> Address:
     """Return the address of the coordinator of a group, or (`key_type` 1) of a transactional id.
 
     Any broker can be asked. `operation`: what the caller needs to be allowed to; it implies the

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from kio.index import load_request_schema
 
-from streams.common.addresses import format_address, parse_addresses
+from streams.common.addresses import Address, format_address, parse_addresses
 from streams.connection.security import ConnectionSecurity
 from streams.errors import AuthenticationError, BrokerUnavailable
 from streams.membership.connection import (
@@ -28,7 +28,6 @@ from streams.membership.connection import (
 
 log = logging.getLogger(__name__)
 
-Address = tuple[str, int]
 _Told = tuple[Sequence[Address], Mapping[int, int]]
 """The addresses of all brokers, and the highest version of each API, as one broker tells them."""
 _METADATA_API_KEY, _METADATA_VERSION = 3, 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from streams.common.addresses import format_address
+from streams.common.addresses import Address, format_address
 from streams.common.host import Host
 from streams.membership.connection import (
     BrokerConnection,
@@ -23,7 +23,7 @@ class CoordinatorConnection:
         self._group_id = group_id
         self._open_connection = open_connection
         self._connection: BrokerConnection | None = None
-        self.address: tuple[str, int] | None = None
+        self.address: Address | None = None
         """The coordinator's host and port while there is a connection to it, else None."""
         self._lock = host.create_lock()
 
@@ -79,7 +79,7 @@ class CoordinatorConnection:
             if bootstrap.address != address:
                 return
 
-    def _find_coordinator(self) -> tuple[str, int]:
+    def _find_coordinator(self) -> Address:
         """Return the address of the group's coordinator, asked of a bootstrap server."""
         with closing(self._open_connection(None)) as bootstrap:
             return find_coordinator(bootstrap, self._group_id, operation="Read")

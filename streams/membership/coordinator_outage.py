@@ -15,6 +15,7 @@ import logging
 from contextlib import closing
 from typing import NamedTuple
 
+from streams.common.addresses import Address
 from streams.common.host import Host
 from streams.errors import AuthorizationError
 from streams.membership.connection import ConnectionLost, OpenConnection, find_coordinator
@@ -80,7 +81,7 @@ class CoordinatorOutage:
 
     def _find_silent_coordinator(self) -> str:
         """Return which coordinator does not answer, and why; empty if all do, as far as known."""
-        tried: set[tuple[str, int]] = set()
+        tried: set[Address] = set()
         try:
             with closing(self._open_connection(None)) as bootstrap:
                 for each in sorted(self._needed):

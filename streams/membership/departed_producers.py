@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 
+from streams.common.addresses import Address
 from streams.errors import StreamsError
 from streams.membership.connection import ConnectionLost, OpenConnection
 from streams.membership.transactions import (
@@ -43,7 +44,7 @@ def abort_departed_transactions(
     thread_id = re.compile(f"{re.escape(application_id)}-{_UUID}-[0-9]+")
     aborted: list[str] = []
 
-    def abort_at_broker(address: tuple[str, int]) -> None:
+    def abort_at_broker(address: Address) -> None:
         with closing(open_connection(address)) as connection:
             ids = [*list_transactional_ids(connection, ("Ongoing",))]
         for each in ids:

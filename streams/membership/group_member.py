@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
+from streams.common.addresses import Address
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 
@@ -90,7 +91,7 @@ class GroupMember(Protocol):
         ...
 
     @property
-    def coordinator_address(self) -> tuple[str, int] | None:
+    def coordinator_address(self) -> Address | None:
         """Return where the group's coordinator is, while it is connected to; None if unknown."""
         return None
 

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from streams.common.addresses import Address
 from streams.common.host import Event, Host
 from streams.common.topic_partitions import Partition
 from streams.errors import AuthenticationError
@@ -48,8 +49,6 @@ _ELECTION_S = 5.0
 _LOG_INTERVAL_S = 60.0
 _ASK_INTERVAL_S = 1.0
 _NAMED_MAX = 3
-
-Address = tuple[str, int]
 
 
 class ListedPartition(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streams.common.addresses import parse_addresses
+from streams.common.addresses import Address, parse_addresses
 from streams.errors import AuthenticationError
 from streams.membership.connection import (
     BrokerConnection,
@@ -26,10 +26,10 @@ class ServerRotation:
 
     def __init__(self, servers: str) -> None:
         self._addresses = tuple(parse_addresses(servers))
-        self._silent: frozenset[tuple[str, int]] = frozenset()
+        self._silent: frozenset[Address] = frozenset()
 
     def connect_to_next(
-        self, open_connection: Callable[[tuple[str, int]], BrokerConnection]
+        self, open_connection: Callable[[Address], BrokerConnection]
     ) -> BrokerConnection:
         """Connect to any server, to another one each time where several answer.
 
@@ -37,7 +37,7 @@ class ServerRotation:
         long as a connection is waited for. Raises as `connect_to_any_address` does.
         """
 
-        def open_and_note(address: tuple[str, int]) -> BrokerConnection:
+        def open_and_note(address: Address) -> BrokerConnection:
             try:
                 opened = open_connection(address)
             except (ConnectionLost, AuthenticationError):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from streams.common.addresses import Address
 from streams.common.topic_partitions import Partition
 from streams.errors import AuthorizationError, StreamsError
 from streams.membership.authorization import check_authorized
@@ -74,7 +75,7 @@ class OpenProducer(NamedTuple):
     last_timestamp_ms: int
 
 
-def list_brokers(open_connection: OpenConnection) -> list[tuple[str, int]]:
+def list_brokers(open_connection: OpenConnection) -> list[Address]:
     """Return the addresses of all brokers of the cluster. Raises ConnectionLost."""
     with closing(open_connection(None)) as bootstrap:
         answer = _fetch_metadata(bootstrap, [])
@@ -272,7 +273,7 @@ def _describe_producers(
 
 def _group_by_leader(
     open_connection: OpenConnection, partitions: Sequence[Partition]
-) -> dict[tuple[str, int], list[Partition]]:
+) -> dict[Address, list[Partition]]:
     """Return the partitions by the address of their leader. Raises ConnectionLost without one."""
     with closing(open_connection(None)) as bootstrap:
         answer = _fetch_metadata(bootstrap, sorted({each.topic for each in partitions}))
@@ -282,7 +283,7 @@ def _group_by_leader(
         for topic in answer.topics
         for part in topic.partitions
     }
-    led: dict[tuple[str, int], list[Partition]] = {}
+    led: dict[Address, list[Partition]] = {}
     for partition in partitions:
         address = addresses.get(leaders.get(partition, -1))
         if address is None:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from streams.common.addresses import Address
 from streams.common.host import Event, Host
 from streams.connection.current import FileChange
 from streams.connection.security import ConnectionSecurity
@@ -77,7 +78,7 @@ class BrokerConnector:
             topics=topics,
         )
 
-    def __call__(self, address: tuple[str, int] | None) -> BrokerConnection:
+    def __call__(self, address: Address | None) -> BrokerConnection:
         """Connect to `address`, or to any bootstrap server if it is None.
 
         Restarts an embedded broker that refuses connections. A stop of the worker ends the wait;
@@ -110,7 +111,7 @@ class BrokerConnector:
         )
 
     def _open_connection(
-        self, address: tuple[str, int], is_given_up: Callable[[], bool]
+        self, address: Address, is_given_up: Callable[[], bool]
     ) -> BrokerConnection:
         """Open a connection to one address, with changed files where the present are refused.
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-_ROW_GAP_S = 60.0
+from streams.common.addresses import Address
 
-Address = tuple[str, int]
+_ROW_GAP_S = 60.0
 
 
 class _Row(NamedTuple):

@@ -23,6 +23,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
+from streams.common.addresses import Address
 from streams.common.host import Event, Host
 from streams.connection.current import FileChange
 from streams.connection.file_digests import FileDigests
@@ -30,7 +31,7 @@ from streams.connection.security import ConnectionSecurity, prepare_security
 from streams.connection.settings import ConnectionSettings
 from streams.errors import AuthenticationError, UserError
 from streams.membership.connection import ConnectionLost
-from streams.membership.connection_check import Address, explain_refusing_brokers, try_connection
+from streams.membership.connection_check import explain_refusing_brokers, try_connection
 from streams.processes.cluster import Cluster
 
 log = logging.getLogger(__name__)

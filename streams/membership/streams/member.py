@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 
+from streams.common.addresses import Address
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import StreamsError, TaskMigrated
@@ -105,7 +106,7 @@ class StreamsProtocolMember(GroupMember):
         return Membership(epoch if epoch > 0 else _NO_GENERATION, self._facts.member_id)
 
     @property
-    def coordinator_address(self) -> tuple[str, int] | None:
+    def coordinator_address(self) -> Address | None:
         """Return where the group's coordinator is, while it is connected to; None if unknown."""
         return self._coordinator.address
 

@@ -15,6 +15,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource
 
+from streams.common.addresses import Address
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.runtime.clients.admin_requests import require_brokers
@@ -43,7 +44,7 @@ class ClusterDescription(NamedTuple):
     Topics that this user may not describe are left out, and those that can't be used.
     """
 
-    brokers: Mapping[int, tuple[str, int]]
+    brokers: Mapping[int, Address]
     topics: Mapping[str, Sequence[PartitionDescription]]
 
 

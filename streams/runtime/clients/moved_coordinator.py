@@ -14,11 +14,10 @@ import socket
 from collections.abc import Callable
 from contextlib import closing
 
-from streams.common.addresses import format_address
+from streams.common.addresses import Address, format_address
 from streams.errors import CoordinatorMoved
 from streams.runtime.clients.refusable_call import CHECK_INTERVAL_S
 
-Address = tuple[str, int]
 GetCoordinatorAddress = Callable[[], Address | None]
 """Returns where a group's coordinator is, as it answers at present; None if that is not known."""
 

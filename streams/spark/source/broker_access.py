@@ -13,7 +13,7 @@ from functools import cached_property
 from threading import Event, Lock
 from typing import Any
 
-from streams.common.addresses import parse_addresses
+from streams.common.addresses import Address, parse_addresses
 from streams.connection.security import PLAINTEXT, ConnectionSecurity, prepare_security
 from streams.connection.settings import (
     TOKEN_CALLBACK,
@@ -107,7 +107,7 @@ class BrokerAccess:
         )
 
     def open_connection(
-        self, address: tuple[str, int] | None, timeout_s: float = REQUEST_TIMEOUT_S
+        self, address: Address | None, timeout_s: float = REQUEST_TIMEOUT_S
     ) -> BrokerConnection:
         """Open a connection to an address, or to the first bootstrap server that answers.
 
@@ -115,7 +115,7 @@ class BrokerAccess:
         confluent-kafka has no call for. Raises ConnectionLost, AuthenticationError.
         """
 
-        def connect(to: tuple[str, int]) -> BrokerConnection:
+        def connect(to: Address) -> BrokerConnection:
             return BrokerConnection(to, CLIENT_ID, timeout_s, Lock(), self.security)
 
         if address is not None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from streams.common.addresses import Address
 from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
 from streams.membership.connection import (
@@ -43,7 +44,7 @@ _LEADER_CHANGED_ERRORS = {
 class PartitionLeader(NamedTuple):
     """Represents a partition's leader: its address and its epoch."""
 
-    address: tuple[str, int]
+    address: Address
     epoch: int
 
 
