@@ -33,7 +33,7 @@ from state.buffered_change import (
 from state.cache import ObjectCache
 from state.disk_backed import DiskBackedStore
 from state.disk_layout import read_checkpoint_or_hold_disk_back
-from state.keys import TIME_MAX, pack_time, unpack_time
+from state.keys import TIME_MAX, KeyBytes, pack_time, unpack_time
 from state.store import ChangelogEntry, StoreDisk
 from state.store_checkpoint import StoreCheckpoint
 from state.transaction import raise_no_record
@@ -131,7 +131,7 @@ class BufferStore(DiskBackedStore):
             self._read_changes()
         return self._heap[0][0] if self._heap else TIME_MAX
 
-    def peek_first(self) -> tuple[bytes, BufferedChange]:
+    def peek_first(self) -> tuple[KeyBytes, BufferedChange]:
         """Return the key and the change that leave first: the earliest time, then the smallest key.
 
         Raises IndexError if the buffer is empty.

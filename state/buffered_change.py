@@ -15,8 +15,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+NextIndex: TypeAlias = int
+"""The index of the byte after what was read."""
 Headers = tuple[tuple[str, bytes | None], ...]
 
 _NOTHING = -1
@@ -109,7 +111,7 @@ def _encode_place(topic: str, partition: int, header_count: int) -> bytes:
     return _encode_with_size(topic.encode()) + _pack_int(partition) + _pack_int(header_count)
 
 
-def decode_change(data: bytes) -> tuple[BufferedChange, int]:
+def decode_change(data: bytes) -> tuple[BufferedChange, NextIndex]:
     """Decode the change at the beginning of `data`; return it and the index of the byte after it.
 
     Raises ValueError for bytes that are no buffered change.
@@ -140,7 +142,7 @@ def _encode_with_size(value: bytes | None) -> bytes:
     return _NO_VALUE if value is None else _pack_int(len(value)) + value
 
 
-def _read_sized(data: bytes, position: int) -> tuple[bytes | None, int]:
+def _read_sized(data: bytes, position: int) -> tuple[bytes | None, NextIndex]:
     (size,) = _unpack_int(data, position)
     position += 4
     if size == _NOTHING:

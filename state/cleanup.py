@@ -97,12 +97,16 @@ def _find_last_use_ms(task_path: Path, ignored_name: str | None = None) -> int:
     released.
     """
     return max(
-        (time for name, time in _iterate_modification_times_ms(task_path) if name != ignored_name),
+        (
+            time
+            for name, time in _iterate_names_and_modification_times_ms(task_path)
+            if name != ignored_name
+        ),
         default=0,
     )
 
 
-def _iterate_modification_times_ms(task_path: Path) -> Iterator[tuple[str, int]]:
+def _iterate_names_and_modification_times_ms(task_path: Path) -> Iterator[tuple[str, int]]:
     for entry in os.scandir(task_path):
         yield entry.name, entry.stat().st_mtime_ns // 1_000_000
         if entry.is_dir(follow_symlinks=False):

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from state.database_statistics import DatabaseStatistic
 from state.errors import StateError, StoreCorrupted
+from state.keys import DiskChange, DiskEntry
 from state.store import StoreDisk
 from state.store_checkpoint import StoreCheckpoint
 
@@ -60,7 +61,7 @@ class HeldBackDisk:
 
     def range(
         self, first: bytes | None, end: bytes | None, *, reverse: bool = False
-    ) -> Iterator[tuple[bytes, bytes]]:
+    ) -> Iterator[DiskEntry]:
         raise self._not_usable()
 
     def raise_if_corrupted(self) -> None:
@@ -89,9 +90,7 @@ class HeldBackDisk:
     def delete_range(self, first: bytes, end: bytes) -> None:
         raise self._not_usable()
 
-    def load_changes(
-        self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: StoreCheckpoint
-    ) -> None:
+    def load_changes(self, changes: Iterable[DiskChange], checkpoint: StoreCheckpoint) -> None:
         raise self._not_usable()
 
     def finish_load(self) -> None:

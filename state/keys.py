@@ -22,6 +22,25 @@ WindowKeySchema, SessionKeySchema, OrderedBytes and AbstractSegments of Kafka St
 from __future__ import annotations
 
 import struct
+from typing import TypeAlias
+
+DiskKey: TypeAlias = bytes
+"""A key as it is on disk."""
+KeyBytes: TypeAlias = bytes
+"""A user's key, serialised."""
+StoredBytes: TypeAlias = bytes
+"""A value as it is on disk."""
+DiskEntry: TypeAlias = tuple[DiskKey, StoredBytes]
+DiskChange: TypeAlias = tuple[DiskKey, StoredBytes | None]
+"""What is written to disk; None deletes the key."""
+Segment: TypeAlias = bytes
+"""The number of a segment, which keys of windows and sessions begin with."""
+WindowSuffix: TypeAlias = bytes
+"""The start and the sequence number of a window, which follow its key."""
+StartMs: TypeAlias = int
+"""The time at which a window starts."""
+TimestampMs: TypeAlias = int
+"""The timestamp of the record that wrote a value."""
 
 TIME_MAX = 2**63 - 1
 SEQUENCE_MAX = 2**31 - 1

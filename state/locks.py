@@ -33,6 +33,15 @@ class LockHolder(NamedTuple):
     is_of_this_host: bool
 
 
+class _LockFileLines(NamedTuple):
+    """Holds the lines of a lock file: what the process that has, or had, the lock is called."""
+
+    process_id: str
+    command: str
+    owner: str
+    host: str
+
+
 @contextmanager
 def lock_exclusively(path: Path) -> Iterator[None]:
     """Lock a file for the time of a `with` block, after waiting for processes that have it locked.
@@ -73,10 +82,11 @@ def exclude_owner(path: Path) -> Iterator[None]:
 def read_holder(path: Path) -> LockHolder:
     """Return the process that has, or had, a lock file; it names itself there."""
     try:
-        process_id, _, _, host = _parse_holder(path.read_bytes())
+        lines = _parse_lock_file(path.read_bytes())
     except OSError:
         return LockHolder(0, True)
-    return LockHolder(int(process_id) if process_id.isdecimal() else 0, _is_this_host(host))
+    process_id = int(lines.process_id) if lines.process_id.isdecimal() else 0
+    return LockHolder(process_id, _is_this_host(lines.host))
 
 
 class ProcessFileLock:
@@ -155,8 +165,8 @@ def _process_command() -> str:
 
 def _describe_holder(lock_file_content: bytes) -> str:
     """Return a description of the process that holds a lock, from the content of its lock file."""
-    pid, command, owner, host = _parse_holder(lock_file_content)
-    who = pid or "unknown"
+    process_id, command, owner, host = _parse_lock_file(lock_file_content)
+    who = process_id or "unknown"
     if not _is_this_host(host):
         who += f" of host {host}"
     if command:
@@ -164,10 +174,10 @@ def _describe_holder(lock_file_content: bytes) -> str:
     return f"{who}, {owner}" if owner else who
 
 
-def _parse_holder(lock_file_content: bytes) -> tuple[str, str, str, str]:
-    """Return process id, command, owner and host of a lock file, empty for a missing line."""
+def _parse_lock_file(lock_file_content: bytes) -> _LockFileLines:
+    """Return what the lines of a lock file say of its holder, empty for a missing line."""
     lines = [*lock_file_content.decode(errors="replace").split("\n"), *[""] * 4]
-    return lines[0], lines[1], lines[2], lines[3]
+    return _LockFileLines(*lines[:4])
 
 
 def _is_this_host(host: str) -> bool:

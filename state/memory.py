@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from state.database_statistics import DatabaseStatistic
+from state.keys import DiskChange, DiskEntry
 from state.store_checkpoint import StoreCheckpoint
 
 _PIECE_KEYS_MAX = 1_000
@@ -108,7 +109,7 @@ class MemoryDisk:
 
     def range(
         self, first: bytes | None, end: bytes | None, *, reverse: bool = False
-    ) -> Iterator[tuple[bytes, bytes]]:
+    ) -> Iterator[DiskEntry]:
         keys = self._keys or self._sort_keys()
         if first is not None and end is not None and first >= end:
             return
@@ -147,9 +148,7 @@ class MemoryDisk:
     def delete_range(self, first: bytes, end: bytes) -> None:
         self._apply_changes((key, None) for key, _ in list(self.range(first, end)))
 
-    def load_changes(
-        self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: StoreCheckpoint
-    ) -> None:
+    def load_changes(self, changes: Iterable[DiskChange], checkpoint: StoreCheckpoint) -> None:
         self._apply_changes(changes)
         self._checkpoint = checkpoint
 
@@ -159,7 +158,7 @@ class MemoryDisk:
                 self._keys = SortedKeys(self._data, self._piece_keys_max)
             return self._keys
 
-    def _apply_changes(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+    def _apply_changes(self, changes: Iterable[DiskChange]) -> None:
         with self._ordering:
             data = self._data
             for key, value in changes:

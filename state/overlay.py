@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from state.entry import StoreEntry, estimate_size_bytes
+from state.keys import DiskEntry, DiskKey, StoredBytes
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -48,12 +49,12 @@ class SortedOverlayKeys:
 
 
 def merge_overlay(
-    disk: Iterable[tuple[bytes, bytes]],
+    disk: Iterable[DiskEntry],
     overlay: Mapping[bytes, T],
     overlay_keys: list[bytes],
     *,
     reverse: bool,
-) -> Iterator[tuple[bytes, T | None, bytes]]:
+) -> Iterator[tuple[DiskKey, T | None, StoredBytes]]:
     """Yield each key with its object in the overlay, or None, and its bytes on disk, or b"".
 
     `disk` and `overlay_keys` are in order, or both in reverse. A key's object in the overlay is

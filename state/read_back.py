@@ -5,12 +5,20 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from state.entry import StoreEntry
 from state.shown_values import quote_value
 
 log = logging.getLogger(__name__)
+
+
+class _PartPair(NamedTuple):
+    """Holds a part of a value, and that at the same place of what its bytes are read back as."""
+
+    place: str
+    written: Any
+    read: Any
 
 
 def describe_first_difference(written: Any, read: Any, path: str = "value") -> str | None:
@@ -68,20 +76,20 @@ class ReadBackSample:
             )
 
 
-def _pair_parts(written: Any, read: Any) -> Iterable[tuple[str, Any, Any]]:
+def _pair_parts(written: Any, read: Any) -> Iterable[_PartPair]:
     """Yield the parts of two values of one type that are at the same place."""
     if dataclasses.is_dataclass(written):
         for field in dataclasses.fields(written):
             if field.compare and hasattr(written, field.name) and hasattr(read, field.name):
                 name = field.name
-                yield f".{name}", getattr(written, name), getattr(read, name)
+                yield _PartPair(f".{name}", getattr(written, name), getattr(read, name))
     elif isinstance(written, dict):
         for key in written:
             if key in read:
-                yield f"[{key!r}]", written[key], read[key]
+                yield _PartPair(f"[{key!r}]", written[key], read[key])
     elif isinstance(written, list | tuple):
         for index, (left, right) in enumerate(zip(written, read, strict=False)):
-            yield f"[{index}]", left, right
+            yield _PartPair(f"[{index}]", left, right)
 
 
 def _are_unequal(written: Any, read: Any) -> bool:

@@ -26,7 +26,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 
-from state.keys import TIME_MAX, WINDOW_SUFFIX_BYTES, pack_time, unpack_window
+from state.keys import (
+    TIME_MAX,
+    WINDOW_SUFFIX_BYTES,
+    StartMs,
+    StoredBytes,
+    pack_time,
+    unpack_window,
+)
 
 RECENT_WINDOWS_MAX_BYTES = 32 << 20
 """The memory that the newest entries of all stores of a process may take, in bytes."""
@@ -105,7 +112,9 @@ class RecentWindows:
         bucket.bytes += size
         self.bytes += size
 
-    def find_values(self, key: bytes, from_ms: int, to_ms: int) -> list[tuple[int, bytes]]:
+    def find_values(
+        self, key: bytes, from_ms: int, to_ms: int
+    ) -> list[tuple[StartMs, StoredBytes]]:
         """Return start and value of a key's entries that start between two times, in order.
 
         Both times are included, and `from_ms` is at least `complete_from_ms`.

@@ -26,6 +26,9 @@ from state.keys import (
     SEGMENT_BYTES,
     TIME_BYTES,
     TIME_MAX,
+    DiskChange,
+    DiskKey,
+    TimestampMs,
     choose_segment_ms,
     pack_time,
     unpack_time,
@@ -109,7 +112,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
 
     def iterate_entries_in_time_order(
         self, from_ms: int, to_ms: int
-    ) -> Iterator[tuple[Windowed[Any], V, int]]:
+    ) -> Iterator[tuple[Windowed[Any], V, TimestampMs]]:
         """Yield key, value and timestamp of the entries between two times, in order of time.
 
         Both times are included. Entries of the same time come by their key's bytes; the timestamp
@@ -150,7 +153,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         """Return the key by time for an entry's key on disk."""
         raise NotImplementedError
 
-    def _to_disk_key_and_window(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
+    def _to_disk_key_and_window(self, time_key: bytes) -> tuple[DiskKey, Windowed[Any]]:
         """Return the key on disk and the key as users see it for a key by time."""
         raise NotImplementedError
 
@@ -223,9 +226,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
                 gone = pack_time(dead * self._segment_ms)
                 self._disk.delete_range(BY_TIME, BY_TIME + gone)
 
-    def _to_disk_changes(
-        self, entries: Iterable[ChangelogEntry]
-    ) -> Iterable[tuple[bytes, bytes | None]]:
+    def _to_disk_changes(self, entries: Iterable[ChangelogEntry]) -> Iterable[DiskChange]:
         entries = list(entries)
         time_of = self._decode_changelog_time_ms
         times = [time_of(key) for key, _, _ in entries]

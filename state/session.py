@@ -13,6 +13,8 @@ from state.keys import (
     SEGMENT_BYTES,
     SESSION_SUFFIX_BYTES,
     TIME_MAX,
+    DiskKey,
+    KeyBytes,
     pack_session,
     pack_time,
     unpack_session,
@@ -150,7 +152,7 @@ class SessionStore(SessionLayout[V]):
 
     def find_sessions_to_merge(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int
-    ) -> tuple[bytes, dict[bytes, StoreEntry[Windowed[Any], V]]]:
+    ) -> tuple[KeyBytes, dict[DiskKey, StoreEntry[Windowed[Any], V]]]:
         """Return the bytes of `key`, and the sessions that `find_sessions` yields.
 
         These are entries for reading, by their keys on disk, oldest first, and what `remove_merged`

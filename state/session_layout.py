@@ -10,6 +10,7 @@ from state.keys import (
     SEGMENT_BYTES,
     SESSION_SUFFIX_BYTES,
     TIME_MAX,
+    DiskKey,
     encode_next_segment,
     find_largest_suffixed_key,
     pack_session,
@@ -95,7 +96,7 @@ class SessionLayout(SegmentedStore[V]):
         encoded = disk_key[SEGMENT_BYTES:-SESSION_SUFFIX_BYTES]
         return BY_TIME + disk_key[-SESSION_SUFFIX_BYTES:] + encoded
 
-    def _to_disk_key_and_window(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
+    def _to_disk_key_and_window(self, time_key: bytes) -> tuple[DiskKey, Windowed[Any]]:
         times = time_key[len(BY_TIME) :][:SESSION_SUFFIX_BYTES]
         end_ms, start_ms = unpack_session(times)
         encoded = time_key[len(BY_TIME) + SESSION_SUFFIX_BYTES :]

@@ -8,6 +8,7 @@ from typing import Protocol
 from state.buffered_change import Headers
 from state.database_statistics import DatabaseStatistic
 from state.early_serialization import ChangeLimit, RefusedChange
+from state.keys import DiskChange, DiskEntry
 from state.store_checkpoint import StoreCheckpoint
 
 ChangelogEntry = tuple[bytes, bytes | None, int]
@@ -28,7 +29,7 @@ class StoreDisk(Protocol):
 
     def range(
         self, first: bytes | None, end: bytes | None, *, reverse: bool = False
-    ) -> Iterator[tuple[bytes, bytes]]:
+    ) -> Iterator[DiskEntry]:
         """Yield entries from `first` up to, but without, `end`, in key order or in reverse.
 
         None is no bound. An iterator sees the disk as it was at its first step; it holds resources
@@ -82,9 +83,7 @@ class StoreDisk(Protocol):
         """Delete the entries from `first` up to, but without, `end`."""
         ...
 
-    def load_changes(
-        self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: StoreCheckpoint
-    ) -> None:
+    def load_changes(self, changes: Iterable[DiskChange], checkpoint: StoreCheckpoint) -> None:
         """Write `changes` in bulk for a restore; they are durable after `finish_load`.
 
         The last of several changes of a key wins. A crash before `finish_load` may take back whole

@@ -43,7 +43,7 @@ from state.early_serialization import (
 )
 from state.entry import SCALARS, StoreEntry, ValueAndTimestamp
 from state.errors import create_store_serde_error
-from state.keys import pack_time, unpack_time
+from state.keys import DiskChange, DiskKey, StoredBytes, pack_time, unpack_time
 from state.overlay import SortedOverlayKeys, estimate_overlay_bytes, merge_overlay
 from state.read_back import ReadBackSample
 from state.state_serdes import StateSerdes, StoreCodecs
@@ -274,9 +274,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
             self._read_back_sample.warn_if_read_back_differently(self._overlay, drained.entries)
         return drained
 
-    def _to_disk_changes(
-        self, entries: Iterable[ChangelogEntry]
-    ) -> Iterable[tuple[bytes, bytes | None]]:
+    def _to_disk_changes(self, entries: Iterable[ChangelogEntry]) -> Iterable[DiskChange]:
         """Convert changelog entries to keys and values as they are on disk; None deletes.
 
         It is called before the checkpoint is completed: a store with windows advances stream time
@@ -369,7 +367,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
 
     def _scan_range(
         self, first: bytes | None, end: bytes | None, *, reverse: bool
-    ) -> Iterator[tuple[bytes, StoreEntry[K, V] | None, bytes]]:
+    ) -> Iterator[tuple[DiskKey, StoreEntry[K, V] | None, StoredBytes]]:
         """Yield keys from `first` to before `end`, with overlay entry and bytes on disk of each.
 
         Keys are as on disk; the entry is None, the bytes are b"", where there is none. The keys are

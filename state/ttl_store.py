@@ -20,7 +20,7 @@ from state.cache import ObjectCache
 from state.drained_writes import DrainedWrites, write_after_drain
 from state.entry import StoreEntry
 from state.key_value import KeyValueStore
-from state.keys import unpack_time
+from state.keys import DiskKey, StoredBytes, unpack_time
 from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry, StoreDisk
 from state.store_checkpoint import StoreCheckpoint
@@ -116,7 +116,7 @@ class TtlStore(KeyValueStore[K, V]):
 
     def _scan_range(
         self, first: bytes | None, end: bytes | None, *, reverse: bool
-    ) -> Iterator[tuple[bytes, StoreEntry[K, V] | None, bytes]]:
+    ) -> Iterator[tuple[DiskKey, StoreEntry[K, V] | None, StoredBytes]]:
         """Yield keys from `first` to before `end` as any store does, but no expired entries."""
         for found in super()._scan_range(first, end, reverse=reverse):
             _, entry, stored = found

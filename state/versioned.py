@@ -26,7 +26,15 @@ from state.drained_writes import write_after_drain
 from state.entry import StoreEntry
 from state.errors import create_store_serde_error
 from state.guessed_names import explain_guessed_names
-from state.keys import TIME_MAX, VERSION_SUFFIX_BYTES, pack_time, unpack_time
+from state.keys import (
+    TIME_MAX,
+    VERSION_SUFFIX_BYTES,
+    DiskChange,
+    StoredBytes,
+    TimestampMs,
+    pack_time,
+    unpack_time,
+)
 from state.overlay import SortedOverlayKeys, merge_overlay
 from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry, StoreDisk
@@ -293,7 +301,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
     ) -> None:
         """Write committed changelog entries to disk; replaying the same entries again is safe."""
-        changes: list[tuple[bytes, bytes | None]] = []
+        changes: list[DiskChange] = []
         for key, value, timestamp_ms in entries:
             if self.drops_late_replays and timestamp_ms < self._stream_time_ms - self._history_ms:
                 continue  # it was dropped when it was read
@@ -359,7 +367,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
 
     def _iterate_versions_between(
         self, key_bytes: bytes, from_ms: int, to_ms: int, *, reverse: bool
-    ) -> Iterator[tuple[int, bytes]]:
+    ) -> Iterator[tuple[TimestampMs, StoredBytes]]:
         """Yield timestamp and stored bytes of a key's versions between two times, both included."""
         first = key_bytes + pack_time(from_ms)
         last = key_bytes + pack_time(to_ms) + b"\0"

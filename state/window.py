@@ -17,6 +17,11 @@ from state.keys import (
     TIME_BYTES,
     TIME_MAX,
     WINDOW_SUFFIX_BYTES,
+    DiskKey,
+    Segment,
+    StartMs,
+    TimestampMs,
+    WindowSuffix,
     encode_next_segment,
     find_largest_suffixed_key,
     pack_time,
@@ -56,7 +61,7 @@ class WindowStore(SegmentedStore[V]):
         clock: Callable[[], int] = raise_no_record,
     ) -> None:
         super().__init__(name, disk, codecs, settings, cache=cache, clock=clock)
-        self._affixes: dict[int, tuple[bytes, bytes]] = {}
+        self._affixes: dict[StartMs, tuple[Segment, WindowSuffix]] = {}
         self._window_size_ms = settings.window_size_ms
 
     def put(
@@ -105,7 +110,7 @@ class WindowStore(SegmentedStore[V]):
         window = self._create_window(key, window_start_ms) if cached is None else cached.key
         return self._take_for_update(disk_key, window)
 
-    def _encode_key_affixes(self, window_start_ms: int) -> tuple[bytes, bytes]:
+    def _encode_key_affixes(self, window_start_ms: int) -> tuple[Segment, WindowSuffix]:
         """Return the bytes before and after a key on disk, for a window that starts then.
 
         They are cached, as many records in a row are in the same few windows.
@@ -141,7 +146,7 @@ class WindowStore(SegmentedStore[V]):
 
     def entries(
         self, key: Any, from_ms: int, to_ms: int, *, reverse: bool = False
-    ) -> Iterator[tuple[int, V, int]]:
+    ) -> Iterator[tuple[StartMs, V, TimestampMs]]:
         """Yield start, value and timestamp of the windows of `key` that start between two times.
 
         Timestamps are of the records that wrote the values. Oldest first, or with `reverse` newest
@@ -164,7 +169,9 @@ class WindowStore(SegmentedStore[V]):
                         get_entry_timestamp_ms(entry, stored),
                     )
 
-    def all_entries(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V, int]]:
+    def all_entries(
+        self, from_ms: int, to_ms: int
+    ) -> Iterator[tuple[Windowed[Any], V, TimestampMs]]:
         """Yield the windows of all keys that start between the two times, with value and timestamp.
 
         Timestamps are of the records that wrote the values. Windows come a segment after the other,
@@ -192,10 +199,10 @@ class WindowStore(SegmentedStore[V]):
     @overload
     def fetch(self, key: Any, from_ms: int) -> V | None: ...
     @overload
-    def fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, V]]: ...
+    def fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[StartMs, V]]: ...
     def fetch(
         self, key: Any, from_ms: int, to_ms: int | None = None
-    ) -> V | Iterator[tuple[int, V]] | None:
+    ) -> V | Iterator[tuple[StartMs, V]] | None:
         """Return the value of `key` in one window, or its windows that start between two times.
 
         With one time it is the value in the window that starts then, or None. With two times it is
@@ -209,7 +216,7 @@ class WindowStore(SegmentedStore[V]):
             for start_ms, value, _ in type(self).entries(self, key, from_ms, to_ms)
         )
 
-    def backward_fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, V]]:
+    def backward_fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[StartMs, V]]:
         """Yield start and value of the windows of `key` between two times, newest first."""
         found = type(self).entries(self, key, from_ms, to_ms, reverse=True)
         return ((start_ms, value) for start_ms, value, _ in found)
@@ -292,7 +299,7 @@ class WindowStore(SegmentedStore[V]):
         encoded = disk_key[SEGMENT_BYTES:-WINDOW_SUFFIX_BYTES]
         return BY_TIME + disk_key[-WINDOW_SUFFIX_BYTES:][:TIME_BYTES] + encoded
 
-    def _to_disk_key_and_window(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
+    def _to_disk_key_and_window(self, time_key: bytes) -> tuple[DiskKey, Windowed[Any]]:
         (start_ms,) = unpack_time(time_key[len(BY_TIME) :][:TIME_BYTES])
         encoded = time_key[len(BY_TIME) + TIME_BYTES :]
         window = self._create_window(self._decode_key(encoded), start_ms)

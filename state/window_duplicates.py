@@ -11,7 +11,7 @@ from state.disk_layout import read_checkpoint_or_hold_disk_back
 from state.drained_writes import write_after_drain
 from state.early_serialization import ChangeLimit
 from state.entry import StoreEntry
-from state.keys import SEQUENCE_MAX, TIME_MAX, WINDOW_SUFFIX_BYTES, pack_window
+from state.keys import SEQUENCE_MAX, TIME_MAX, WINDOW_SUFFIX_BYTES, StartMs, pack_window
 from state.recent_windows import RecentWindowsBudget
 from state.segmented import WindowSettings
 from state.state_serdes import StateSerdes, StoreCodecs
@@ -92,7 +92,7 @@ class DuplicatesWindowStore(WindowStore[V]):
         self._recent.add_entry(encoded, window_start_ms, suffix, serialized)
         return True
 
-    def find_values(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, V]]:
+    def find_values(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[StartMs, V]]:
         """Return start and value of the windows of `key` that start between two times.
 
         These are what `fetch` yields, oldest first, in less time where they are in memory.

@@ -26,6 +26,7 @@ from typing import Final
 
 from state.database_statistics import DatabaseStatistic
 from state.errors import StateError
+from state.keys import DiskChange, DiskEntry
 from state.overlay import SortedOverlayKeys, merge_overlay
 from state.store import StoreDisk
 from state.store_checkpoint import StoreCheckpoint
@@ -65,7 +66,7 @@ class WriteBehindDisk:
 
     def range(
         self, first: bytes | None, end: bytes | None, *, reverse: bool = False
-    ) -> Iterator[tuple[bytes, bytes]]:
+    ) -> Iterator[DiskEntry]:
         with self._changing:
             keys = self._order.keys_between(first, end)
             waiting = {key: (self._waiting[key],) for key in keys}
@@ -133,9 +134,7 @@ class WriteBehindDisk:
         self._write_waiting_changes()
         self._disk.delete_range(first, end)
 
-    def load_changes(
-        self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: StoreCheckpoint
-    ) -> None:
+    def load_changes(self, changes: Iterable[DiskChange], checkpoint: StoreCheckpoint) -> None:
         self._write_waiting_changes()
         self._disk.load_changes(changes, checkpoint)
 

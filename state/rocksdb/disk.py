@@ -44,6 +44,7 @@ from state.database_statistics import (
     parse_statistics,
 )
 from state.errors import StateError, StoreCorrupted
+from state.keys import DiskEntry
 from state.rocksdb import checkpoints, closing, failures
 from state.rocksdb.batches import Change, ChangeBatchWriter, WriteHandles
 from state.rocksdb.commit_mark import check_commit_mark, write_commit_mark
@@ -131,7 +132,7 @@ class RocksDisk:
 
     def range(
         self, first: bytes | None, end: bytes | None, *, reverse: bool = False
-    ) -> Iterator[tuple[bytes, bytes]]:
+    ) -> Iterator[DiskEntry]:
         return iterate_range(
             self._create_iterator, self._cursors, first, end, reverse, self._to_read_error
         )

@@ -12,6 +12,7 @@ from typing import Any
 from rocksdict import ReadOptions
 
 from state.errors import StateError
+from state.keys import DiskEntry
 
 
 class ClosedHandle:
@@ -43,7 +44,7 @@ def iterate_range(
     end: bytes | None,
     reverse: bool,
     to_state_error: Callable[[Exception], StateError],
-) -> Iterator[tuple[bytes, bytes]]:
+) -> Iterator[DiskEntry]:
     """Yield entries from `first` to before `end` by an iterator that the database can close.
 
     It is a generator, so nothing is held before its first step. `end` is RocksDB's own bound: it
