@@ -73,7 +73,8 @@ class RequestContext(NamedTuple, Generic[Response]):
         return response
 
 
+Request: TypeAlias = Any  # the decoded request, of the type of its API and version
 # Gets a frame and the client's host; returns the decoded request and its context.
-ReadFrame: TypeAlias = Callable[[bytes, str], tuple[Any, RequestContext]]
+ReadFrame: TypeAlias = Callable[[bytes, str], tuple[Request, RequestContext]]
 # Gets the client's id and host; returns the context of a request of one version.
 CreateContext: TypeAlias = Callable[[str, str], RequestContext]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from coordinator.errors import Code, Refused
+
+Message: TypeAlias = str
 
 # Codes for the state of the coordinator, which come without a message.
 _WITHOUT_MESSAGE = frozenset(
@@ -31,7 +35,7 @@ def translate_coordinator_code(code: Code) -> Code:
             return code
 
 
-def translate_coordinator_refusal(refusal: Refused) -> tuple[Code, str | None]:
+def translate_coordinator_refusal(refusal: Refused) -> tuple[Code, Message | None]:
     """Translate a refusal's code, and return it with the message, if the code comes with one."""
     code = translate_coordinator_code(refusal.code)
     return code, None if code in _WITHOUT_MESSAGE else refusal.message or None

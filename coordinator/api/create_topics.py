@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from coordinator.api.config_description import describe_topic_configs, to_common_response_fields
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 API_KEY = 19
 VERSIONS = range(2, 8)
+
+PartitionCount: TypeAlias = int
+ValidConfigs: TypeAlias = Mapping[str, str]
 
 
 def handle_request(
@@ -87,7 +90,7 @@ def _create_topics(
     results: dict[str, dict[str, Any]] = {}
     for requested in requested_topics:
         try:
-            partitions, configs = _check_and_size_topic(requested, context, planned)
+            partitions, configs = _validate_new_topic(requested, context, planned)
             if not validate_only:
                 planned.append(topics.plan_topic(requested.name, partitions, configs, planned))
         except Refused as refused:
@@ -105,9 +108,9 @@ def _create_topics(
     return list(results.values())
 
 
-def _check_and_size_topic(
+def _validate_new_topic(
     requested: CreatableTopic, context: RequestContext, planned: Sequence[TopicEntry]
-) -> tuple[int, Mapping[str, str]]:
+) -> tuple[PartitionCount, ValidConfigs]:
     """Return the number of partitions and the configuration of a topic to be created.
 
     Raises: Refused as `TopicRegistry.check_new_name` and `validate_topic_configs` do, and for what

@@ -9,7 +9,7 @@ Simplifications: there is one directory, it is never offline nor cordoned, and n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 API_KEY = 35
 VERSIONS = range(1, 6)
+
+TopicName: TypeAlias = str
 
 
 def handle_request(
@@ -55,7 +57,7 @@ def build_error_response(
 
 def _find_partitions(
     request: DescribeLogDirsRequest, context: RequestContext
-) -> Iterator[tuple[str, Iterable[PartitionLog]]]:
+) -> Iterator[tuple[TopicName, Iterable[PartitionLog]]]:
     topics = context.services.topics
     if request.topics is None:
         for topic in topics:

@@ -40,6 +40,7 @@ VERSIONS = range(4, 19)
 _READ_COMMITTED = 1
 _TOPIC_IDS_SINCE = 13
 
+ByteCount: TypeAlias = int
 
 # A log, and how many bytes and records of it a fetch has found, to be counted once it is answered.
 _FoundBatches: TypeAlias = tuple[PartitionLog, int, int]
@@ -277,7 +278,7 @@ def _read_partition(
     found: list[_FoundBatches],
     *,
     at_least_one: bool,
-) -> tuple[PartitionResult, int]:
+) -> tuple[PartitionResult, ByteCount]:
     """Read one partition; return its result, and its bytes as they count towards `min_bytes`.
 
     What is read is added to `found`. Raises: Refused.

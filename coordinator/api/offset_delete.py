@@ -18,6 +18,7 @@ from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
 from coordinator.api.deferred_answer import Deferrable, answer_in_slices
 from coordinator.errors import Code, Refused
+from coordinator.offsets.state import TopicPartition
 
 if TYPE_CHECKING:
     from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
@@ -54,7 +55,7 @@ def handle_request(
 def _build_response(
     request: OffsetDeleteRequest,
     context: RequestContext[OffsetDeleteResponse],
-    codes: Mapping[tuple[str, int], Code],
+    codes: Mapping[TopicPartition, Code],
 ) -> OffsetDeleteResponse:
     return context.build_response(
         topics=[

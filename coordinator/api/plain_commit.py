@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from coordinator.api.context import CreateContext, ReadFrame, RequestContext
+from coordinator.api.context import CreateContext, ReadFrame, Request, RequestContext
+from coordinator.log.varint import NextPosition
 from coordinator.offsets.commit import CommittingMember, OffsetColumns, OffsetCommitCommand
 
 VERSIONS = range(8, 10)  # flexible, and with topics' names
@@ -50,7 +51,7 @@ def create_frame_reader(read_any: ReadFrame, create_context: CreateContext) -> R
     def read_head(head: bytes, client_host: str) -> _CommitHead | None:
         return _read_head(head, client_host, create_context)
 
-    def read_frame(frame: bytes, client_host: str) -> tuple[Any, RequestContext]:
+    def read_frame(frame: bytes, client_host: str) -> tuple[Request, RequestContext]:
         try:
             if frame[_CLIENT_ID_AT]:  # no client id, or a long one
                 return read_any(frame, client_host)
@@ -108,7 +109,7 @@ def _read_head(head: bytes, client_host: str, create_context: CreateContext) -> 
     return _CommitHead(context, group_id, committer, name)
 
 
-def _read_text(head: bytes, position: int) -> tuple[str | None, int]:
+def _read_text(head: bytes, position: int) -> tuple[str | None, NextPosition]:
     """Read a compact string; return the position behind it, too, which may be behind the head.
 
     Raises: IndexError for one that is too long to be read here.

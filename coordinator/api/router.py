@@ -21,7 +21,7 @@ from typing import Any, Protocol, cast
 from coordinator import api as api_package
 from coordinator.api import api_versions
 from coordinator.api.absent_features import ABSENT_FEATURE_APIS
-from coordinator.api.context import BrokerServices, ReadFrame, RequestContext
+from coordinator.api.context import BrokerServices, ReadFrame, Request, RequestContext
 from coordinator.api.faulty_answer import apply_fault, wait_until_cancelled
 from coordinator.api.request_counters import ApiCounters
 from coordinator.errors import Code, Refused
@@ -277,7 +277,7 @@ class Router:
         def create_context(client_id: str, client_host: str) -> RequestContext:
             return RequestContext(services, version, client_id, client_host, response_type)
 
-        def read_frame(frame: bytes, client_host: str) -> tuple[Any, RequestContext]:
+        def read_frame(frame: bytes, client_host: str) -> tuple[Request, RequestContext]:
             header = read_request_header(frame)
             request = read_request(schema, frame, header.body_start)
             return request, create_context(header.client_id, client_host)

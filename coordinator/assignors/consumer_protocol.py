@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from coordinator.assignors.subscriptions import NO_GENERATION, ConsumerSubscription, TopicPartition
-from coordinator.shard.record_fields import FieldReader, FieldWriter
+from coordinator.shard.record_fields import FieldReader, FieldWriter, Version
 
 PROTOCOL_TYPE = "consumer"
 NEWEST_VERSION = 3
+
+UserData: TypeAlias = bytes
 
 
 def encode_subscription(subscription: ConsumerSubscription, version: int = NEWEST_VERSION) -> bytes:
@@ -79,7 +82,7 @@ def encode_assignment(
     return writer.to_bytes()
 
 
-def decode_assignment(data: bytes) -> tuple[list[TopicPartition], bytes | None]:
+def decode_assignment(data: bytes) -> tuple[list[TopicPartition], UserData | None]:
     """Decode the partitions and user data of an assignment; raise ValueError for other bytes."""
     with _explain_decode_errors(data):
         reader, _ = _open_reader(data)
@@ -109,7 +112,7 @@ def read_partitions(reader: FieldReader) -> list[TopicPartition]:
     ]
 
 
-def _open_reader(data: bytes) -> tuple[FieldReader, int]:
+def _open_reader(data: bytes) -> tuple[FieldReader, Version]:
     reader = FieldReader(data)
     version = reader.read_int16()
     if version < 0:

@@ -9,6 +9,7 @@ Source: KIP-54, KIP-341, StickyAssignor.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from coordinator.assignors.consumer_protocol import read_partitions, write_partitions
 from coordinator.assignors.java_order import sort_like_computed_hash_map
@@ -25,6 +26,8 @@ from coordinator.assignors.subscriptions import (
 from coordinator.shard.record_fields import FieldReader, FieldWriter
 
 NAME = "sticky"
+
+Generation: TypeAlias = int
 
 
 def assign(members: Members, topics: Topics) -> Assignment:
@@ -46,7 +49,7 @@ def encode_user_data(partitions: Sequence[TopicPartition], generation: int) -> b
     return writer.to_bytes()
 
 
-def decode_user_data(data: bytes) -> tuple[Sequence[TopicPartition], int]:
+def decode_user_data(data: bytes) -> tuple[Sequence[TopicPartition], Generation]:
     """Decode partitions and generation (-1 in version 0); what can't be read counts as nothing."""
     reader = FieldReader(data)
     try:

@@ -18,6 +18,8 @@ TopicPartition = tuple[str, int]
 # For each partition of a topic, from 0 on, the racks that have a replica of it; empty if unknown.
 Topics = Mapping[str, Sequence[AbstractSet[str]]]
 Assignment = dict[str, list[TopicPartition]]
+# The new owners of partitions that another member has to revoke first.
+MovingPartitions = dict[TopicPartition, str]
 
 NO_GENERATION = -1
 

@@ -22,7 +22,7 @@ from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.groups.state import Record
 from coordinator.offsets.config import OffsetConfig
 from coordinator.offsets.expire import build_expiry_tombstones, is_empty_after_expiry
-from coordinator.offsets.state import OffsetForgotten
+from coordinator.offsets.state import OffsetForgotten, TopicPartition
 from coordinator.shard.timers import KeyedTimers
 
 logger = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ class OffsetExpiry:
         return max_count
 
     def _find_expired(
-        self, shard: GroupShard, group_id: str, partitions: list[tuple[str, int]], now_ms: int
+        self, shard: GroupShard, group_id: str, partitions: list[TopicPartition], now_ms: int
     ) -> _ExpiredOffsets:
         """Return which of the offsets have expired, and whether the group ends with them."""
         holding = find_offset_policy(shard, group_id)
@@ -141,11 +141,9 @@ class _Sweep:
     def __init__(self, shard: GroupShard) -> None:
         self.shard = shard
         self.group_id = ""
-        self.partitions: list[tuple[str, int]] = []  # those selected by the last call
+        self.partitions: list[TopicPartition] = []  # those selected by the last call
         self._groups = deque(iterate_group_ids(shard))
-        self._remaining_partitions: deque[tuple[str, int]] = (
-            deque()
-        )  # of the group, for later calls
+        self._remaining_partitions: deque[TopicPartition] = deque()  # of the group, for later calls
 
     def select_partitions_if_any_left(self, max_count: int) -> bool:
         """Select at most `max_count` more partitions of a group; return False if none are left."""

@@ -40,7 +40,7 @@ from coordinator.offsets.deletion import (
 )
 from coordinator.offsets.fetch import FetchedOffset, fetch_all_offsets, fetch_offsets
 from coordinator.offsets.policy import GroupOffsetPolicy
-from coordinator.offsets.state import OffsetForgotten
+from coordinator.offsets.state import OffsetForgotten, TopicPartition
 from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.decision import TransactionEnded
 from coordinator.shard.slices import Sliced, run_to_completion
@@ -162,7 +162,7 @@ class GroupOffsets:
         return fetch_offsets(state, group_id, partitions, require_stable=require_stable)
 
     def delete_offsets_in_slices(
-        self, group_id: str, partitions: Sequence[tuple[str, int]]
+        self, group_id: str, partitions: Sequence[TopicPartition]
     ) -> Sliced[list[Code]]:
         """Delete a group's offsets of these partitions in slices; return one code for each.
 

@@ -30,7 +30,7 @@ from coordinator.offsets.state import (
     OffsetState,
 )
 from coordinator.shard.decision import LogRecordOrigin, TransactionEnded
-from coordinator.shard.record_fields import FieldReader
+from coordinator.shard.record_fields import EncodedKey, EncodedValue, FieldReader
 
 Record: TypeAlias = offsets.Record | classic.Record | consumer.Record | streams.Record
 
@@ -100,7 +100,7 @@ class GroupCodec:
     Types that this broker has no use for are passed over, as Kafka does it after a downgrade.
     """
 
-    def encode_record(self, record: Record) -> tuple[bytes | None, bytes | None]:
+    def encode_record(self, record: Record) -> tuple[EncodedKey | None, EncodedValue]:
         if isinstance(record, _OFFSETS):  # most records
             return offset_records.encode_offset_record(record)
         if isinstance(record, GroupSaved | GroupForgotten):

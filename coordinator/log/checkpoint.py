@@ -27,7 +27,12 @@ from coordinator.log.checksummed_json import decode_checksummed, encode_checksum
 from coordinator.log.disk import BrokerDisk, File
 from coordinator.log.producer_snapshot import encode_producer_snapshot
 from coordinator.log.producer_state import KnownProducer
-from coordinator.log.saved_segment import SavedIndexFile, SavedSegment, segment_file_name
+from coordinator.log.saved_segment import (
+    SavedIndexFile,
+    SavedSegment,
+    UnwrittenBytes,
+    segment_file_name,
+)
 
 _CHECKPOINT = "checkpoint"
 _START_OFFSET = "start-offset"
@@ -128,7 +133,7 @@ class CheckpointWriter:
     directory: Path
     files_to_flush: Iterable[File]
     flush_directories: Callable[[], None]
-    index_pieces: Iterable[tuple[Path, int, bytes]]  # index files: path, byte to write at, content
+    index_pieces: Iterable[UnwrittenBytes]
     producers: Sequence[KnownProducer]
     checkpoint: PartitionCheckpoint
     flush_failed: bool = False
@@ -147,13 +152,13 @@ class CheckpointWriter:
         self.flush_directories()
         snapshot = encode_producer_snapshot(self.producers)
         checkpoint = replace(self.checkpoint, snapshot_crc=crc32c(snapshot))
-        snapshot_file = (self.directory / checkpoint.snapshot_name, 0, snapshot)
-        for path, at, data in (*self.index_pieces, snapshot_file):
+        snapshot_file = UnwrittenBytes(self.directory / checkpoint.snapshot_name, 0, snapshot)
+        for path, position, content in (*self.index_pieces, snapshot_file):
             file = self.disk.open_file(path)
             try:
-                file.truncate(at)
-                file.write(data, at)
-                if data:
+                file.truncate(position)
+                file.write(content, position)
+                if content:
                     file.flush()
             finally:
                 file.close()

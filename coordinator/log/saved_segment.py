@@ -39,6 +39,14 @@ class SavedIndexFile(NamedTuple):
         return len(data) >= self.size and crc32c(data[: self.size]) == self.crc
 
 
+class UnwrittenBytes(NamedTuple):
+    """Represents bytes that belong into a file from a position on, which is its end."""
+
+    file: Path
+    position: int
+    content: bytes
+
+
 class SavedSegment(NamedTuple):
     """Represents a segment in a checkpoint: `size` bytes of batches, all of them flushed."""
 

@@ -31,6 +31,7 @@ from coordinator.log.index import SparseIndex
 from coordinator.log.intact_batches import count_intact_bytes
 from coordinator.log.saved_segment import (
     SavedSegment,
+    UnwrittenBytes,
     read_saved_index,
     read_saved_transactions,
     segment_file_name,
@@ -292,11 +293,8 @@ class LogSegment:
         """Return whether a checkpoint has the segment as it is now."""
         return self.size == self.saved.size > 0
 
-    def capture_state(self) -> tuple[SavedSegment, list[tuple[Path, int, bytes]]]:
-        """Return the segment's checkpoint entry, and the index bytes to be written for it.
-
-        The bytes are (file, position to write at, content).
-        """
+    def capture_state(self) -> tuple[SavedSegment, list[UnwrittenBytes]]:
+        """Return the segment's checkpoint entry, and the index bytes to be written for it."""
         if self.size == 0:
             return SavedSegment(self.base_offset), []
         index = self.index
@@ -315,11 +313,11 @@ class LogSegment:
             saved.transactions.extend_with(transactions),
         )
         pieces = (
-            (self.path_of("index"), saved.offsets.size, offsets),
-            (self.path_of("timeindex"), saved.times.size, times),
-            (self.path_of("txnindex"), saved.transactions.size, transactions),
+            UnwrittenBytes(self.path_of("index"), saved.offsets.size, offsets),
+            UnwrittenBytes(self.path_of("timeindex"), saved.times.size, times),
+            UnwrittenBytes(self.path_of("txnindex"), saved.transactions.size, transactions),
         )
-        return after, [piece for piece in pieces if piece[2] or not piece[1]]
+        return after, [piece for piece in pieces if piece.content or not piece.position]
 
     def try_read_transaction_index(self) -> bool:
         """Read the aborted transactions from their file; False if it isn't as it was written."""

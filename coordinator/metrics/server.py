@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from prometheus_client import CollectorRegistry, start_http_server
 
 from coordinator.metrics.broker_figures import BrokerCollector, MeasuredBroker
 
+Port: TypeAlias = int
+StopServer: TypeAlias = Callable[[], None]
 
-def start_metrics_server(
-    broker: MeasuredBroker, host: str, port: int
-) -> tuple[int, Callable[[], None]]:
+
+def start_metrics_server(broker: MeasuredBroker, host: str, port: int) -> tuple[Port, StopServer]:
     """Serve metrics at an address of this machine; return the port and a function that stops it.
 
     Port 0 stands for any free one.

@@ -13,6 +13,7 @@ from coordinator.offsets.state import (
     OffsetsByPartition,
     OffsetState,
     Record,
+    TopicPartition,
     create_committed_offset,
 )
 from coordinator.shard.decision import LogRecordOrigin, TransactionEnded
@@ -80,7 +81,7 @@ def apply_columns(state: OffsetState, commit: CommittedColumns, base_offset: int
 
 
 def _commit_offset(
-    state: OffsetState, group_id: str, partition: tuple[str, int], offset: CommittedOffset
+    state: OffsetState, group_id: str, partition: TopicPartition, offset: CommittedOffset
 ) -> None:
     """Make an offset the committed one, unless a newer record has replaced it meanwhile."""
     group = state.committed.get(group_id)

@@ -19,6 +19,7 @@ from coordinator.shard.equal_records import RECORD_END, frame_equal_records
 RECORDS_MAX = 100  # of a commit that is encoded here, so that what is cached has a limit
 
 _Field: TypeAlias = bytes | int
+PackFields: TypeAlias = Callable[..., bytes]
 
 _INT16 = Struct(">h")
 _FIXED_KEY_BYTES = 4  # the partition
@@ -45,7 +46,7 @@ def encode_commit_records(commit: CommittedColumns) -> bytes | None:
 @lru_cache(1_024)
 def _lay_out_records(
     group_id: str, topic: str, count: int, tail_bytes: int
-) -> tuple[Callable[..., bytes], list[_Field]]:
+) -> tuple[PackFields, list[_Field]]:
     """Return the function that packs the fields of all records, and the fields that don't change.
 
     The fields of a record are: all up to the partition, the partition, all up to the offset, the

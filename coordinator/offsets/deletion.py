@@ -10,7 +10,7 @@ from itertools import islice
 
 from coordinator.errors import Code, Refused
 from coordinator.offsets.policy import GroupOffsetPolicy
-from coordinator.offsets.state import NO_OFFSETS, OffsetForgotten, OffsetState
+from coordinator.offsets.state import NO_OFFSETS, OffsetForgotten, OffsetState, TopicPartition
 from coordinator.shard.decision import Decision
 
 
@@ -18,7 +18,7 @@ def decide_offset_deletion(
     state: OffsetState,
     group_id: str,
     policy: GroupOffsetPolicy,
-    partitions: Sequence[tuple[str, int]],
+    partitions: Sequence[TopicPartition],
 ) -> Decision[OffsetForgotten, list[Code]]:
     """Return the decision that deletes a group's offsets, with one code for each partition.
 

@@ -12,14 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from coordinator.offsets.policy import GroupOffsetPolicy
-from coordinator.offsets.state import NEVER, NO_OFFSETS, OffsetForgotten, OffsetState
+from coordinator.offsets.state import (
+    NEVER,
+    NO_OFFSETS,
+    OffsetForgotten,
+    OffsetState,
+    TopicPartition,
+)
 
 
 def build_expiry_tombstones(
     state: OffsetState,
     group_id: str,
     policy: GroupOffsetPolicy,
-    partitions: Iterable[tuple[str, int]],
+    partitions: Iterable[TopicPartition],
     retention_ms: int,
     now_ms: int,
 ) -> list[OffsetForgotten]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from struct import Struct
+from typing import TypeAlias
 from uuid import UUID
 
 from coordinator.offsets.state import (
@@ -18,7 +19,16 @@ from coordinator.offsets.state import (
     Record,
     create_offset_committed,
 )
-from coordinator.shard.record_fields import FieldReader, FieldWriter, open_value_reader
+from coordinator.shard.record_fields import (
+    EncodedKey,
+    EncodedValue,
+    FieldReader,
+    FieldWriter,
+    open_value_reader,
+)
+
+GroupId: TypeAlias = str
+Topic: TypeAlias = str
 
 LEGACY_OFFSET_KEY = 0
 OFFSET_KEY = 1
@@ -31,7 +41,7 @@ _INT32 = Struct(">i")
 _VALUE_HEAD = Struct(">hqi")  # version, offset, leader epoch
 
 
-def encode_offset_record(record: Record) -> tuple[bytes, bytes | None]:
+def encode_offset_record(record: Record) -> tuple[EncodedKey, EncodedValue]:
     """Return the key and value of an offset record; the value is None for a tombstone."""
     key = encode_key_names(record.group_id, record.topic) + _INT32.pack(record.partition)
     if isinstance(record, OffsetForgotten):
@@ -74,7 +84,7 @@ def encode_key_names(group_id: str, topic: str) -> bytes:
 
 
 @lru_cache(256)
-def _decode_key_names(encoded_names: bytes) -> tuple[str, str]:
+def _decode_group_id_and_topic(encoded_names: bytes) -> tuple[GroupId, Topic]:
     """Decode group id and topic from the bytes between a key's type and its partition.
 
     Raises ValueError if there is more in them.
@@ -108,7 +118,7 @@ def decode_offset_record(key: bytes, value: bytes | None) -> Record:
 
     Raises `UnknownRecordVersion`, and ValueError for damage.
     """
-    group_id, topic = _decode_key_names(key[2:-4])
+    group_id, topic = _decode_group_id_and_topic(key[2:-4])
     [partition] = _INT32.unpack(key[-4:])
     if value is None:
         return OffsetForgotten(group_id, topic, partition)

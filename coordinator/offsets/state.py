@@ -27,6 +27,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, overload
 from uuid import UUID
 
+TopicPartition: TypeAlias = tuple[str, int]
 OffsetKey: TypeAlias = tuple[str, str, int]  # group id, topic, partition
 
 NO_OFFSET = -1
@@ -142,7 +143,7 @@ class CommittedColumns(Sequence[OffsetCommitted]):
 
     def to_committed_offsets(
         self, base_offset: int
-    ) -> Iterator[tuple[tuple[str, int], CommittedOffset]]:
+    ) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
         """Yield the topic, the partition and the committed offset of each record of this commit.
 
         The first record stands at `base_offset` in the log.
@@ -164,7 +165,7 @@ class CommittedColumns(Sequence[OffsetCommitted]):
         return zip(partitions, committed_offsets, strict=False)
 
 
-class OffsetsByPartition(Mapping[tuple[str, int], CommittedOffset]):
+class OffsetsByPartition(Mapping[TopicPartition, CommittedOffset]):
     """Holds the committed offsets of a group by topic and partition.
 
     Members commit for the same partitions again and again, and hardly anybody reads what they
@@ -176,7 +177,7 @@ class OffsetsByPartition(Mapping[tuple[str, int], CommittedOffset]):
     __slots__ = ("_by_partition", "_has_unread", "_kept_partition_count", "_latest_commits")
 
     def __init__(self) -> None:
-        self._by_partition: dict[tuple[str, int], CommittedOffset] = {}
+        self._by_partition: dict[TopicPartition, CommittedOffset] = {}
         # By topic and partitions, all of which are in `_by_partition`: the offset of the first
         # record of the latest commit, and the commit. None: its offsets are in `_by_partition`.
         self._latest_commits: dict[
@@ -200,31 +201,31 @@ class OffsetsByPartition(Mapping[tuple[str, int], CommittedOffset]):
             self._kept_partition_count = len(commit)
         self._latest_commits[key] = None
 
-    def set_offset(self, partition: tuple[str, int], offset: CommittedOffset) -> None:
+    def set_offset(self, partition: TopicPartition, offset: CommittedOffset) -> None:
         """Set the offset of one partition, unless a newer record has set it before."""
         self._read_latest_commits()
         previous = self._by_partition.get(partition)
         if previous is None or previous.record_offset < offset.record_offset:
             self._by_partition[partition] = offset
 
-    def remove_offset(self, partition: tuple[str, int]) -> None:
+    def remove_offset(self, partition: TopicPartition) -> None:
         """Remove the offset of a partition, if it has one."""
         self._read_latest_commits()
         self._forget_latest_commits()
         self._by_partition.pop(partition, None)
 
-    def get(self, partition: tuple[str, int], default: Any = None) -> Any:
+    def get(self, partition: TopicPartition, default: Any = None) -> Any:
         self._read_latest_commits()
         return self._by_partition.get(partition, default)
 
-    def __getitem__(self, partition: tuple[str, int]) -> CommittedOffset:
+    def __getitem__(self, partition: TopicPartition) -> CommittedOffset:
         self._read_latest_commits()
         return self._by_partition[partition]
 
     def __contains__(self, partition: object) -> bool:
         return partition in self._by_partition
 
-    def __iter__(self) -> Iterator[tuple[str, int]]:
+    def __iter__(self) -> Iterator[TopicPartition]:
         return iter(self._by_partition)
 
     def __len__(self) -> int:
@@ -249,7 +250,7 @@ class OffsetsByPartition(Mapping[tuple[str, int], CommittedOffset]):
         self._kept_partition_count = 0
 
 
-NO_OFFSETS: Mapping[tuple[str, int], CommittedOffset] = MappingProxyType({})
+NO_OFFSETS: Mapping[TopicPartition, CommittedOffset] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +280,7 @@ class OffsetState:
     committed: dict[str, OffsetsByPartition] = field(default_factory=dict)
     pending: dict[int, dict[OffsetKey, CommittedOffset]] = field(default_factory=dict)
     # The producers that have a pending offset, by group and partition.
-    pending_producers: dict[str, dict[tuple[str, int], set[int]]] = field(default_factory=dict)
+    pending_producers: dict[str, dict[TopicPartition, set[int]]] = field(default_factory=dict)
     # Groups that somebody has committed offsets for since they were last deleted.
     groups: set[str] = field(default_factory=set)
 

@@ -5,14 +5,19 @@ A record is its head, its key, what is between key and value, its value, and REC
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from coordinator.log.varint import VARINT
+
+RecordHead: TypeAlias = bytes
+BytesBeforeValue: TypeAlias = bytes  # those after the key: the length of the value
 
 RECORD_END = b"\0"  # no headers
 
 
 def frame_equal_records(
     record_count: int, key_bytes: int, value_bytes: int
-) -> tuple[list[bytes], bytes]:
+) -> tuple[list[RecordHead], BytesBeforeValue]:
     """Return the head of each record, and the bytes between the key and the value of every one."""
     between = VARINT[value_bytes]
     heads = []

@@ -10,7 +10,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
+
+EncodedKey: TypeAlias = bytes
+EncodedValue: TypeAlias = bytes | None  # None: a tombstone
+Version: TypeAlias = int
 
 _INT8, _INT16, _INT32, _INT64 = map(struct.Struct, (">b", ">h", ">i", ">q"))
 
@@ -241,7 +245,7 @@ class FieldReader:
 
 def open_value_reader(
     value: bytes, *, newest_version: int, first_flexible_version: int
-) -> tuple[FieldReader, int]:
+) -> tuple[FieldReader, Version]:
     """Read the version before a record's value; return a reader of its fields and the version.
 
     Raises `UnknownRecordVersion` for any version but 0 to `newest_version`.

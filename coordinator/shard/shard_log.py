@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
+from coordinator.shard.record_fields import EncodedKey, EncodedValue
+
 R = TypeVar("R")
 
 
@@ -36,7 +38,7 @@ class ShardLog(Protocol):
 class RecordCodec(Protocol[R]):
     """Translates records to and from the bytes that Kafka writes; value None is a tombstone."""
 
-    def encode_record(self, record: R) -> tuple[bytes | None, bytes | None]: ...
+    def encode_record(self, record: R) -> tuple[EncodedKey | None, EncodedValue]: ...
     def encode_together(self, records: Sequence[R]) -> bytes | None:
         """Encode records as they stand in a batch; None: they have to be encoded one by one."""
         ...

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from coordinator.errors import Code, Refused
 from coordinator.shard.decision import Decision, LogRecordOrigin, TransactionEnded
-from coordinator.shard.record_fields import FieldReader, FieldWriter
+from coordinator.shard.record_fields import EncodedKey, EncodedValue, FieldReader, FieldWriter
 from coordinator.shard.shard import Shard
 
 BLOCK_SIZE = 1000
@@ -36,7 +36,7 @@ class ProducerIdsCodec:
     It has unsigned varints for frame version, type and version, then the fields.
     """
 
-    def encode_record(self, record: ProducerIdsAllocated) -> tuple[bytes | None, bytes | None]:
+    def encode_record(self, record: ProducerIdsAllocated) -> tuple[EncodedKey | None, EncodedValue]:
         """Encode an allocation as key and value of a record."""
         writer = FieldWriter(FRAME_VERSION << 8 | RECORD_TYPE)  # two varints of one byte each
         writer.write_int8(0)

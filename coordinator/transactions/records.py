@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from coordinator.shard.record_fields import FieldReader, FieldWriter, open_value_reader
+from coordinator.shard.record_fields import (
+    EncodedKey,
+    EncodedValue,
+    FieldReader,
+    FieldWriter,
+    open_value_reader,
+)
 from coordinator.transactions.state import (
     NO_PRODUCER_ID,
     TopicPartition,
@@ -35,7 +41,7 @@ class TransactionCodec:
     def __init__(self, get_transaction_version: Callable[[], int]) -> None:
         self._transaction_version = get_transaction_version
 
-    def encode_record(self, record: TransactionRecord) -> tuple[bytes, bytes | None]:
+    def encode_record(self, record: TransactionRecord) -> tuple[EncodedKey, EncodedValue]:
         """Encode a record as key and value; the value of a tombstone is None."""
         match record:
             case TransactionSaved(transaction):

@@ -21,11 +21,12 @@ from collections.abc import Callable
 from dataclasses import Field, fields, is_dataclass
 from struct import Struct
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from typing import Any, NamedTuple, TypeAlias, get_args, get_origin
 
 from coordinator.wire.tagged_fields import (
     CreateTagWalk,
     ElementBudget,
+    NextPosition,
     Walk,
     create_strict_tag_walk,
     list_known_tags,
@@ -36,9 +37,10 @@ from coordinator.wire.tagged_fields import (
 # broker can reasonably have is a tenth of it.
 ELEMENTS_MAX = 100_000
 
+Count: TypeAlias = int
 # Takes the position of an array; returns the number of its elements (-1: null) and the position of
 # the first one.
-ReadCount = Callable[[bytes, int], tuple[int, int]]
+ReadCount = Callable[[bytes, int], tuple[Count, NextPosition]]
 
 _INT16, _INT32 = Struct(">h"), Struct(">i")
 _FIXED_BYTES = {
@@ -83,20 +85,27 @@ def create_walk(entity_type: Any, create_tag_walk: CreateTagWalk = create_strict
     return _chain_walks(steps)
 
 
-def inner_type(declared: Any) -> tuple[Any, bool]:
+class ElementType(NamedTuple):
+    """Represents the type that a field holds, without None, or of which it holds an array."""
+
+    inner: Any
+    is_array: bool
+
+
+def find_element_type(declared: Any) -> ElementType:
     """Return the type that a field holds, without None, and whether it is an array of them."""
     if get_origin(declared) is UnionType:
         declared = next(kind for kind in get_args(declared) if kind is not NoneType)
     if get_origin(declared) is tuple:
-        return inner_type(get_args(declared)[0])[0], True
-    return declared, False
+        return ElementType(find_element_type(get_args(declared)[0]).inner, True)
+    return ElementType(declared, False)
 
 
 def _create_field_walk(
     field: Field[Any], flexible: bool, create_tag_walk: CreateTagWalk
 ) -> Walk | int:
     """Return the walk over a field, or its size in bytes if that is fixed."""
-    inner, is_array = inner_type(field.type)
+    inner, is_array = find_element_type(field.type)
     one = (
         create_walk(inner, create_tag_walk)
         if is_dataclass(inner)
@@ -132,7 +141,7 @@ def _find_bytes_before_text(entity_type: Any, create_tag_walk: CreateTagWalk) ->
 def _create_non_null_count(read_count: ReadCount, name: str) -> ReadCount:
     """Wrap a count so that it raises ValueError for null, which kio would accept."""
 
-    def read_non_null_count(frame: bytes, position: int) -> tuple[int, int]:
+    def read_non_null_count(frame: bytes, position: int) -> tuple[Count, NextPosition]:
         count, position = read_count(frame, position)
         if count < 0:
             raise ValueError(f"{name} is null")
@@ -190,12 +199,12 @@ def _skip_compact_bytes(frame: bytes, position: int, budget: ElementBudget) -> i
     return position + (length or 1)
 
 
-def _read_count(frame: bytes, position: int) -> tuple[int, int]:
+def _read_count(frame: bytes, position: int) -> tuple[Count, NextPosition]:
     count: int = _INT32.unpack_from(frame, position)[0]
     return count, position + 4
 
 
-def _read_compact_count(frame: bytes, position: int) -> tuple[int, int]:
+def _read_compact_count(frame: bytes, position: int) -> tuple[Count, NextPosition]:
     count, position = read_unsigned_varint(frame, position)
     return count - 1, position
 

@@ -24,7 +24,7 @@ from kio.index import (
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 
-from coordinator.wire.array_limits import ELEMENTS_MAX, create_walk, inner_type
+from coordinator.wire.array_limits import ELEMENTS_MAX, create_walk, find_element_type
 from coordinator.wire.entity_writing import NO_TIME, create_writer
 from coordinator.wire.error_codes import find_error_codes
 from coordinator.wire.send_buffer import AnswerPieces, TransferableRecords, join_small_pieces
@@ -269,7 +269,7 @@ def _find_field_default(field: Field[Any]) -> object:
 
 
 def _create_value_converter(field: Field[Any]) -> Convert | None:
-    inner, is_array = inner_type(field.type)
+    inner, is_array = find_element_type(field.type)
     if is_dataclass(inner):
         one = _create_entity_converter(inner)
         return _create_array_converter(one) if is_array else _create_optional_converter(one)

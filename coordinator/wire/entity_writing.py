@@ -20,7 +20,7 @@ from typing import Any, Protocol, cast, get_args, get_origin
 
 from kio.serial import entity_writer
 
-from coordinator.wire.array_limits import inner_type
+from coordinator.wire.array_limits import find_element_type
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
@@ -138,7 +138,7 @@ def _create_untagged_writer(steps: list[Write], tagged: list[Field[Any]], by_kio
 
 
 def _create_value_writer(field: Field[Any], flexible: bool) -> Write:
-    inner, is_array = inner_type(field.type)
+    inner, is_array = find_element_type(field.type)
     if _is_entity(inner):
         one = create_writer(inner)
         if is_array:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from kio.schema.errors import ErrorCode
 
-from coordinator.wire.array_limits import inner_type
+from coordinator.wire.array_limits import find_element_type
 
 # Appends the codes of an entity, other than `none`, to a list.
 CollectErrors = Callable[[Any, list[int]], None]
@@ -27,7 +27,7 @@ def create_error_collector(entity_type: Any) -> CollectErrors | None:
     get_codes: list[Callable[[Any], Any]] = []
     nested: list[CollectErrors] = []
     for field in fields(entity_type):
-        inner, is_array = inner_type(field.type)
+        inner, is_array = find_element_type(field.type)
         if is_dataclass(inner):
             collect = create_error_collector(cast(Any, inner))
             if collect is not None:

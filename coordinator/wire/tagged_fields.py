@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import Field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+NextPosition: TypeAlias = int  # of the byte after what was read
 # How many array elements the rest of a request may have: one number, in a list so that each step
 # can lower it.
 ElementBudget = list[int]
@@ -21,6 +22,14 @@ Walk = Callable[[bytes, int, ElementBudget], int]
 CreateTagWalk = Callable[[frozenset[int]], Walk]
 
 _VARINT_BYTES_MAX = 5
+
+
+class _TaggedField(NamedTuple):
+    """Represents where a tagged field is in a frame, from its tag on."""
+
+    tag: int
+    start: int
+    end: int
 
 
 class UnknownTag(Exception):
@@ -68,7 +77,7 @@ def create_collecting_tag_walks(replacements: list[FrameReplacement]) -> CreateT
     def create_tag_walk(known: frozenset[int]) -> Walk:
         def walk_and_collect(frame: bytes, position: int, budget: ElementBudget) -> int:
             tags, end = _read_tagged_fields(frame, position)
-            kept = [frame[start:stop] for tag, start, stop in tags if tag in known]
+            kept = [frame[each.start : each.end] for each in tags if each.tag in known]
             if len(kept) < len(tags):
                 # A struct has fewer than 128 tags, so their count is one byte.
                 replacements.append(
@@ -90,7 +99,7 @@ def apply_replacements(replacements: list[FrameReplacement], frame: bytes, posit
     return b"".join([*pieces, frame[position:]])
 
 
-def _read_tagged_fields(frame: bytes, position: int) -> tuple[list[tuple[int, int, int]], int]:
+def _read_tagged_fields(frame: bytes, position: int) -> tuple[list[_TaggedField], NextPosition]:
     """Read the tag, start and end of each tagged field, and the position behind the last.
 
     Raises: ValueError if a tag comes twice or not in order, or if the frame ends within a field.
@@ -106,11 +115,11 @@ def _read_tagged_fields(frame: bytes, position: int) -> tuple[list[tuple[int, in
         if tag <= last or position > len(frame):
             raise ValueError(f"tag {tag} after {last}, up to {position} of {len(frame)} bytes")
         last = tag
-        found.append((tag, start, position))
+        found.append(_TaggedField(tag, start, position))
     return found, position
 
 
-def read_unsigned_varint(frame: bytes, position: int) -> tuple[int, int]:
+def read_unsigned_varint(frame: bytes, position: int) -> tuple[int, NextPosition]:
     """Read an unsigned varint; return the number and the position behind it.
 
     Raises: ValueError for one of more than 5 bytes.

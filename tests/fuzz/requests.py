@@ -15,7 +15,7 @@ from uuid import UUID
 from kio.index import load_request_schema
 
 from coordinator.api.router import APIS
-from coordinator.wire.array_limits import inner_type
+from coordinator.wire.array_limits import find_element_type
 from coordinator.wire.codec import build_entity
 from tests.own_batches import encode_batch
 from tests.unit.coordinator.api.client import request_bytes
@@ -115,7 +115,7 @@ def _valid(entity_type: Any, topic_id: UUID) -> Any:
 
 
 def _value(field: Any, topic_id: UUID) -> Any:
-    inner, is_array = inner_type(field.type)
+    inner, is_array = find_element_type(field.type)
     if "tag" in field.metadata and field.default is not MISSING:
         return field.default
     one: Any

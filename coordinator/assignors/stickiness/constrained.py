@@ -17,12 +17,17 @@ from collections.abc import Sequence
 
 from coordinator.assignors.stickiness.claims import ResolvedOwnership
 from coordinator.assignors.stickiness.racks import RackInfo
-from coordinator.assignors.subscriptions import Assignment, TopicPartition, Topics
+from coordinator.assignors.subscriptions import (
+    Assignment,
+    MovingPartitions,
+    TopicPartition,
+    Topics,
+)
 
 
 def assign_constrained(
     topics: Topics, racks: RackInfo, ownership: ResolvedOwnership
-) -> tuple[Assignment, dict[TopicPartition, str]]:
+) -> tuple[Assignment, MovingPartitions]:
     """Return the partitions of each member, and those that another may have to revoke first."""
     dealer = _QuotaDealer(topics, racks, ownership)
     for member, partitions in ownership.by_member.items():

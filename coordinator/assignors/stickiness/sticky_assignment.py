@@ -15,7 +15,7 @@ from coordinator.assignors.subscriptions import (
     Assignment,
     ConsumerSubscription,
     Members,
-    TopicPartition,
+    MovingPartitions,
     Topics,
     order_like_kafka,
 )
@@ -23,7 +23,7 @@ from coordinator.assignors.subscriptions import (
 
 def assign_sticky(
     members: Members, topics: Topics, read_claim: Callable[[ConsumerSubscription], OwnershipClaim]
-) -> tuple[Assignment, dict[TopicPartition, str] | None]:
+) -> tuple[Assignment, MovingPartitions | None]:
     """Return the partitions of each member, and the new owners of partitions that move.
 
     `read_claim` finds the partitions that a member says it owned. Moving partitions are those that

@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from coordinator.assignors.tasks.replicas import partition_sort_key
+from coordinator.assignors.tasks.replicas import TaskName, partition_sort_key
+
+Cost: TypeAlias = int
 
 _UNREACHED = float("inf")
 
@@ -124,7 +126,7 @@ class CheapestPlacement:
                         steps.append(_Step(place, Place(client, group), task, cost))
         return steps
 
-    def _find_cheapest_move(self, source: Place, client: int) -> tuple[int, str] | None:
+    def _find_cheapest_move(self, source: Place, client: int) -> tuple[Cost, TaskName] | None:
         """Return the task of a place whose move to another client costs least, with the cost."""
         heap = self._leaving.get((source, client), [])
         while heap and self._client_of[heap[0][2]] != source.client:

@@ -18,6 +18,7 @@ Kafka Streams' counterpart is HighAvailabilityTaskAssignor. The steps:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from coordinator.assignors.tasks.active import (
     place_stateful,
@@ -31,7 +32,7 @@ from coordinator.assignors.tasks.racks import (
     RackAwareOptimizer,
     find_rack_obstacle,
 )
-from coordinator.assignors.tasks.replicas import PoolNumber, partition_sort_key
+from coordinator.assignors.tasks.replicas import PoolNumber, TaskName, partition_sort_key
 from coordinator.assignors.tasks.standby import StandbyTargets, find_standby_stand_in
 from coordinator.assignors.tasks.state import (
     AssignmentConfigs,
@@ -40,6 +41,8 @@ from coordinator.assignors.tasks.state import (
     TaskAssignment,
 )
 from coordinator.assignors.tasks.threads import share_pool_tasks
+
+TaskMove: TypeAlias = tuple[TaskName, PoolNumber]  # a task, and the pool that is to get it
 
 
 def assign_tasks_and_replicas(state: AssignmentInput, configs: AssignmentConfigs) -> TaskAssignment:
@@ -84,7 +87,7 @@ def _place_standbys(
     targets: Mapping[str, int],
     standby_targets: Mapping[str, list[PoolNumber]],
     pools: Pools,
-) -> tuple[dict[str, list[PoolNumber]], list[tuple[str, PoolNumber]]]:
+) -> tuple[dict[str, list[PoolNumber]], list[TaskMove]]:
     """Return the pools of each task's standbys now, and those that wait for their targets."""
     placed: dict[str, list[PoolNumber]] = {}
     moves = []
@@ -101,8 +104,8 @@ def _place_standbys(
 
 
 def _choose_warmups(
-    active_moves: Iterable[tuple[str, int]],
-    standby_moves: Iterable[tuple[str, int]],
+    active_moves: Iterable[TaskMove],
+    standby_moves: Iterable[TaskMove],
     standbys: Mapping[str, list[PoolNumber]],
     pools: Pools,
 ) -> dict[str, list[PoolNumber]]:
@@ -111,7 +114,7 @@ def _choose_warmups(
     The target of an active task that has a standby needs no warm-up.
     """
 
-    def rank_move(move: tuple[str, int]) -> tuple[object, ...]:
+    def rank_move(move: TaskMove) -> tuple[object, ...]:
         task, target = move
         return (
             not pools.is_holder(task, target),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+TaskName: TypeAlias = str
 PoolNumber: TypeAlias = int  # the index of a pool in `Pools.pools`
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.group_transition import require_member
 from coordinator.groups.classic.state import ClassicGroup, ClassicGroupMember, ClassicGroupPhase
+
+AnswerCode: TypeAlias = Code
 
 
 class Heartbeat(NamedTuple):
@@ -20,7 +22,7 @@ class Heartbeat(NamedTuple):
 
 def validate_heartbeat(
     group: ClassicGroup | None, command: Heartbeat
-) -> tuple[ClassicGroupMember, Code]:
+) -> tuple[ClassicGroupMember, AnswerCode]:
     """Return the member that a heartbeat comes from, and the code to answer it with.
 
     The code is REBALANCE_IN_PROGRESS if the member is to join again, else NONE.

@@ -12,13 +12,19 @@ from coordinator.groups.classic.state import (
     GroupSaved,
     Record,
 )
-from coordinator.shard.record_fields import FieldReader, FieldWriter, open_value_reader
+from coordinator.shard.record_fields import (
+    EncodedKey,
+    EncodedValue,
+    FieldReader,
+    FieldWriter,
+    open_value_reader,
+)
 
 GROUP_KEY = 2
 VALUE_VERSION = 3
 
 
-def encode_group_record(record: Record) -> tuple[bytes, bytes | None]:
+def encode_group_record(record: Record) -> tuple[EncodedKey, EncodedValue]:
     """Return the key and value of a group's record; the value is None for a tombstone."""
     key = FieldWriter(GROUP_KEY)
     key.write_nullable_string(record.group_id)

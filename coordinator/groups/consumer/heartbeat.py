@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from coordinator.errors import Code, Refused
 from coordinator.groups.consumer.advance import (
@@ -38,6 +38,8 @@ from coordinator.groups.consumer.state import (
 )
 from coordinator.groups.consumer.topics import TopicList
 from coordinator.shard.decision import Decision
+
+ReplacedMember: TypeAlias = ConsumerGroupMember
 
 _STABLE = MemberState.STABLE  # every heartbeat compares with it, and an enum looks it up slowly
 
@@ -188,7 +190,7 @@ def check_group_size(
 
 def _find_or_create_member(
     group: ConsumerGroup, command: ConsumerHeartbeat
-) -> tuple[ConsumerGroupMember, ConsumerGroupMember | None]:
+) -> tuple[ConsumerGroupMember, ReplacedMember | None]:
     """Return the member that sends a heartbeat, or a new one, and the member that it replaces.
 
     It replaces one if it is a static member that has come back under another id.

@@ -30,7 +30,13 @@ from coordinator.groups.consumer.record_types import (
     TargetEpochForgotten,
     TargetEpochSaved,
 )
-from coordinator.shard.record_fields import FieldReader, FieldWriter, open_value_reader
+from coordinator.shard.record_fields import (
+    EncodedKey,
+    EncodedValue,
+    FieldReader,
+    FieldWriter,
+    open_value_reader,
+)
 
 GROUP_KEY = 3
 SUBSCRIPTION_METADATA_KEY = 4
@@ -47,7 +53,7 @@ METADATA_HASH_TAG = CLASSIC_MEMBER_TAG = ASSIGNED_MS_TAG = EPOCHS_TAG = 0
 UNTAGGED_CLASSIC_MEMBER = ClassicMemberMetadata(0, ())
 
 
-def encode_consumer_record(record: Record) -> tuple[bytes, bytes | None]:
+def encode_consumer_record(record: Record) -> tuple[EncodedKey, EncodedValue]:
     """Return the key and value of a record of a consumer group.
 
     Raises ValueError for a record that this broker only reads.

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from coordinator.assignors.consumer_protocol import (
     NEWEST_VERSION,
+    UserData,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -40,7 +41,7 @@ def decode_member_subscription(metadata: bytes, topics: TopicList) -> ClassicSub
     )
 
 
-def decode_member_assignment(data: bytes, topics: TopicList) -> tuple[TopicPartitions, bytes]:
+def decode_member_assignment(data: bytes, topics: TopicList) -> tuple[TopicPartitions, UserData]:
     """Return the partitions of an assignment, and the user data of the assignor that made it.
 
     No bytes at all are no partitions: the member has joined, and never sent a SyncGroup.

@@ -19,6 +19,7 @@ from coordinator.groups.classic.join import JoinGroup
 from coordinator.groups.consumer.advance import GroupContext, advance_member
 from coordinator.groups.consumer.effects import CancelMemberTimer, ConsumerTimer, SetMemberTimer
 from coordinator.groups.consumer.heartbeat import (
+    ReplacedMember,
     build_replacement_records,
     check_group_size,
     replace_static_member,
@@ -119,7 +120,7 @@ def _decode_subscription(command: JoinGroup, context: GroupContext) -> ClassicSu
 
 def _find_or_create_member(
     group: ConsumerGroup, command: JoinGroup
-) -> tuple[ConsumerGroupMember, ConsumerGroupMember | None]:
+) -> tuple[ConsumerGroupMember, ReplacedMember | None]:
     """Return the member, or a new one, and the member whose place it takes, if there is one.
 
     A static member that comes back without its id takes its place in any case, also from one that

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from coordinator.errors import Code, Refused
 from coordinator.groups.consumer.topics import compute_metadata_hash
@@ -75,6 +75,10 @@ from coordinator.groups.streams.target import (
 from coordinator.groups.streams.tasks import NO_ROLES, TaskId, TaskRoles
 from coordinator.groups.streams.topology import StreamsTopology
 from coordinator.shard.decision import Decision
+
+MetadataHash: TypeAlias = int
+TargetEpoch: TypeAlias = int
+EndpointEpoch: TypeAlias = int
 
 
 def process_streams_heartbeat(
@@ -249,7 +253,9 @@ class _HeartbeatStep:
             )
         return known
 
-    def _configure_topology(self, topology: StreamsTopology) -> tuple[ConfiguredTopology, int]:
+    def _configure_topology(
+        self, topology: StreamsTopology
+    ) -> tuple[ConfiguredTopology, MetadataHash]:
         """Return what the topology comes to, and the hash of the topics that it needs."""
         group, topics = self._group, self._context.topics
         known = None if group.topology is None else self._transient.configured
@@ -290,7 +296,7 @@ class _HeartbeatStep:
 
     def _update_target(
         self, epoch: int, updated: StreamsGroupMember, configured: ConfiguredTopology
-    ) -> tuple[int, TaskRoles]:
+    ) -> tuple[TargetEpoch, TaskRoles]:
         """Return the target's epoch and the member's part; compute the next target if it is due."""
         group, context = self._group, self._context
         delay_ms = context.settings.initial_rebalance_delay_ms
@@ -317,11 +323,7 @@ class _HeartbeatStep:
                 targets[updated.member_id] = targets.pop(replaced_id)
         members[updated.member_id] = updated
         new_targets = compute_task_targets(
-            group,
-            members,
-            configured,
-            context.settings.num_standby_replicas,
-            self._known_offsets(),
+            group, members, configured, context.settings.num_standby_replicas, self._known_offsets()
         )
         self._records += build_target_records(group, targets, new_targets, epoch, context.now_ms)
         moved_count = count_moved_tasks(targets, new_targets.items())
@@ -383,7 +385,7 @@ class _HeartbeatStep:
         configured: ConfiguredTopology,
         tasks_changed: bool,
         endpoint_changed: bool,
-    ) -> tuple[int, tuple[EndpointPartitions, ...] | None]:
+    ) -> tuple[EndpointEpoch, tuple[EndpointPartitions, ...] | None]:
         """Return the epoch of the endpoints, and what they serve if the member doesn't know."""
         epoch = self._transient.endpoint_epoch
         if endpoint_changed or (tasks_changed and moved.endpoint is not None):

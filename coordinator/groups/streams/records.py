@@ -36,7 +36,13 @@ from coordinator.groups.streams.tasks import (
     group_by_subtopology,
 )
 from coordinator.groups.streams.topology_record import read_topology, write_topology
-from coordinator.shard.record_fields import FieldReader, FieldWriter, open_value_reader
+from coordinator.shard.record_fields import (
+    EncodedKey,
+    EncodedValue,
+    FieldReader,
+    FieldWriter,
+    open_value_reader,
+)
 
 GROUP_KEY = 17
 MEMBER_KEY = 19
@@ -50,7 +56,7 @@ VALIDATED_EPOCH_TAG, CONFIGS_TAG, STORED_EPOCH_TAG, FAILED_EPOCH_TAG = range(4)
 ASSIGNED_MS_TAG = ASSIGNMENT_EPOCHS_TAG = 0
 
 
-def encode_streams_record(record: Record) -> tuple[bytes, bytes | None]:
+def encode_streams_record(record: Record) -> tuple[EncodedKey, EncodedValue]:
     """Return the key and value of a record of a streams group; None for a tombstone's value."""
     kind = record.__class__
     member_key = _MEMBER_KEYS.get(kind)
