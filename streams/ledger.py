@@ -41,11 +41,16 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
 from streams.common.topic_partitions import Partition
+
+TakenRun: TypeAlias = tuple[int, int]
+"""The place of an input among a task's sorted partitions, from 0, and how many records were taken
+from it in a row."""
+TopicIdHash: TypeAlias = int
 
 _VERSION = 1
 
@@ -169,16 +174,12 @@ def decode(value: bytes) -> LedgerTransaction:
     )
 
 
-def encode_order(runs: Iterable[tuple[int, int]]) -> str:
-    """Encode the order in which a task took records of its inputs as ASCII text.
-
-    Each run is the place of an input among the task's sorted partitions, from 0, and the number of
-    records that were taken from it in a row.
-    """
+def encode_order(runs: Iterable[TakenRun]) -> str:
+    """Encode the order in which a task took records of its inputs as ASCII text."""
     return _encode_varints(number for run in runs for number in run)
 
 
-def decode_order(text: str) -> list[tuple[int, int]]:
+def decode_order(text: str) -> list[TakenRun]:
     """Decode the runs of records that `encode_order` has encoded. Raises ValueError."""
     try:
         numbers = _decode_varints(text)
@@ -206,7 +207,7 @@ def encode_global_lookup_states(topic_id_hash: int | None, states: Iterable[Look
     return _encode_varints(numbers)
 
 
-def decode_global_lookup_states(text: str) -> tuple[int | None, list[LookupState]]:
+def decode_global_lookup_states(text: str) -> tuple[TopicIdHash | None, list[LookupState]]:
     """Decode the look-ups that `encode_global_lookup_states` has encoded. Raises ValueError."""
     try:
         numbers = _decode_varints(text)

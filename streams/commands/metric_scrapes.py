@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from streams.common.addresses import parse_address
 from streams.errors import ConfigError
@@ -21,8 +21,11 @@ from streams.monitoring.scraped_figures import (
 from streams.processes.worker_addresses import (
     NotedWorker,
     ProcessCondition,
+    WithoutAddressCount,
     list_noted_workers,
 )
+
+Failure: TypeAlias = str
 
 _ANSWER_TIMEOUT_S = 5.0
 _OK_STATUS = 200
@@ -43,7 +46,7 @@ class LocalApplication:
     application_id: str
     state_dir: Path
 
-    def list_targets(self) -> tuple[list[ScrapeTarget], int]:
+    def list_targets(self) -> tuple[list[ScrapeTarget], WithoutAddressCount]:
         """Return the application's workers, killed ones too, and how many have no address."""
         workers = list_noted_workers(self.state_dir, self.application_id)
         targets = [ScrapeTarget(each.address, each) for each in workers if each.address is not None]
@@ -92,7 +95,7 @@ class Scraper:
             found += [ScrapeTarget(each)] if isinstance(each, str) else each.list_targets()[0]
         return found
 
-    def _scrape_all(self) -> tuple[Mapping[str, Scrape], list[str]]:
+    def _scrape_all(self) -> tuple[Mapping[str, Scrape], list[Failure]]:
         """Return the scrapes by address, and the addresses without an answer, with the reason."""
         targets = self.list_targets()
         with ThreadPoolExecutor(_SCRAPES_AT_ONCE) as pool:  # so that silent ones don't add up

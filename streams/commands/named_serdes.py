@@ -21,13 +21,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from streams import serdes
 from streams.commands.output import WindowWithUnknownEnd
 from streams.common.user_module import import_user_module
 from streams.errors import ConfigError
 from streams.serdes import Field, Serde
+
+InnerName: TypeAlias = str
+WindowSizeMs: TypeAlias = int
 
 SERDE_HELP = (
     "string, bytes, int32, int64, float64, json, windowed(NAME, SIZE), session_windowed(NAME), or "
@@ -92,7 +95,7 @@ def from_serde(serde: Serde[Any]) -> NamedSerde:
     return _name_application_serde(serde)
 
 
-def split_windowed(name: str) -> tuple[str, int | None] | None:
+def split_windowed(name: str) -> tuple[InnerName, WindowSizeMs | None] | None:
     """Split the name of a serde of windowed keys into that of the key and the window's size in ms.
 
     The size is None if it is not named or, for sessions, not needed. None is returned for the name

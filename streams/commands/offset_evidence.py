@@ -17,12 +17,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import TypeAlias
 
 from streams.commands.cluster_clients import ClusterClients
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction, WrittenRange, decode, ledger_topic
 from streams.topology.build import Subtopology, Topology
+
+ProofOrObstacle: TypeAlias = str
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,9 @@ class LedgerProver:
         self._topic_ids = topic_ids
         self._find_unknown = lru_cache(maxsize=None)(self._find_unknown_record)
 
-    def prove_offset(self, task: TaskInputs, partition: Partition) -> tuple[int | None, str]:
+    def prove_offset(
+        self, task: TaskInputs, partition: Partition
+    ) -> tuple[int | None, ProofOrObstacle]:
         """Return the offset that the ledger proves for an input, or None, and what was found."""
         ledger, topic = self._ledger, partition.topic
         offset = ledger.offsets.get(partition)

@@ -59,10 +59,10 @@ class RecordEncoder:
         """Return the record of a line. Raises ConfigError naming the line."""
         key, value, timestamp_ms = self.key, line.text, None
         if self.time_separator is not None:
-            time, value = _split_line(line, value, self.time_separator, "time and record")
+            time, value = _split_at_separator(line, value, self.time_separator, "time and record")
             timestamp_ms = parse_record_time(time, f"{line.place}: its time")
         if self.separator is not None:
-            key, value = _split_line(line, value, self.separator, "key and value")
+            key, value = _split_at_separator(line, value, self.separator, "key and value")
         return EncodedRecord(
             line.place,
             None if key is None else _encode_typed(line, "key", key, self.key_format),
@@ -71,8 +71,8 @@ class RecordEncoder:
         )
 
 
-def _split_line(line: InputLine, text: str, separator: str, parts: str) -> tuple[str, str]:
-    """Split a line at its separator into key and value. Raises ConfigError naming the line."""
+def _split_at_separator(line: InputLine, text: str, separator: str, parts: str) -> tuple[str, str]:
+    """Split a text into what is before a separator and after it. Raises ConfigError without one."""
     before, found, after = text.partition(separator)
     if not found:
         raise ConfigError(f"{line.place}: {text!r:.200} has no {separator!r} between {parts}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
@@ -21,6 +21,8 @@ from streams.command_options import (
     StoreKeySerde,
     StoreValueSerde,
 )
+
+OwnerFields: TypeAlias = dict[str, Any]
 
 state = typer.Typer(
     help="Look at what an application's state directory holds.",
@@ -219,7 +221,7 @@ def _build_store_row(store: StoreOnDisk) -> dict[str, Any]:
     return row
 
 
-def _read_entries(stores: list[StoreOnDisk]) -> Iterator[tuple[dict[str, Any], Any]]:
+def _read_entries(stores: list[StoreOnDisk]) -> Iterator[tuple[OwnerFields, Any]]:
     """Yield the entries of stores, each with the task that has it. Raises StateError."""
     from state.errors import StateError
     from state.locks import exclude_owner

@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from streams.commands.named_serdes import parse_bytes
-from streams.common.message_headers import check_header_name
+from streams.common.message_headers import Header, check_header_name
 from streams.errors import ConfigError
 
-Header = tuple[str, bytes | None]
 _LIST_HELP = (
     'is no list of headers: give it as \'[["name", "text"], ["name", "0xff00"], ["name", null]]\''
 )

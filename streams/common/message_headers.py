@@ -7,7 +7,10 @@ else.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
+
+Header: TypeAlias = tuple[str, bytes | None]
+"""A name and a value."""
 
 
 class RepairedMessage:
@@ -18,9 +21,7 @@ class RepairedMessage:
 
     __slots__ = ("_headers", "_message", "lost_names")
 
-    def __init__(
-        self, message: Any, headers: list[tuple[str, bytes | None]], lost_names: int
-    ) -> None:
+    def __init__(self, message: Any, headers: list[Header], lost_names: int) -> None:
         self._message = message
         self._headers = headers
         self.lost_names = lost_names
@@ -29,7 +30,7 @@ class RepairedMessage:
         """Return how many bytes the value has, as confluent-kafka's messages do."""
         return len(self._message)
 
-    def headers(self) -> list[tuple[str, bytes | None]]:
+    def headers(self) -> list[Header]:
         return self._headers
 
     def __getattr__(self, name: str) -> Any:

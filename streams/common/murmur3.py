@@ -15,8 +15,12 @@ from __future__ import annotations
 import struct
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from streams.common.bounded_cache import RecentResults
+
+LowerHalves: TypeAlias = int
+UpperHalves: TypeAlias = int
 
 _SEED = 104729
 _MASK = 2**64 - 1
@@ -114,7 +118,7 @@ def compute_hashes(rows: list[bytes], whole_blocks: int) -> list[bytes]:
     return [hashes[start : start + _HASH_BYTES] for start in starts]
 
 
-def _mix_blocks(blocks: int, lanes: int) -> tuple[int, int]:
+def _mix_blocks(blocks: int, lanes: int) -> tuple[LowerHalves, UpperHalves]:
     """Return the lower halves of the blocks of all lanes mixed, and the upper halves mixed."""
     k1s = (blocks & lanes) * _C1 & lanes
     k1s = ((k1s << 31 | k1s >> 33) & lanes) * _C2 & lanes

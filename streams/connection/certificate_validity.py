@@ -12,7 +12,10 @@ import binascii
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+Tag: TypeAlias = int
+Content: TypeAlias = bytes
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
 _VERSION, _UTC_TIME, _GENERALIZED_TIME = 0xA0, 0x17, 0x18
@@ -56,7 +59,7 @@ def explain_invalidity(validity: CertificateValidity, now: datetime) -> str:
     return ""
 
 
-def _iterate_elements(encoded: bytes) -> Iterator[tuple[int, bytes]]:
+def _iterate_elements(encoded: bytes) -> Iterator[tuple[Tag, Content]]:
     """Yield tag and content of the DER elements of a sequence, one after the other."""
     offset = 0
     while offset < len(encoded):

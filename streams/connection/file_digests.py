@@ -11,8 +11,11 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from streams.connection.settings import FILE_SUFFIX, LOCATION_SUFFIX, ConnectionSettings
+
+SettingName: TypeAlias = str
 
 _ABSENT = "absent"
 _SETTLED_AFTER_S = 2.0
@@ -76,7 +79,7 @@ class FileDigests:
         return _digest_paths(paths, self._read_file)
 
 
-def _list_paths(settings: ConnectionSettings) -> list[tuple[str, list[Path]]]:
+def _list_paths(settings: ConnectionSettings) -> list[tuple[SettingName, list[Path]]]:
     """Return the files of each setting that names some: a file, or those in a directory."""
     return [
         (name, _list_files(Path(str(value))))

@@ -9,11 +9,15 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
 from streams.errors import ConfigError
+
+DottedName: TypeAlias = str
+Name: TypeAlias = str
+Value: TypeAlias = str
 
 
 def read_connection_file(path: Path, setting: str = "connection") -> dict[str, Any]:
@@ -58,7 +62,7 @@ def _find_place(error: ValueError) -> str:
     return f" ({place[0]})" if place else ""
 
 
-def flatten_tables(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten_tables(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[DottedName, Any]]:
     """Yield the values of nested tables with their dotted names."""
     for name, value in settings.items():
         if isinstance(value, dict):
@@ -74,7 +78,7 @@ def _resolve_path(name: str, value: Any, directory: Path) -> Any:
     return value
 
 
-def _parse_lines(text: str, called: str) -> Iterator[tuple[str, str]]:
+def _parse_lines(text: str, called: str) -> Iterator[tuple[Name, Value]]:
     """Parse lines NAME=VALUE; empty lines and those that begin with # are comments."""
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from typing import TypeAlias
 
 from streams.doctor import (
     configuration,
@@ -34,15 +35,17 @@ from streams.doctor.machine_facts import count_stores, read_disk_usage, read_pro
 from streams.errors import AuthorizationError, ConfigError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
 
+PointName: TypeAlias = str
+
 Look = Callable[[ApplicationFacts], Iterable[DoctorFinding]]
 
 
-def list_points() -> list[tuple[str, Look]]:
+def list_points() -> list[tuple[PointName, Look]]:
     """Return the points of an application, in the order in which they are looked at."""
     return [*_list_machine_points(), *_list_topic_points(), *_list_running_points()]
 
 
-def _list_machine_points() -> list[tuple[str, Look]]:
+def _list_machine_points() -> list[tuple[PointName, Look]]:
     return [
         (machine.DISK, _check_disk_space),
         (machine.INODES, _check_inodes),
@@ -53,7 +56,7 @@ def _list_machine_points() -> list[tuple[str, Look]]:
     ]
 
 
-def _list_topic_points() -> list[tuple[str, Look]]:
+def _list_topic_points() -> list[tuple[PointName, Look]]:
     return [
         ("topics", _after_rights(_select_all, _check_topics)),
         (topics.LEADERS, _after_rights(_select_all, _check_leaders)),
@@ -113,7 +116,7 @@ def _after_rights(select: Callable[[KnownTopics], frozenset[str]], look: Look) -
     return look_with_rights
 
 
-def _list_running_points() -> list[tuple[str, Look]]:
+def _list_running_points() -> list[tuple[PointName, Look]]:
     return [
         (group.FOREIGN, _check_foreign_members),
         (group.MEMBERS, running_points.check_members),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from streams.commands.cluster_clients import ClusterClients, connect_clients
 from streams.common.topic_partitions import Partition
@@ -27,6 +27,9 @@ from streams.runtime.clients.cluster_admin import (
     GroupListing,
 )
 from streams.settings.config import StreamsConfig
+
+ProducerId: TypeAlias = int
+ProducerEpoch: TypeAlias = int
 
 REQUEST_WAIT_S = 5.0
 _CONNECT_WAIT_S = 4.0
@@ -114,7 +117,9 @@ class ClusterFacts:
                     )
         return TransactionFacts(found, undescribed, self._find_listing_gap())
 
-    def fetch_producer_epochs(self, application_id: str) -> dict[str, tuple[int, int]]:
+    def fetch_producer_epochs(
+        self, application_id: str
+    ) -> dict[str, tuple[ProducerId, ProducerEpoch]]:
         """Fetch anew the id and epoch of the producer of each transactional id of workers."""
         clients = self.clients()
         found: dict[str, tuple[int, int]] = {}

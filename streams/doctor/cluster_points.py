@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from streams.command_lines import format_command
 from streams.common.addresses import Address, parse_address, parse_addresses
@@ -31,11 +32,13 @@ from streams.membership.connection import ConnectionLost
 from streams.processes.broker_stop import read_broker_status
 from streams.settings.config import EMBEDDED
 
+PointName: TypeAlias = str
+
 Look = Callable[[ClusterFacts], Iterable[DoctorFinding]]
 _COORDINATORS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 
 
-def list_points(*, is_alone: bool) -> list[tuple[str, Look]]:
+def list_points(*, is_alone: bool) -> list[tuple[PointName, Look]]:
     """Return the points of a cluster; where it `is_alone`, of all of its topics."""
     found: list[tuple[str, Look]] = [
         (CONNECTION, _check_connection),

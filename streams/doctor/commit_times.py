@@ -7,9 +7,11 @@ No request tells when an offset was committed. The records that brokers keep do:
 from __future__ import annotations
 
 from struct import Struct, error
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from streams.common.topic_partitions import Partition
+
+GroupId: TypeAlias = str
 
 _SHORT, _INT, _LONG = Struct(">h"), Struct(">i"), Struct(">q")
 _OFFSET_KEYS = (0, 1)
@@ -40,7 +42,7 @@ def choose_offsets_partition(group: str, partition_count: int) -> int:
     return code % partition_count
 
 
-def decode_offset_place(key: bytes | None) -> tuple[str, Partition] | None:
+def decode_offset_place(key: bytes | None) -> tuple[GroupId, Partition] | None:
     """Return the group and the partition that a record of an offset is of; None for another one."""
     try:
         fields = _CommitFields(key or b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from streams.common.topic_partitions import Partition
 from streams.doctor.cluster_facts import ClusterFacts
@@ -15,6 +16,11 @@ from streams.doctor.inputs import (
 )
 from streams.serdes.serde import Serde
 from streams.topology.build import Topology
+
+PeriodWords: TypeAlias = str
+RecordPlace: TypeAlias = tuple[Partition, int]
+Fault: TypeAlias = str
+ReadCount: TypeAlias = int
 
 _RECENT_MS = 3_600_000
 
@@ -41,7 +47,7 @@ def fetch_progress(
 
 def count_recent_records(
     cluster: ClusterFacts, progress: Mapping[Partition, InputProgress]
-) -> tuple[dict[Partition, int], str]:
+) -> tuple[dict[Partition, int], PeriodWords]:
     """Return how many offsets each partition has of the last hour, and words for that time.
 
     Where all together are few, all are counted that there are, and the words are empty.
@@ -69,7 +75,7 @@ def read_keys(
 
 def find_unreadable(
     cluster: ClusterFacts, topology: Topology, progress: Mapping[Partition, InputProgress]
-) -> tuple[dict[tuple[Partition, int], str], int]:
+) -> tuple[dict[RecordPlace, Fault], ReadCount]:
     """Read the next records of each partition of the inputs with the App's serdes.
 
     Returns the first fault of each partition by its place, and how many records were read. No
@@ -82,7 +88,7 @@ def find_unreadable(
     }
     starts = {p: max(each.committed_offset, each.first_offset) for p, each in progress.items()}
     stable = cluster.admin().fetch_last_stable_offsets(list(starts)) if starts else {}
-    faults: dict[tuple[Partition, int], str] = {}
+    faults: dict[RecordPlace, Fault] = {}
     count = 0
     for partition, start in starts.items():
         if start >= stable[partition] or partition.topic not in serdes:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from streams.command_lines import format_command, format_kafka_command
 from streams.common.topic_partitions import Partition
@@ -20,6 +21,8 @@ from streams.doctor.findings import (
     find_fine,
     find_unknown,
 )
+
+GroupId: TypeAlias = str
 
 ISOLATION = "isolation of readers"
 _LOOKS, _PAUSE_S = 5, 0.2
@@ -35,7 +38,7 @@ def find_uncommitted_reads(
     fetch_stable: Callable[[Sequence[Partition]], Mapping[Partition, int]],
     outputs: Sequence[Partition],
     pause_s: float = _PAUSE_S,
-) -> tuple[dict[str, Partition], list[str]]:
+) -> tuple[dict[GroupId, Partition], list[GroupId]]:
     """Look several times; return the readers with such an offset, and all that read the outputs."""
     wanted = set(outputs)
     proven: dict[str, Partition] = {}

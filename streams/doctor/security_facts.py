@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 from streams.common.addresses import Address, format_address, parse_addresses
 from streams.connection.certificate_validity import read_certificate_validity
@@ -15,6 +16,10 @@ from streams.doctor.security import Certificate, parse_peer_validity
 from streams.errors import AuthorizationError
 from streams.runtime.access.acls import Acl, AclOperation, AclResource, PatternType
 from streams.runtime.clients import Admin
+
+ResourceName: TypeAlias = str
+MissingOperation: TypeAlias = str
+TopicCount: TypeAlias = int
 
 _OWN = (("ssl.certificate", "the client certificate"), ("ssl.ca", "the first authority"))
 
@@ -55,7 +60,7 @@ def list_bootstrap_addresses(servers: str) -> list[Address]:
 
 def find_missing_rights(
     needed: Sequence[Acl], there: Mapping[str, object], admin: Admin
-) -> tuple[dict[str, str], int]:
+) -> tuple[dict[ResourceName, MissingOperation], TopicCount]:
     """Return the rights on existing topics that this user lacks, and how many topics there were.
 
     The first one that is missing of each topic is named.

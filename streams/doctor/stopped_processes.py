@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Collection
+from typing import TypeAlias
 
 from state.linux_calls import find_listeners, is_stopped
 from streams.common.addresses import Address
 
+ProcessId: TypeAlias = int
+
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-def find_stopped_listeners(addresses: Collection[Address]) -> dict[Address, int]:
+def find_stopped_listeners(addresses: Collection[Address]) -> dict[Address, ProcessId]:
     """Return the stopped processes that listen at addresses of this machine, by these."""
     own = (*_LOOPBACK, socket.gethostname())
     found = {}

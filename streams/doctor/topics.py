@@ -7,12 +7,15 @@ checks for internal topics; here they hold for inputs, outputs and the coordinat
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from streams.command_lines import format_command, format_kafka_command
 from streams.common.counted import format_count
 from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
 from streams.runtime.clients.cluster_admin import ClusterDescription, PartitionDescription
 from streams.runtime.offsets.offset_refusals import offer_new_topics
+
+PartitionName: TypeAlias = str
 
 LEADERS, REPLICAS, DURABILITY = "partition leaders", "replicas in sync", "durability"
 _SHOWN_MAX = 5
@@ -207,7 +210,7 @@ def _advise_first_offsets(inputs: Sequence[str]) -> str:
 
 def _list_partitions(
     cluster: ClusterDescription, topics: Collection[str]
-) -> list[tuple[str, PartitionDescription]]:
+) -> list[tuple[PartitionName, PartitionDescription]]:
     """Return the partitions of topics that are there, with their names."""
     return [
         (f"{topic}[{each.number}]", each)

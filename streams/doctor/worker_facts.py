@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from streams.commands.metric_scrapes import fetch_scrape
 from streams.common.addresses import format_address, parse_address
@@ -20,6 +20,9 @@ from streams.doctor.workers import WorkerFacts
 from streams.errors import StreamsError
 from streams.monitoring.scraped_figures import Scrape, summarise_scrapes
 from streams.processes.worker_addresses import list_worker_addresses
+
+HealthReport: TypeAlias = Mapping[str, Any]
+ClockAheadS: TypeAlias = float
 
 _PAUSE_S, _LOOKS = 2.0, 4
 """The watchdog of a worker looks once a second at what its threads do."""
@@ -97,7 +100,7 @@ def _is_listening(address: str) -> bool:
         return True
 
 
-def fetch_health(address: str) -> tuple[Mapping[str, Any], float | None] | None:
+def fetch_health(address: str) -> tuple[HealthReport, ClockAheadS | None] | None:
     """Return what /health answers; None where there is no such path or no answer.
 
     With it comes by how many seconds the worker's clock is ahead, None where it does not tell.

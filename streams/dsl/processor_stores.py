@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.function_checks import check_callable
@@ -18,6 +18,9 @@ from streams.processor.processor_supplier import (
     get_supplied_stores,
     is_supplier,
 )
+
+CreateProcessor: TypeAlias = Callable[[], Any]
+StoreNames: TypeAlias = tuple[str, ...]
 
 
 def add_processor_step(
@@ -63,7 +66,7 @@ def connect_processor_stores(
     more_stores: Sequence[str | Store],
     *,
     kind: type[Any] = Processor,
-) -> tuple[Callable[[], Any], tuple[str, ...]]:
+) -> tuple[CreateProcessor, StoreNames]:
     """Check the processor supplier of a step; return its function and the names of its stores.
 
     Stores that come as a Store are declared, and each is named once. `kind` is the class of what
@@ -79,7 +82,7 @@ def connect_processor_stores(
 
 def list_supplier_stores(
     step: str, supplier: Any, *, kind: type[Any] = Processor
-) -> tuple[Callable[[], Any], Sequence[str | Store]]:
+) -> tuple[CreateProcessor, Sequence[str | Store]]:
     """Check the processor supplier of a step; return its function and the stores that it names.
 
     These are its own and those that its processors name. Calls the function twice: each task needs
@@ -106,7 +109,7 @@ def list_supplier_stores(
 
 def _resolve_supplier(
     step: str, supplier: Any, kind: type[Any]
-) -> tuple[Callable[[], Any], Sequence[str | Store]]:
+) -> tuple[CreateProcessor, Sequence[str | Store]]:
     """Return the function that makes the processors of a step, and the stores of its supplier."""
     if isinstance(supplier, kind):
         raise TopologyError(

@@ -9,11 +9,12 @@ from streams.dsl.routing import check_topic_name
 from streams.errors import TopologyError
 from streams.graph.materialized import Store
 from streams.serdes import Serde
+from streams.serdes.serde import KeySerde, ValueSerde
 
 
 def resolve_source_serdes(
     store: str | Store | None, key: Serde[Any] | None, value: Serde[Any] | None
-) -> tuple[Serde[Any] | None, Serde[Any] | None]:
+) -> tuple[KeySerde | None, ValueSerde | None]:
     """Return the table's serdes, each replaced by the store's own where it is None."""
     if isinstance(store, Store):
         return key or store.key, value or store.value
@@ -22,7 +23,7 @@ def resolve_source_serdes(
 
 def require_source_serdes(
     step: str, topic: object, key: Serde[Any] | None, value: Serde[Any] | None
-) -> tuple[Serde[Any], Serde[Any]]:
+) -> tuple[KeySerde, ValueSerde]:
     """Return the serdes of a source after checking its topic and that both are given.
 
     Raises TopologyError naming the step.
@@ -33,7 +34,7 @@ def require_source_serdes(
 
 def require_serdes(
     step: str, read: str, key: Serde[Any] | None, value: Serde[Any] | None
-) -> tuple[Serde[Any], Serde[Any]]:
+) -> tuple[KeySerde, ValueSerde]:
     """Return the serdes of a source after checking that both are given.
 
     `read` is what it reads, for the message. Raises TopologyError naming the step.

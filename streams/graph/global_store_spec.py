@@ -8,6 +8,7 @@ from typing import Any
 
 from streams.graph.nodes import GlobalTableSpec
 from streams.serdes import Serde
+from streams.serdes.serde import KeySerde, ValueSerde
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,7 @@ class GlobalStoreSpec(GlobalTableSpec):
     create_processor: Callable[[], Any]
 
 
-def find_topic_serdes(table: GlobalTableSpec) -> tuple[Serde[Any], Serde[Any]]:
+def find_topic_serdes(table: GlobalTableSpec) -> tuple[KeySerde, ValueSerde]:
     """Return the serdes of the keys and the values of a global table's topic."""
     if isinstance(table, GlobalStoreSpec):
         return table.key, table.value

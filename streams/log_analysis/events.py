@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from streams.log_analysis.patterns import Pattern
+
+Subject: TypeAlias = tuple[str, str]
+"""A kind, such as store or topic, and a name."""
 
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _OWNERS = (
@@ -37,7 +40,7 @@ class LogEvent(NamedTuple):
     source: str
     message: str
     owner: str | None
-    about: tuple[tuple[str, str], ...]
+    about: tuple[Subject, ...]
     is_ambiguous: bool = False
     """True if the time may be an hour later, as it comes twice when summer time ends."""
     process: int | None = None
@@ -52,7 +55,7 @@ def find_owner(message: str) -> str | None:
     return None
 
 
-def find_subjects(message: str) -> tuple[tuple[str, str], ...]:
+def find_subjects(message: str) -> tuple[Subject, ...]:
     """Return what a message is about, as kinds and names."""
     found = ((kind, each.search(message)) for kind, each in _ABOUT.items())
     return tuple(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streams.monitoring.definitions.clients import (
     CONNECTION_GROUPS,
@@ -17,6 +17,9 @@ from streams.runtime.clients.client_statistics import ClientStatistics
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
+
+NowAndPast: TypeAlias = tuple[float, float]
+"""A count by the newest statistics, and by those of some time ago."""
 
 _US_PER_MS, _MS_PER_S = 1_000, 1_000
 
@@ -100,9 +103,7 @@ def _list_send_figures(client: ClientStatistics) -> dict[str, float]:
     )
 
 
-def _make_rates(
-    client: ClientStatistics, totals: Mapping[str, tuple[float, float]]
-) -> dict[str, float]:
+def _make_rates(client: ClientStatistics, totals: Mapping[str, NowAndPast]) -> dict[str, float]:
     """Return `-total` and `-rate` of each pair of counts, now and some time ago."""
     figures: dict[str, float] = {}
     for metric, (now, past) in totals.items():
@@ -111,15 +112,15 @@ def _make_rates(
     return figures
 
 
-def _get_counts(client: ClientStatistics, name: str) -> tuple[float, float]:
+def _get_counts(client: ClientStatistics, name: str) -> NowAndPast:
     return client.newest[name], client.past[name]
 
 
-def _sum_counts(client: ClientStatistics, name: str) -> tuple[float, float]:
+def _sum_counts(client: ClientStatistics, name: str) -> NowAndPast:
     return _sum_brokers(client.newest, name), _sum_brokers(client.past, name)
 
 
-def _count_requests(client: ClientStatistics, api: str) -> tuple[float, float]:
+def _count_requests(client: ClientStatistics, api: str) -> NowAndPast:
     now, past = (
         sum(broker["req"].get(api, 0) for broker in each["brokers"].values())
         for each in (client.newest, client.past)
@@ -132,7 +133,7 @@ def _sum_brokers(statistics: Mapping[str, Any], name: str) -> float:
     return total
 
 
-def _divide_growth(part: tuple[float, float], whole: tuple[float, float]) -> float:
+def _divide_growth(part: NowAndPast, whole: NowAndPast) -> float:
     """Return the quotient of what was counted between the two statistics, 0 for nothing."""
     counted = whole[0] - whole[1]
     return (part[0] - part[1]) / counted if counted else 0.0

@@ -41,6 +41,9 @@ from streams.version import VERSION
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+TaskName: TypeAlias = str
+FigureName: TypeAlias = str
+
 _MS, _NS = 1_000, 1_000_000_000
 KAFKA_CLIENT_STATES = {
     "CREATED": 0,
@@ -216,7 +219,9 @@ def _list_updater_figures(restorer: RestorerTimings) -> dict[str, float]:
     }
 
 
-def _list_task_figures(timings: Mapping[str, TaskTimings]) -> dict[tuple[str, str], float]:
+def _list_task_figures(
+    timings: Mapping[str, TaskTimings],
+) -> dict[tuple[TaskName, FigureName], float]:
     """Return the timed figures of a thread's tasks by task and Kafka Streams' name."""
     read = {task: each.process.read_figures() for task, each in timings.items()}
     ratio_of_all = sum(each.ratio for each in read.values())

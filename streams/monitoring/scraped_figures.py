@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
+
+FreeBytes: TypeAlias = float
+TotalBytes: TypeAlias = float
 
 _LATENCY = "millrace_end_to_end_latency_seconds"
 _QUERY_LATENCY = "millrace_query_latency_seconds"
@@ -260,7 +263,9 @@ def _has_thread(thread: str, sample: Sample) -> bool:
     return sample.labels.get("thread", "") == thread
 
 
-def _find_fullest_disk(scrapes: Sequence[Scrape], prefix: str) -> tuple[float | None, float | None]:
+def _find_fullest_disk(
+    scrapes: Sequence[Scrape], prefix: str
+) -> tuple[FreeBytes | None, TotalBytes | None]:
     """Return the free and all bytes of the disk with the smallest share that is free."""
     disks = [
         (free.value, total.value)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from state.entry import StoreEntry
 from state.window import WindowStore
 from state.windowed import Windowed
 from streams.operators.copies import create_copier, create_stored_copier
 from streams.serdes import Serde
+
+OldValue: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def create_window_folder(
 
     def fold_into_window(
         key: Any, value: Any, timestamp_ms: int, start_ms: int, end_ms: int
-    ) -> tuple[StoreEntry[Windowed[Any], Any], Any]:
+    ) -> tuple[StoreEntry[Windowed[Any], Any], OldValue]:
         if works_on_copy:
             stored = find(key, start_ms)
             aggregate = None if stored is None else copy_stored_value(stored.value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from state.buffered_change import RecordOrigin, create_origin
+from streams.common.message_headers import Header
 
 
 def capture_origin(message: Any, timestamp_ms: int) -> RecordOrigin:
@@ -47,7 +48,7 @@ class OriginMessage:
     def timestamp(self) -> tuple[int, int]:
         return 1, self._origin.timestamp_ms
 
-    def headers(self) -> list[tuple[str, bytes | None]]:
+    def headers(self) -> list[Header]:
         return list(self._origin.headers)
 
     def key(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from operator import index
-from typing import Any
+from typing import Any, TypeAlias
 
 from state.errors import describe_serde_error
 from state.shown_values import hide_values, quote_value
@@ -18,6 +18,8 @@ from streams.processor.record import Record
 from streams.settings.exception_handlers import Stage
 
 Serialize = Callable[[Any], bytes]
+SerializeKey: TypeAlias = Serialize
+SerializeValue: TypeAlias = Serialize
 
 _BY_KEY = -1
 """Lets librdkafka choose the partition: murmur2 of the key, as Kafka's own producer does."""
@@ -324,18 +326,20 @@ def _create_multicast(
     return produce_to_each
 
 
-def _create_serializer_lookup(node: SinkNode) -> Callable[[str], tuple[Serialize, Serialize]]:
+def _create_serializer_lookup(
+    node: SinkNode,
+) -> Callable[[str], tuple[SerializeKey, SerializeValue]]:
     """Return a function that returns a topic's serialisers, created at its first record."""
-    serializers_by_topic: dict[str, tuple[Serialize, Serialize]] = {}
+    serializers_by_topic: dict[str, tuple[SerializeKey, SerializeValue]] = {}
 
-    def serializers_for(topic: str) -> tuple[Serialize, Serialize]:
+    def get_serializers(topic: str) -> tuple[SerializeKey, SerializeValue]:
         found = serializers_by_topic.get(topic)
         if found is None:
             key, value = node.key.for_topic(topic, "key"), node.value.for_topic(topic, "value")
             found = serializers_by_topic[topic] = key.serialize, value.serialize
         return found
 
-    return serializers_for
+    return get_serializers
 
 
 def _create_refusal_handler(

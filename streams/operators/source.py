@@ -8,7 +8,7 @@ are not UTF-8.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from state.shown_values import hide_values, quote_value, read_text
 from streams.common.message_headers import RepairedMessage
@@ -18,6 +18,9 @@ from streams.graph.nodes import ForwardRecord, SourceNode
 from streams.operators.timestamp_extraction import TimestampedSource
 from streams.settings.exception_handlers import Stage
 from streams.settings.timestamp_extractors import TimestampExtractor, TimestampPolicy
+
+Key: TypeAlias = Any
+Value: TypeAlias = Any
 
 
 def create_message_reader(
@@ -74,7 +77,7 @@ def _create_timestamped_source(
     deserialize_key = node.key.deserialize
     deserialize_value = node.value.deserialize
 
-    def read_message(message: Any) -> tuple[Any, Any]:
+    def read_message(message: Any) -> tuple[Key, Value]:
         key, value = message.key(), message.value()
         if _has_lost_names(message):
             raise ValueError("names of headers are lost")

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from state.keys import TimestampMs
 from state.window_duplicates import DuplicatesWindowStore
 from streams.graph.nodes import Binding, ForwardRecord, Operator
 from streams.operators.lateness import OnLate, create_late_handler
@@ -149,7 +150,7 @@ def join_with_itself(store_name: str, window: JoinWindow, joiner: Joiner) -> Ope
 
 def create_match_finder(
     binding: Binding, store_name: str, window: JoinWindow
-) -> Callable[[Any, int], list[tuple[int, Any]]]:
+) -> Callable[[Any, int], list[tuple[TimestampMs, Any]]]:
     """Return a function that finds a key's records near a time, as times and values.
 
     They are in order, the oldest first.
@@ -158,7 +159,7 @@ def create_match_finder(
     find_values = store.find_values
     before_ms, after_ms = window.before_ms, window.after_ms
 
-    def find_matches(key: Any, timestamp_ms: int) -> list[tuple[int, Any]]:
+    def find_matches(key: Any, timestamp_ms: int) -> list[tuple[TimestampMs, Any]]:
         # All at once: the disk's iterator is closed before steps downstream are called.
         from_ms, to_ms = timestamp_ms - before_ms, timestamp_ms + after_ms
         return find_values(key, max(from_ms, 0), max(to_ms, 0))

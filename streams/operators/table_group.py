@@ -8,13 +8,16 @@ removes it first. Within one group it is one record with both values.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from streams.common.changes import Change
 from streams.graph.nodes import Binding, ForwardUpdate, Operator
 from streams.graph.views import TableView
 from streams.operators.copies import return_unchanged
 from streams.serdes import Serde
+
+GroupKey: TypeAlias = Any
+GroupValue: TypeAlias = Any
 
 Selector = Callable[[Any, Any], "tuple[Any, Any] | None"]
 """Takes key and value of a row; returns key and value in its group, or None for no group."""
@@ -39,7 +42,7 @@ def create_group_changes(
             return bool(one == other)
         return one is other or serialize(one) == serialize(other)
 
-    def select_group(key: Any, value: Any) -> tuple[Any, Any]:
+    def select_group(key: Any, value: Any) -> tuple[GroupKey, GroupValue]:
         pair = None if value is None else selector(key, value)
         if pair is None:
             return None, None

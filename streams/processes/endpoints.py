@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from streams.common.addresses import format_address
 from streams.common.host import Host
@@ -12,6 +13,8 @@ from streams.monitoring.http_endpoint import HttpEndpoint, HttpResponse
 from streams.monitoring.metrics import WorkerCollector, render_prometheus_text
 from streams.monitoring.process_figures import render_process_figures
 from streams.settings.config import StreamsConfig
+
+SettingName: TypeAlias = str
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +29,7 @@ def start_endpoints(
     *,
     report_health: Callable[[], Health],
     collector: WorkerCollector,
-) -> Iterator[tuple[str, HttpEndpoint]]:
+) -> Iterator[tuple[SettingName, HttpEndpoint]]:
     """Start the HTTP endpoints that the settings ask for, and yield each with its setting's name.
 
     Ports are counted up by the worker's number. Raises ConfigError if a port is not available.

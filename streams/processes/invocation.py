@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from streams.command_lines import current_invocation, find_millrace_command, hold_invocation
 from streams.settings.config import StreamsConfig
+
+ModuleName: TypeAlias = str
 
 _MAIN = "__main__"
 
@@ -63,7 +65,7 @@ def locate_application(app: object) -> ApplicationLocation:
     return ApplicationLocation("", None)
 
 
-def _name_main_module(module: ModuleType) -> tuple[str, Path | None]:
+def _name_main_module(module: ModuleType) -> tuple[ModuleName, Path | None]:
     """Return the name by which the program's own module is imported, and from which directory.
 
     The directory is None for the current one. Without a name the module can't be imported.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 from uuid import UUID, uuid4
 
 from state.directory import ProcessSlot, StateDirectory
@@ -55,6 +56,8 @@ from streams.runtime.threads.stream_thread import StreamThread
 from streams.runtime.threads.worker_resources import WorkerResources
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
+
+DirectoryId: TypeAlias = str
 
 _GLOBAL_REQUEST_TIMEOUT_S = 5.0
 """The seconds that the global tables wait for a response before they send the request again.
@@ -252,7 +255,7 @@ def _find_offsets_of_dormant_tasks(
 
 def _claim_slot(
     config: StreamsConfig, application_id: str
-) -> tuple[StateDirectory, str, ProcessSlot]:
+) -> tuple[StateDirectory, DirectoryId, ProcessSlot]:
     """Claim a worker's slot, and return the state directory, its id and the slot.
 
     Raises ConfigError.

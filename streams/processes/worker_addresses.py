@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from state.directory import LOCK_FILE, ProcessSlot, StateDirectory
 from state.errors import DirectoryLocked
@@ -21,6 +21,8 @@ from state.linux_calls import is_stopped
 from state.locks import exclude_owner, read_holder
 from streams.common.addresses import format_address
 from streams.common.host import Event, Host
+
+WithoutAddressCount: TypeAlias = int
 
 _ADDRESS_FILE = "metrics-address"
 _LOCAL_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # nosec B104 # nothing is bound here
@@ -112,7 +114,9 @@ def list_noted_workers(state_dir: Path, application_id: str) -> list[NotedWorker
     return found
 
 
-def list_worker_addresses(state_dir: Path, application_id: str) -> tuple[list[str], int]:
+def list_worker_addresses(
+    state_dir: Path, application_id: str
+) -> tuple[list[str], WithoutAddressCount]:
     """Return the addresses of an application's workers that run on a state directory.
 
     With them comes how many workers run there that have no address.

@@ -13,7 +13,7 @@ from typing import Any, Generic
 from typing_extensions import TypeVar
 
 from state.guessed_names import explain_guessed_names
-from streams.common.message_headers import check_header_name
+from streams.common.message_headers import Header, check_header_name
 
 _TIME_MAX_MS = 2**63 - 1
 K = TypeVar("K", default=Any)
@@ -21,8 +21,8 @@ V = TypeVar("V", default=Any)
 K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
-Headers = tuple[tuple[str, bytes | None], ...]
-GivenHeaders = Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None]
+Headers = tuple[Header, ...]
+GivenHeaders = Iterable[Header] | Mapping[str, bytes | None]
 """Headers as a user gives them: pairs, or a dict if no name comes twice."""
 
 
@@ -170,7 +170,7 @@ class MessageWithHeaders:
         self.message = message
         self._headers = list(headers)
 
-    def headers(self) -> list[tuple[str, bytes | None]]:
+    def headers(self) -> list[Header]:
         return self._headers
 
     def topic(self) -> str | None:

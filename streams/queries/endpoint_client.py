@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from http import HTTPStatus
 from threading import Lock
+from typing import TypeAlias
 from urllib.parse import quote, urlencode
 
 import httpcore
@@ -29,6 +30,8 @@ from streams.queries.query_tls import CHECK_INTERVAL_S, ChangedFiles, QueryTls
 from streams.queries.stale_bounds import StaleBounds
 from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_reads import StoreRead, StoreRow
+
+RequestPath: TypeAlias = str
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +160,7 @@ class EndpointClient:
                 client.close()
 
 
-def _format_request(spec: StoreSpec, read: StoreRead) -> tuple[str, dict[str, str]]:
+def _format_request(spec: StoreSpec, read: StoreRead) -> tuple[RequestPath, dict[str, str]]:
     """Return the path and the parameters of a read."""
     if read.call is not None:
         path = f"/queries/{quote(read.call.query.name, safe='')}"

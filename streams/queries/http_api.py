@@ -16,7 +16,7 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 from starlette.applications import Starlette
@@ -48,6 +48,8 @@ from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_calls import StoreCall
 from streams.queries.store_reads import ROWS_MAX, StoreRead
 from streams.runtime.threads.query_measurements import QueryMeasurements
+
+EncodedRows: TypeAlias = bytes
 
 _PAGE_ROWS = 1_000
 """The rows that a streamed range reads at a time, of one commit of each partition."""
@@ -206,11 +208,13 @@ class _StoreEndpoints:
 
     async def _read_next_page(
         self, wanted: _StoreRequest, before: StoreAnswer
-    ) -> tuple[StoreAnswer, bytes]:
+    ) -> tuple[StoreAnswer, EncodedRows]:
         """Return the page of a range behind another one."""
         return await self._read_page(wanted, replace(wanted.read, after=before.rows[-1].key))
 
-    async def _read_page(self, wanted: _StoreRequest, read: StoreRead) -> tuple[StoreAnswer, bytes]:
+    async def _read_page(
+        self, wanted: _StoreRequest, read: StoreRead
+    ) -> tuple[StoreAnswer, EncodedRows]:
         """Return rows, and their lines. Raises StoreUnavailable, ConfigError, ValueError."""
 
         def encode_rows(answer: StoreAnswer) -> bytes:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote_plus, unquote_to_bytes
 
 import orjson
@@ -14,6 +14,9 @@ import orjson
 from streams.queries.endpoint_client import WAIT_MS_MAX
 from streams.queries.http_texts import KEY_SERDES, ROW_FORMATS
 from streams.queries.store_reads import ROWS_MAX
+
+StoreName: TypeAlias = str
+KeyText: TypeAlias = str
 
 _TIME_MS_MAX = 2**62
 _DIGITS_MAX = 19
@@ -201,7 +204,7 @@ def is_local_scope(query: bytes) -> bool:
     )
 
 
-def split_store_path(raw_path: bytes) -> tuple[str, str | None]:
+def split_store_path(raw_path: bytes) -> tuple[StoreName, KeyText | None]:
     """Return the store and the key that a path /stores/NAME/KEY names; None if it has no key.
 
     Of /queries/NAME it is the query. The key is all that comes after the store's name, which may

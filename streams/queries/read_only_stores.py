@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar, get_origin, overload
 
 from state.entry import ValueAndTimestamp
 from state.key_value import KeyValueStore
+from state.keys import StartMs
 from state.session import SessionStore
 from state.versioned import VersionedRecord, VersionedStore
 from state.window import WindowStore
@@ -117,10 +118,10 @@ class ReadOnlyWindowStore(ReadOnlyStore[WindowStore[V]], Generic[K, V]):
     @overload
     def fetch(self, key: K, from_ms: int) -> V | None: ...
     @overload
-    def fetch(self, key: K, from_ms: int, to_ms: int) -> StoreIterator[tuple[int, V]]: ...
+    def fetch(self, key: K, from_ms: int, to_ms: int) -> StoreIterator[tuple[StartMs, V]]: ...
     def fetch(
         self, key: K, from_ms: int, to_ms: int | None = None
-    ) -> V | StoreIterator[tuple[int, V]] | None:
+    ) -> V | StoreIterator[tuple[StartMs, V]] | None:
         """Return the value of `key` in one window, or its windows that start between two times.
 
         With one time it is the value in the window that starts then, or None. With two times it is
@@ -130,7 +131,7 @@ class ReadOnlyWindowStore(ReadOnlyStore[WindowStore[V]], Generic[K, V]):
             return self._provider.find_value(lambda store: store.fetch(key, from_ms), key)
         return self._provider.iterate_key(lambda store: store.fetch(key, from_ms, to_ms), key)
 
-    def backward_fetch(self, key: K, from_ms: int, to_ms: int) -> StoreIterator[tuple[int, V]]:
+    def backward_fetch(self, key: K, from_ms: int, to_ms: int) -> StoreIterator[tuple[StartMs, V]]:
         """Yield start and value of the windows of `key` between two times, newest first."""
         return self._provider.iterate_key(
             lambda store: store.backward_fetch(key, from_ms, to_ms), key

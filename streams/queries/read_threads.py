@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import anyio
 from anyio.to_thread import run_sync
@@ -23,6 +23,8 @@ from streams.queries.routed_reads import RoutedReads
 from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_reads import StoreRead
 from streams.runtime.threads.query_measurements import QueryMeasurements
+
+EncodedAnswer: TypeAlias = bytes
 
 R = TypeVar("R")
 
@@ -45,14 +47,14 @@ class ReadThreads:
 
     async def read_answer(
         self, terms: RequestTerms, read: StoreRead, encode: Callable[[StoreAnswer], bytes]
-    ) -> tuple[StoreAnswer, bytes]:
+    ) -> tuple[StoreAnswer, EncodedAnswer]:
         """Return an answer, and what `encode` makes of it on the thread that has read it.
 
         Raises StoreUnavailable, ConfigError, ValueError, QueryFailed.
         """
         bounds: Any = {"at_least": terms.at_least, "stale_ok": terms.stale_ok}
 
-        def read_encoded(wait_s: float) -> tuple[StoreAnswer, bytes]:
+        def read_encoded(wait_s: float) -> tuple[StoreAnswer, EncodedAnswer]:
             if terms.is_local:
                 answer = self._reads.local.read(
                     terms.store,

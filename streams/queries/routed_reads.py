@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from streams.errors import StoreUnavailable
 from streams.queries.committed_reads import Position
@@ -30,6 +30,8 @@ from streams.queries.store_reads import StoreRead
 
 if TYPE_CHECKING:
     from streams.queries.endpoint_client import EndpointClient
+
+Endpoint: TypeAlias = str
 
 _RETRY_PAUSE_S = 0.05
 _ATTEMPT_S = 5.0
@@ -139,7 +141,7 @@ class RoutedReads:
         """
         answers: list[StoreAnswer] = []
         missing = set(wanted)
-        failed: set[tuple[str, int]] = set()
+        failed: set[tuple[Endpoint, int]] = set()
         reason = ""
         while missing:
             plan = self._plan_requests(name, missing, failed, terms.stale_ok)
@@ -169,7 +171,7 @@ class RoutedReads:
         self,
         name: str,
         wanted: Collection[int],
-        failed: Collection[tuple[str, int]],
+        failed: Collection[tuple[Endpoint, int]],
         stale_ok: StaleBounds | None,
     ) -> dict[str, set[int]]:
         """Return which worker to ask for which partitions, by what is known of them now."""
@@ -190,7 +192,7 @@ class RoutedReads:
 
     def _send_requests(
         self, name: str, read: StoreRead, plan: dict[str, set[int]], terms: ReadTerms
-    ) -> Iterator[tuple[str, Future[StoreAnswer]]]:
+    ) -> Iterator[tuple[Endpoint, Future[StoreAnswer]]]:
         """Yield each worker with its answer, the other workers' after they were asked all at once.
 
         They have half of the time that is left: so there is a second attempt. Nobody ends a

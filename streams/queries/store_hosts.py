@@ -7,11 +7,13 @@ between that and the next one a task stays where it is, or runs nowhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from streams.common.addresses import format_address, parse_address
 from streams.membership.protocol import AssignmentInfo, EndpointTasks
 from streams.topology.build import Subtopology
+
+AssignedAtS: TypeAlias = float
 
 TimedAssignment = tuple[float, AssignmentInfo | None]
 """The monotonic time in s at which a thread took an assignment over, and the assignment."""
@@ -61,7 +63,7 @@ class StoreHosts:
                 found.append(StoreHost(host, port, partition, "standby", age_s))
         return sorted(found, key=lambda each: (each.partition, each.role))
 
-    def _find_newest(self) -> tuple[float, Mapping[str, EndpointTasks]]:
+    def _find_newest(self) -> tuple[AssignedAtS, Mapping[str, EndpointTasks]]:
         """Return the endpoints of the newest assignment that has any, and its time."""
         known = [
             (at_s, assigned.endpoints)

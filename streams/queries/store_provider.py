@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from heapq import merge
 from itertools import chain, islice
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from state.errors import StateError, StoreSerdeError
 from streams.errors import SerdeError, StoreNotLocal, StoreUnavailable
@@ -33,6 +33,8 @@ from streams.queries.store_locations import (
 from streams.runtime.tasks.store_opening import AnyStore, open_store
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_state import TaskState
+
+TaskName: TypeAlias = str
 
 S = TypeVar("S", bound=AnyStore)
 R = TypeVar("R")
@@ -139,7 +141,7 @@ class StateStoreProvider(Generic[S]):
         read: Callable[[S], R],
         partitions: Collection[int],
         attempts_s: float = READ_ATTEMPTS_S,
-    ) -> dict[str, tuple[R, Position]]:
+    ) -> dict[TaskName, tuple[R, Position]]:
         """Call `read` with the store of each task assigned here, and add the commit's position.
 
         Only tasks of `partitions` are read. What `read` returns is of one commit of the task: it
@@ -152,7 +154,7 @@ class StateStoreProvider(Generic[S]):
 
     def call_tasks(
         self, call: Callable[[str, StateStoreProvider[S]], R], partitions: Collection[int]
-    ) -> dict[str, tuple[R, Position]]:
+    ) -> dict[TaskName, tuple[R, Position]]:
         """Call `call` with the name of each task here, and a provider of that task's store alone.
 
         Only tasks of `partitions` are called for. Each read of such a provider is of one commit, at
@@ -162,7 +164,7 @@ class StateStoreProvider(Generic[S]):
         tasks = [task for task, _ in self._find_stores(partitions)]
         # Before the calls too: a caller that tries again would call for nothing each time.
         self._check_no_transition([task.name for task in tasks], assignments, partitions)
-        by_task: dict[str, tuple[R, Position]] = {}
+        by_task: dict[TaskName, tuple[R, Position]] = {}
         for task in tasks:
             position = task.committed_positions
             alone = StateStoreProvider[S](self.spec, lambda task=task: (task,))  # type: ignore[misc]
@@ -184,7 +186,7 @@ class StateStoreProvider(Generic[S]):
         assignments: Sequence[ThreadAssignment],
         partitions: Collection[int] | None = None,
         attempts_s: float = READ_ATTEMPTS_S,
-    ) -> dict[str, tuple[R, Position]]:
+    ) -> dict[TaskName, tuple[R, Position]]:
         """Call `read` with the store of each task here, as of one commit; add the positions.
 
         Raises StoreUnavailable or StoreNotLocal if no task of the store runs here.

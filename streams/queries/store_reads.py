@@ -17,11 +17,17 @@ from dataclasses import dataclass
 from functools import partial
 from heapq import nlargest, nsmallest
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+from state.keys import KeyBytes, StartMs
 from streams.errors import ConfigError
 from streams.graph.nodes import StoreKind, StoreSpec
 from streams.queries.store_calls import StoreCall
+
+FirstMs: TypeAlias = int
+LastMs: TypeAlias = int
+EndMs: TypeAlias = int
+HasMore: TypeAlias = bool
 
 ROWS_MAX = 10_000
 """The rows that one read returns at most: more would take longer than commits are apart."""
@@ -182,7 +188,7 @@ def _take_first(spec: StoreSpec, rows: Iterator[StoreRow], read: StoreRead) -> l
     return take(read.limit + 1, rows, key=get_order)
 
 
-def _get_times(read: StoreRead) -> tuple[int, int]:
+def _get_times(read: StoreRead) -> tuple[FirstMs, LastMs]:
     """Return the first and the last time at which windows start that are read."""
     return (
         0 if read.from_ms is None else read.from_ms,
@@ -190,14 +196,14 @@ def _get_times(read: StoreRead) -> tuple[int, int]:
     )
 
 
-def _get_order(serialize: Callable[[Any], bytes], row: StoreRow) -> tuple[bytes, int, int]:
+def _get_order(serialize: Callable[[Any], bytes], row: StoreRow) -> tuple[KeyBytes, StartMs, EndMs]:
     """Return what rows are sorted by: the key's bytes, then start and end."""
     return serialize(row.key), row.start_ms or 0, row.end_ms or 0
 
 
 def merge_rows(
     spec: StoreSpec, parts: Sequence[Sequence[StoreRow]], read: StoreRead
-) -> tuple[list[StoreRow], bool]:
+) -> tuple[list[StoreRow], HasMore]:
     """Return the rows of several tasks in order, and whether there are more than the limit.
 
     The order is that of the keys' bytes, then of start and end; of partitions for a `call`.

@@ -15,7 +15,7 @@ from copy import deepcopy
 from enum import Enum
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, TypeAlias
 
 from state.shown_values import describe_value
 from streams.serdes.avro_mismatch import AvroMismatch
@@ -33,9 +33,11 @@ from streams.serdes.declared_types import (
 from streams.serdes.message_schemas import DataclassMismatch
 
 Convert = Callable[[Any], Any]
+ToMessage: TypeAlias = Convert
+FromMessage: TypeAlias = Convert
 
 
-def create_conversions(declared: Any) -> tuple[Convert, Convert]:
+def create_conversions(declared: Any) -> tuple[ToMessage, FromMessage]:
     """Return the functions that turn values of a declared type into messages, and back.
 
     The type is a dataclass, a union of dataclasses, or a dict of dataclasses by the names of their

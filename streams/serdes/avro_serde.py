@@ -10,7 +10,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
-from streams.serdes.avro_dataclasses import create_conversions, describe_declared
+from streams.serdes.avro_dataclasses import (
+    FromMessage,
+    ToMessage,
+    create_conversions,
+    describe_declared,
+)
 from streams.serdes.dataclass_builder import to_plain_objects
 from streams.serdes.described_schemas import describe_avro_schema
 from streams.serdes.registry_client import RegistrySettings, create_connection_getter
@@ -181,7 +186,7 @@ def _select_conversions(
     from_dict: Convert | None,
     *,
     lossy: bool,
-) -> tuple[Convert | None, Convert | None]:
+) -> tuple[ToMessage | None, FromMessage | None]:
     """Return the conversions to and from messages; TypeError if both these and a type are given."""
     if lossy or type is None:
         return select_conversions(type, to_dict, from_dict, to_plain_objects)

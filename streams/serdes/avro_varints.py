@@ -6,6 +6,12 @@ bytes, and more than 5 for an int.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
+NextIndex: TypeAlias = int
+DoubledNumber: TypeAlias = int
+ElementCount: TypeAlias = int
+
 _INT_BYTES_MAX, _LONG_BYTES_MAX = 5, 10
 _INT_END, _LONG_END = 1 << 32, 1 << 64
 
@@ -14,7 +20,7 @@ class BadBytes(ValueError):
     """Reports bytes that can't be the value that the schema has at their place."""
 
 
-def read_number(data: bytes, at: int) -> tuple[int, int]:
+def read_number(data: bytes, at: int) -> tuple[int, NextIndex]:
     """Return a number of 64 bits and the index after it; IndexError at the end of the bytes."""
     number, end = _read_unsigned(data, at, _LONG_BYTES_MAX)
     if number >= _LONG_END:
@@ -48,7 +54,7 @@ def skip_sized(data: bytes, at: int) -> int:
     return begin + length
 
 
-def read_choice(data: bytes, at: int, count: int, what: str) -> tuple[int, int]:
+def read_choice(data: bytes, at: int, count: int, what: str) -> tuple[DoubledNumber, NextIndex]:
     """Return twice the number of a symbol or branch, which is below `count`, and the end of it."""
     number, end = read_number(data, at)
     if not 0 <= number < count:
@@ -56,7 +62,7 @@ def read_choice(data: bytes, at: int, count: int, what: str) -> tuple[int, int]:
     return number << 1, end
 
 
-def read_block(data: bytes, at: int) -> tuple[int, int]:
+def read_block(data: bytes, at: int) -> tuple[ElementCount, NextIndex]:
     """Return how many elements a block has, and the index where they begin.
 
     A negative number stands for as many elements, whose size in bytes follows. Java does not
@@ -70,7 +76,7 @@ def read_block(data: bytes, at: int) -> tuple[int, int]:
     return abs(count), begin
 
 
-def _read_unsigned(data: bytes, at: int, bytes_max: int) -> tuple[int, int]:
+def _read_unsigned(data: bytes, at: int, bytes_max: int) -> tuple[int, NextIndex]:
     number = 0
     for shift in range(0, 7 * bytes_max, 7):
         byte = data[at]

@@ -15,11 +15,16 @@ ChangedDeserializer; the varint is ByteUtils' (zigzag).
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from state.shown_values import describe_value
 from streams.common.changes import Change
 from streams.serdes.serde import Field, Serde
+
+NewBytes: TypeAlias = bytes
+OldBytes: TypeAlias = bytes
+IsLatest: TypeAlias = bool
+NextIndex: TypeAlias = int
 
 V = TypeVar("V")
 
@@ -72,7 +77,7 @@ def changed(inner: Serde[V]) -> Serde[Change[V]]:
     )
 
 
-def _split_change(data: bytes) -> tuple[bytes | None, bytes | None, bool]:
+def _split_change(data: bytes) -> tuple[NewBytes | None, OldBytes | None, IsLatest]:
     """Split a change's bytes into new value, old value and whether it is the latest."""
     if not data:
         raise ValueError("needs a Change's bytes, got none")
@@ -111,7 +116,7 @@ def _encode_varint(length: int) -> bytes:
     return bytes(out)
 
 
-def _read_varint(data: bytes, end: int) -> tuple[int, int]:
+def _read_varint(data: bytes, end: int) -> tuple[NextIndex, int]:
     """Return the index after the varint at the beginning of `data`, and its number."""
     number = 0
     for at in range(min(end, _VARINT_BYTES_MAX)):

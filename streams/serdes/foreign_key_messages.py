@@ -13,10 +13,14 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from streams.serdes.described_types import DescribedType, combine_types, hash_type
 from streams.serdes.serde import Field, Serde
+
+Version: TypeAlias = int
+ValueHash: TypeAlias = bytes
+NextIndex: TypeAlias = int
 
 _VERSION = 1
 _ANSWER_VERSION = 0
@@ -138,7 +142,7 @@ def create_response_serde(value_serde: Serde[Any]) -> Serde[SubscriptionResponse
 
 def _read_version_and_hash(
     data: bytes, hash_index: int, newest_version: int
-) -> tuple[int, bytes | None, int]:
+) -> tuple[Version, ValueHash | None, NextIndex]:
     """Return version and hash of a message, and the index of the byte after them."""
     hash_end = hash_index + _HASH_BYTES
     if len(data) >= hash_end and data[0] <= newest_version:

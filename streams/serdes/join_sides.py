@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from streams.serdes.described_types import combine_types
 from streams.serdes.serde import Field, Serde
+
+IsLeft: TypeAlias = bool
+ValueBytes: TypeAlias = bytes
 
 
 class TimestampedKeyAndJoinSide(NamedTuple):
@@ -39,7 +42,7 @@ _VARIABLE_SIZE = 1
 _LENGTH = struct.Struct(">i")
 
 
-def _split_entries(data: bytes) -> Iterator[tuple[bool, bytes]]:
+def _split_entries(data: bytes) -> Iterator[tuple[IsLeft, ValueBytes]]:
     """Yield side and bytes of each value of a list. Raises ValueError for what is no such list."""
     if len(data) < _LIST.size:
         raise ValueError(f"needs a list of values, got {data!r}")

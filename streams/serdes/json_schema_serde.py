@@ -8,7 +8,7 @@ uses, writes NaN as null and reads large integers as floats.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 from state.shown_values import quote_value
 from streams.serdes.constructed_values import create_checked_encoder
@@ -44,6 +44,9 @@ from streams.serdes.registry_serde import (
 from streams.serdes.serde import Serde
 from streams.serdes.unknown_fields import Unknown, check_unknown
 from streams.serdes.writer_schemas import WriterSchemas
+
+ToPlain: TypeAlias = Convert
+FromPlain: TypeAlias = Convert
 
 T = TypeVar("T")
 
@@ -147,7 +150,7 @@ def _select_conversions(
     to_dict: Convert | None,
     from_dict: Convert | None,
     unknown: Unknown,
-) -> tuple[Convert, Convert | None]:
+) -> tuple[ToPlain, FromPlain | None]:
     """Return the conversion to what JSON has, which refuses the rest, and the one from it.
 
     Raises TypeError for a type that JSON can't tell, and for both a type and conversions;

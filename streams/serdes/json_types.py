@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from state.shown_values import describe_value
@@ -31,6 +31,9 @@ from streams.serdes.declared_types import (
 )
 from streams.serdes.json_exactness import NotExact, require_plain
 from streams.serdes.unknown_fields import Unknown, find_unknown_field, get_unknown_fields
+
+ReadAsDict: TypeAlias = Callable[[Any], dict[str, Any]]
+ReadAsTuple: TypeAlias = Callable[[Any], tuple[Any, ...]]
 
 Encode = Callable[[Any], Any]
 Kinds = frozenset[type]
@@ -164,7 +167,7 @@ def _add_unknown_fields(encode: Encode, rest: str | None) -> Encode:
 
 def _compile_reads(
     names: Sequence[str], scalar_names: Sequence[str]
-) -> tuple[Callable[[Any], dict[str, Any]], Callable[[Any], tuple[Any, ...]]]:
+) -> tuple[ReadAsDict, ReadAsTuple]:
     """Return functions that read all fields as a dict, and some as a tuple.
 
     They are composed as source, as the dataclass's own methods are: it takes half the time.

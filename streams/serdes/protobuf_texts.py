@@ -7,10 +7,15 @@ refuses such a message itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from state.shown_values import quote_value
 from streams.serdes.protobuf_evolution import ProtobufMismatch
+
+Place: TypeAlias = str
+Text: TypeAlias = Any
+Key: TypeAlias = Any
+Value: TypeAlias = Any
 
 _CHECKED_SYNTAX = "proto3"
 
@@ -43,7 +48,7 @@ def _has_unchecked_text(descriptor: Any) -> bool:
     return bool(syntax != _CHECKED_SYNTAX)
 
 
-def _list_texts(message: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _list_texts(message: Any, path: str) -> Iterator[tuple[Place, Text]]:
     """Yield the texts that are set in a message, with their places."""
     for field, value in message.ListFields():
         place = f"{path}.{field.name}"
@@ -63,7 +68,7 @@ def _list_texts(message: Any, path: str) -> Iterator[tuple[str, Any]]:
                     yield part, held
 
 
-def _list_entries(entries: Any, place: str) -> list[tuple[Any, Any]]:
+def _list_entries(entries: Any, place: str) -> list[tuple[Key, Value]]:
     """Return the entries of a map, whose keys Protobuf for Python decodes itself."""
     try:
         return list(entries.items())

@@ -17,7 +17,7 @@ import json
 import struct
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -38,6 +38,8 @@ CreateSerializers = Callable[[Any], tuple[Serializer, Deserializer]]
 """Creates both with confluent-kafka's client of a registry."""
 SerializerSettings = Mapping[str, Any]
 Convert = Callable[[Any], Any]
+ToMessage: TypeAlias = Convert
+FromMessage: TypeAlias = Convert
 
 _TRIAL_URL = "mock://trial"
 _NOT_FOUND = 404
@@ -182,7 +184,7 @@ def select_conversions(
     to_dict: Convert | None,
     from_dict: Convert | None,
     to_plain: Convert,
-) -> tuple[Convert | None, Convert | None]:
+) -> tuple[ToMessage | None, FromMessage | None]:
     """Return the conversions to and from the objects of a message.
 
     They are those of the dataclass `type` if it is given. Raises TypeError for a type that is no

@@ -9,11 +9,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from streams.serdes.described_types import DescribedType
 
 T = TypeVar("T")
+
+KeySerde: TypeAlias = "Serde[Any]"
+ValueSerde: TypeAlias = "Serde[Any]"
 
 Field = Literal["key", "value"]
 """The part of a record that a serde is for: a schema registry keeps the two apart."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
+from streams.common.message_headers import Header
 from streams.common.names import explain_illegal_name
 from streams.errors import ConfigError
 
@@ -80,7 +81,7 @@ class ErrorContext:
     partition: int
     offset: int
     timestamp_ms: int
-    headers: tuple[tuple[str, bytes | None], ...]
+    headers: tuple[Header, ...]
     source_key: bytes | None
     source_value: bytes | None
     key: Any = None

@@ -8,6 +8,10 @@ of Kafka 4.4, and StreamsConfig.clientProps.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
+
+LibrdkafkaName: TypeAlias = str
+LibrdkafkaValue: TypeAlias = str
 
 _CONSUMER, _PRODUCER, _BOTH = ("consumer",), ("producer",), ("consumer", "producer")
 PASSED_ON: Mapping[str, tuple[str, ...]] = {
@@ -114,7 +118,7 @@ _ZERO_FOR_NONE = ("connections.max.idle.ms", "receive.buffer.bytes", "send.buffe
 """The settings for which Java says -1 where librdkafka says 0."""
 
 
-def translate_client_setting(name: str, value: str) -> tuple[str, str]:
+def translate_client_setting(name: str, value: str) -> tuple[LibrdkafkaName, LibrdkafkaValue]:
     """Return the name and the value that a setting of Java's clients has in librdkafka."""
     return _NAMES.get(name, name), "0" if name in _ZERO_FOR_NONE and value == "-1" else value
 

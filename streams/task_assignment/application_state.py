@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from coordinator.assignors.tasks import AssignmentConfigs
+
+SubtopologyNumber: TypeAlias = int
+PartitionNumber: TypeAlias = int
 
 
 class TaskTopicPartition(NamedTuple):
@@ -98,7 +101,7 @@ class ApplicationState:
     assignment_configs: AssignmentConfigs
 
 
-def split_task_id(task: str) -> tuple[int, int]:
+def split_task_id(task: str) -> tuple[SubtopologyNumber, PartitionNumber]:
     """Return the number of a task's sub-topology and that of its partition."""
     subtopology, _, partition = task.partition("_")
     return int(subtopology), int(partition)

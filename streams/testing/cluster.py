@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from streams.common.message_headers import Header
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 
-Headers = Sequence[tuple[str, bytes | None]]
+Headers = Sequence[Header]
 _CREATE_TIME = 1
 
 
@@ -79,7 +80,7 @@ class Message:
         """Return confluent-kafka's pair: kind of timestamp (create time), and timestamp in ms."""
         return _CREATE_TIME, self._timestamp_ms
 
-    def headers(self) -> list[tuple[str, bytes | None]] | None:
+    def headers(self) -> list[Header] | None:
         """Return the headers as a list; None if there are none."""
         return list(self._headers) if self._headers else None
 

@@ -7,7 +7,10 @@ the sub-topology has the same number, as text (KIP-1071: `SubtopologyId`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+SubtopologyId: TypeAlias = str
+PartitionNumber: TypeAlias = int
 
 TaskNames = frozenset[str]
 NO_TASKS: TaskNames = frozenset()
@@ -46,7 +49,7 @@ def list_partitions_by_subtopology(tasks: Iterable[str]) -> Mapping[str, list[in
     return found
 
 
-def split_task(task: str) -> tuple[str, int]:
+def split_task(task: str) -> tuple[SubtopologyId, PartitionNumber]:
     """Return the sub-topology and the partition of a task."""
     subtopology, _, partition = task.rpartition("_")
     return subtopology, int(partition)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from streams.common.message_headers import Header
 from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
 from streams.runtime.clients.errors import (
@@ -46,8 +47,6 @@ FORCED_SETTINGS = {
     "enable.partition.eof": True,
 }
 """Settings without which a range is not read exactly; users can't set them."""
-
-Header = tuple[str, bytes | None]
 
 
 class RecordColumns(NamedTuple):

@@ -11,6 +11,7 @@ import traceback
 from typing import Any
 
 from state.shown_values import read_text
+from streams.common.message_headers import Header
 from streams.settings.exception_handlers import ErrorContext
 
 _FIRST_MS = 1
@@ -27,7 +28,7 @@ def create_dead_letter(failure: ErrorContext) -> tuple[Any, ...]:
     return failure.source_value, failure.source_key, _BY_KEY, None, None, time_ms, headers
 
 
-def create_error_headers(failure: ErrorContext) -> list[tuple[str, bytes | None]]:
+def create_error_headers(failure: ErrorContext) -> list[Header]:
     """Return the headers of a dead letter, with Kafka Streams' names (ExceptionHandlerUtils).
 
     The values are strings as bytes, None if unknown.

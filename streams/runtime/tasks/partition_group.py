@@ -25,6 +25,7 @@ from heapq import heappop, heappush, heapreplace
 from typing import Any, NamedTuple, Protocol
 
 from streams.common.topic_partitions import NO_TIME, Partition
+from streams.ledger import TakenRun
 from streams.runtime.clients.interfaces import FlowControl
 
 RecordReceiver = Callable[[Any], None]
@@ -90,7 +91,7 @@ class RecordBuffer(Protocol):
         """
         ...
 
-    def take_order(self) -> list[tuple[int, int]] | None:
+    def take_order(self) -> list[TakenRun] | None:
         """Return the runs of records taken since the last call: partition's place, and count.
 
         The place is that among the sorted partitions. Returns None if they are not kept.
@@ -147,7 +148,7 @@ class SinglePartitionQueue:
         """Return the stream time: with one partition it is the partition's highest timestamp."""
         return {self._partition: stream_time_ms}
 
-    def take_order(self) -> list[tuple[int, int]]:
+    def take_order(self) -> list[TakenRun]:
         """Return how many records were taken since the last call, as one run."""
         count, self._unreported_count = self._unreported_count, 0
         return [(0, count)] if count else []
@@ -259,7 +260,7 @@ class PartitionGroup:
             self._note_order(places, runs)
         return runs
 
-    def take_order(self) -> list[tuple[int, int]] | None:
+    def take_order(self) -> list[TakenRun] | None:
         order = self._order
         self._order = [] if self._settings.keeps_order else None
         return order

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from state.cache import StoreCache
 from state.errors import StoreCorrupted
@@ -43,6 +43,8 @@ from streams.runtime.offsets.store_commits import ENTRIES_PER_STORE
 from streams.runtime.tasks.metered_stores import StoreMeter
 from streams.runtime.tasks.unlogged_commits import KeptStore, UnloggedCommits
 from streams.runtime.tasks.unlogged_damage import explain_unlogged_damage
+
+StoreName: TypeAlias = str
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +86,7 @@ class TaskStores:
         stores = {name: getattr(s, "store_cache", None) for name, s in self.all_stores().items()}
         return {name: each for name, each in stores.items() if isinstance(each, StoreCache)}
 
-    def list_ttl_stores(self) -> Iterator[tuple[str, TtlStore[Any, Any]]]:
+    def list_ttl_stores(self) -> Iterator[tuple[StoreName, TtlStore[Any, Any]]]:
         """Yield name and store of those whose values expire."""
         for name, store in self.all_stores().items():
             if isinstance(store, TtlStore):
@@ -129,13 +131,13 @@ class TaskStores:
                 stream_time_ms=stream_time_ms, expired_offset=latest.expired_offset
             )
 
-    def list_windowed_stores(self) -> Iterator[tuple[str, LoggedStore, SegmentedStore[Any]]]:
+    def list_windowed_stores(self) -> Iterator[tuple[StoreName, LoggedStore, SegmentedStore[Any]]]:
         """Yield name, changelog and store of windows and sessions with a changelog."""
         for name, logged in self.logged.items():
             if logged.expiry.is_windowed and isinstance(logged.store, SegmentedStore):
                 yield name, logged, logged.store
 
-    def list_rewritten_stores(self) -> Iterator[tuple[str, LoggedStore, VersionedStore[Any]]]:
+    def list_rewritten_stores(self) -> Iterator[tuple[StoreName, LoggedStore, VersionedStore[Any]]]:
         """Yield name, changelog and store of those that write their changelog again."""
         for name, logged in self.logged.items():
             if logged.expiry.is_rewritten and isinstance(logged.store, VersionedStore):

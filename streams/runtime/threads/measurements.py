@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from streams.common.host import Host
 from streams.common.topic_partitions import Partition
@@ -19,6 +19,9 @@ from streams.runtime.tasks.task_lifetimes import TaskLifetimes
 from streams.runtime.threads.recent_events import RecentEvents
 from streams.runtime.threads.source_measurements import SourceMeasurements
 from streams.runtime.threads.timings import TaskTimings, ThreadTimings
+
+UpperBound: TypeAlias = str
+Count: TypeAlias = int
 
 LATENCY_BOUNDS_S = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0,
@@ -39,7 +42,7 @@ class LatencyHistogram:
         self.counts[bisect_left(LATENCY_BOUNDS_S, latency_s)] += 1
         self.sum_s += latency_s
 
-    def cumulate(self) -> list[tuple[str, int]]:
+    def cumulate(self) -> list[tuple[UpperBound, Count]]:
         """Return the upper bound of each bucket, and how many latencies were up to that."""
         total, found = 0, []
         for bound, count in zip((*LATENCY_BOUNDS_S, float("inf")), self.counts, strict=True):

@@ -28,10 +28,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import FrameType
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import state
 from streams.common.host import Event, Host
+
+FunctionName: TypeAlias = str
 
 log = logging.getLogger(__name__)
 
@@ -220,7 +222,7 @@ _PYTHON_PATH = os.path.dirname(os.__file__) + os.sep
 _SITE_PACKAGES = f"{os.sep}site-packages{os.sep}"
 
 
-def locate_frame(frame: FrameType) -> tuple[ThreadLocation, str]:
+def locate_frame(frame: FrameType) -> tuple[ThreadLocation, FunctionName]:
     """Classify a thread by its innermost frame, and name the function that it is in.
 
     The function is the user's that was called, or ours that waits.

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
+from streams.common.message_headers import Header
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.runtime.clients import (
@@ -63,8 +64,6 @@ _TALLY_METADATA = re.compile(r"rows=(\d+) digest=([0-9a-f]{16})")
 _DIGEST_BITS = 64
 _KEY_SALT, _NULL_KEY_HASH = 0x9E3779B9, 0x5BD1E995
 """Any numbers of 32 bits."""
-
-Header = tuple[str, bytes | None]
 
 
 @dataclass(frozen=True, slots=True)

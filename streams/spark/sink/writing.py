@@ -22,6 +22,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
 
+from streams.common.message_headers import Header
 from streams.errors import ConfigError, StreamsError, UserError
 from streams.spark.serdes.decoding import create_column_serde
 from streams.spark.serdes.encoding import encode_column
@@ -260,7 +261,7 @@ def _convert_partition_numbers(column: Any) -> list[int | None]:
     return column.to_pylist()  # type: ignore[no-any-return]
 
 
-def _convert_headers(column: Any) -> list[list[tuple[str, bytes | None]] | None]:
+def _convert_headers(column: Any) -> list[list[Header] | None]:
     """Convert the column `headers` to lists of pairs. Raises UserError for a header without key."""
     kind = column.type
     fits = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
