@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 import coordinator.skip_hypothesis  # noqa: F401 - before all others, see there
 from coordinator.announcement import announce_broker
@@ -26,6 +26,8 @@ from coordinator.linux_calls import raise_open_files_limit
 from coordinator.log.data_directory import UnusableDataDirectory
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.server import CannotListen
+
+ExitStatus: TypeAlias = int
 
 
 class BrokerOptions(argparse.ArgumentParser):
@@ -115,7 +117,7 @@ class BrokerOptions(argparse.ArgumentParser):
         raise WrongSetting(message)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> ExitStatus:
     """Run the broker until it is told to stop and return the process's exit status.
 
     0 after a clean stop; 1 if a broken invariant stopped it; 2 for what the user can put right.

@@ -18,7 +18,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from coordinator.log.batch import RecordBatch, parse_header
@@ -28,6 +28,8 @@ from coordinator.log.damage import find_damage_end, has_whole_batch
 from coordinator.log.data_directory import is_data_directory, read_partition_metadata
 from coordinator.log.disk import BrokerDisk, SystemDisk
 from coordinator.log.saved_segment import segment_file_name
+
+ExitStatus: TypeAlias = int
 
 PRODUCER_IDS_TOPIC = "__cluster_metadata"
 
@@ -46,7 +48,7 @@ class RepairResult(NamedTuple):
     original: Path
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> ExitStatus:
     """Repair one file as the command line says and return the process's exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m coordinator.repair",

@@ -39,6 +39,7 @@ from streams.commands.plan_topics import (
     review_internal_topics,
 )
 from streams.commands.tables import create_console
+from streams.common.exit_status import ExitStatus
 from streams.common.topic_partitions import CommittedOffsets
 from streams.errors import ConfigError
 from streams.membership.group_offsets import fetch_group_offsets
@@ -206,7 +207,7 @@ def _choose_exit_status(
     refused_stores: Collection[str],
     *,
     is_rolling: bool,
-) -> int:
+) -> ExitStatus:
     """Return the exit status of `millrace plan` where the comparison could be made."""
     if result is not None and result.loses_state:
         return 1

@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from streams.common.exit_status import ExitStatus
+
 
 class Verdict(StrEnum):
     """Names what was found at a point; the worst is first."""
@@ -66,7 +68,7 @@ def find_unknown(point: str, why: str) -> DoctorFinding:
     return DoctorFinding(point, Verdict.NOT_LOOKED_AT, why)
 
 
-def choose_status(findings: Iterable[DoctorFinding]) -> int:
+def choose_status(findings: Iterable[DoctorFinding]) -> ExitStatus:
     """Return the exit status: 2 with errors, 1 with warnings, else 0."""
     verdicts = {each.verdict for each in findings}
     if Verdict.ERROR in verdicts:

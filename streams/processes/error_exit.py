@@ -7,6 +7,7 @@ import sys
 from typing import NoReturn
 
 from state.rocksdb import is_closing_in_background
+from streams.common.exit_status import ExitStatus
 from streams.common.user_code import find_user_frame
 from streams.errors import BrokerUnavailable, TopologyError, UserError
 from streams.processes import signals
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 _USER_ERROR_STATUS = 2
 
 
-def report_error(error: UserError) -> int:
+def report_error(error: UserError) -> ExitStatus:
     """Print an error as one line on standard error and return exit status 2.
 
     It ends with the address of the page about it, if there is one, and is a line of the log where
@@ -35,7 +36,7 @@ def report_error(error: UserError) -> int:
     return _USER_ERROR_STATUS
 
 
-def _exit_status_of(error: UserError) -> int:
+def _exit_status_of(error: UserError) -> ExitStatus:
     """Return the exit status of an application that an error ends."""
     return OUTAGE_STATUS if isinstance(error, BrokerUnavailable) else _USER_ERROR_STATUS
 

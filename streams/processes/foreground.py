@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from streams.common.exit_status import ExitStatus
 from streams.errors import NotClosed, UserError
 from streams.processes import signals
 from streams.processes.broker_wait import StartGivenUp
@@ -40,7 +41,7 @@ def run_application(launch: ApplicationLaunch, worker_count: int) -> None:
         sys.exit(status)
 
 
-def _run_workers(launch: ApplicationLaunch, broker: OwnBroker, count: int) -> int:
+def _run_workers(launch: ApplicationLaunch, broker: OwnBroker, count: int) -> ExitStatus:
     """Run `count` processes of workers, and return the exit status of the application."""
     check_ports(launch.config, count)
     watcher, errors = os.getpid(), SharedErrors()

@@ -30,6 +30,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
+from streams.common.exit_status import ExitStatus
 from streams.processes.signals import (
     STOP_SIGNALS,
     StopRequest,
@@ -46,7 +47,7 @@ _CLOCK_TICK_NS = 20_000_000
 """How far the clock that stamps files may be behind the clock that processes read."""
 
 
-def run_with_reload(prepare: Callable[[], Callable[[], None]], directory: Path) -> int:
+def run_with_reload(prepare: Callable[[], Callable[[], None]], directory: Path) -> ExitStatus:
     """Run an application and run it again at each change; return the exit status.
 
     `prepare` imports the application and returns what runs it. Until a first import has succeeded
@@ -115,7 +116,7 @@ class _Reloader:
         self._forked_at_ns = 0
         self._times: dict[str, int] = {}
 
-    def run_until_stopped(self) -> int:
+    def run_until_stopped(self) -> ExitStatus:
         """Run until a signal, or until the application has ended well; return the exit status."""
         for number in STOP_SIGNALS:
             signal.signal(number, self._pass_on_stop_signal)
@@ -124,7 +125,7 @@ class _Reloader:
             if status is not None:
                 return status
 
-    def _run_until_end_or_change(self) -> int | None:
+    def _run_until_end_or_change(self) -> ExitStatus | None:
         """Run the application until it ends; return the exit status, or None to run it again."""
         # Before the process reads the files: a change in the meantime is not missed.
         self._times |= read_modification_times_ns(map(str, self._directory.glob("*.py")))
@@ -193,7 +194,7 @@ class _Reloader:
             with suppress(ProcessLookupError):  # it has just ended
                 os.kill(self._child, signal.SIGTERM)
 
-    def _to_exit_status(self, exit_code: int) -> int:
+    def _to_exit_status(self, exit_code: int) -> ExitStatus:
         """Return the watcher's exit status after the end of the process."""
         if exit_code >= 0:
             return exit_code

@@ -324,7 +324,7 @@ class RunningApp(ThreadControls):
         """Return the assignment of each thread of this worker, with its times."""
         return [
             ThreadAssignmentTimes(
-                thread.name, thread.loop.assignment, *thread.loop.assignment_times_s
+                thread.name, thread.loop.assignment, *thread.loop.assigned_and_confirmed_at_s
             )
             for thread in self._threads
         ]

@@ -21,6 +21,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
+from streams.common.exit_status import ExitStatus
+
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _GRACE_S = 5.0
 """How much longer than `timeout_s` a worker may take to say what keeps it."""
@@ -128,7 +130,7 @@ def flush_standard_streams() -> None:
             stream.flush()
 
 
-def exit_now(exit_status: int) -> NoReturn:
+def exit_now(exit_status: ExitStatus) -> NoReturn:
     """Flush the standard streams and end the process now, whatever its threads are doing."""
     flush_standard_streams()
     os._exit(exit_status)

@@ -27,6 +27,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from state.linux_calls import open_memory_file
+from streams.common.exit_status import ExitStatus
 from streams.processes.signals import (
     STOP_SIGNALS,
     describe_signal,
@@ -55,7 +56,7 @@ class _WorkerProcess(NamedTuple):
     started_at_s: float
 
 
-def run_workers(count: int, run: Callable[[int], None], *, timeout_s: float) -> int:
+def run_workers(count: int, run: Callable[[int], None], *, timeout_s: float) -> ExitStatus:
     """Run `count` processes that each call `run` with its number; return the exit status.
 
     Numbers begin at 0. Returns when all processes have ended; `timeout_s` is how long they may take
@@ -199,7 +200,7 @@ class _Watcher:
             self.status = exit_code if exit_code > 0 else 1
             self._stop_workers()
 
-    def _find_exit_status(self, pid: int, exit_code: int) -> int:
+    def _find_exit_status(self, pid: int, exit_code: int) -> ExitStatus:
         """Return the exit status for the end of a worker that was told to stop."""
         if exit_code >= 0:
             return exit_code

@@ -16,6 +16,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import streams
 from streams.common.counted import format_count
+from streams.common.exit_status import ExitStatus
 from streams.errors import ConfigError, UserError
 
 _PACKAGES = ("coordinator", "millrace", "state", "streams")
@@ -55,7 +56,7 @@ def _list_source_files() -> Iterator[Path]:
                 yield path
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> ExitStatus:
     """Write the package and return the exit status: 0, or 2 for an error that the user can mend."""
     if len(arguments) != 1:
         sys.stderr.write("python -m streams.spark.package TO.zip\n")

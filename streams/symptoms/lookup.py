@@ -5,10 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from itertools import chain
+from typing import TypeAlias
 
 from streams.symptoms.class_messages import CLASS_MESSAGES
 from streams.symptoms.symptom import Symptom
 from streams.symptoms.table import SYMPTOMS
+
+SymptomCode: TypeAlias = str
+MessageParts: TypeAlias = tuple[str, ...]
 
 _BY_CODE = {each.code: each for each in SYMPTOMS}
 _BY_CLASS = {name: each for each in SYMPTOMS for name in each.classes}
@@ -27,7 +31,7 @@ def find_by_text(text: str) -> Symptom | None:
     return next((_BY_CODE[code] for code in codes), None)
 
 
-def list_message_parts(*, of_classes: bool = True) -> Iterator[tuple[str, tuple[str, ...]]]:
+def list_message_parts(*, of_classes: bool = True) -> Iterator[tuple[SymptomCode, MessageParts]]:
     """Yield all codes with parts of their messages, in the order in which they decide of a text.
 
     Last come, unless `of_classes` is False, the parts that tell the class of an error of ours.

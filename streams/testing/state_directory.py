@@ -19,12 +19,17 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import TypeAlias
 from weakref import finalize
 
 from state.directory import StateDirectory
 from state.linux_calls import find_memory_file_system
 from state.locks import ProcessFileLock
 from state.subtopologies import SubtopologyContents
+
+FilePath: TypeAlias = str
+SizeBytes: TypeAlias = int
+ModifiedNs: TypeAlias = int
 
 _ATTEMPTS = 1_000
 _NAME_PREFIX = "millrace-driver-"
@@ -170,7 +175,7 @@ def _copy_at_one_moment(source: Path, target: Path) -> None:
     raise RuntimeError(f"{source} goes on changing: it can't be copied as it is")
 
 
-def _list_files(directory: Path) -> list[tuple[str, int, int]]:
+def _list_files(directory: Path) -> list[tuple[FilePath, SizeBytes, ModifiedNs]]:
     """Return paths, sizes and modification times of all files below a directory, sorted."""
     found = []
     for folder, _, names in os.walk(directory):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from state.errors import describe_serde_error
 from streams.common.durations import duration_to_ms
@@ -19,6 +19,9 @@ from streams.errors import ConfigError, SerdeError
 from streams.processor.record import GivenHeaders, Record, to_headers
 from streams.serdes import Serde
 from streams.testing.cluster import InMemoryCluster, Message
+
+Key: TypeAlias = Any
+Value: TypeAlias = Any
 
 PipedRecord = Record[Any, Any] | tuple[Any, ...]
 """A record, or key, value and, where they are wanted, timestamp in ms and headers."""
@@ -231,7 +234,7 @@ class DriverTopic:
         """
         return [record.value for record in self.read_all()]
 
-    def read_pairs(self) -> list[tuple[Any, Any]]:
+    def read_pairs(self) -> list[tuple[Key, Value]]:
         """Return the keys and values of all unread records.
 
         >>> driver.topic("orders").pipe_many([("ann", 5), ("bob", 50)])

@@ -7,6 +7,7 @@ these. Steps come in the order in which records pass them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
 
 from streams.topics import is_pattern, parse_pattern
 from streams.topology.build import Topology
@@ -17,6 +18,10 @@ from streams.topology.description import (
     describe_topology,
     description_to_json,
 )
+
+FromName: TypeAlias = str
+ToName: TypeAlias = str
+EdgeMark: TypeAlias = str
 
 
 def render_text(topology: TopologyDescription) -> str:
@@ -74,7 +79,7 @@ class _Identifiers:
 
 def _list_edges(
     topology: TopologyDescription, names: _Identifiers
-) -> Iterator[tuple[str, str, str]]:
+) -> Iterator[tuple[FromName, ToName, EdgeMark]]:
     """Yield the edges of a drawing: from, to, and ">" for records or "-" for the use of a store."""
     for sub in topology.subtopologies:
         for each in sub.steps:

@@ -107,7 +107,7 @@ class StreamLoop:
         return self._thread_tasks.assignment
 
     @property
-    def assignment_times_s(self) -> tuple[float, float]:
+    def assigned_and_confirmed_at_s(self) -> tuple[float, float]:
         """Return the monotonic times when tasks were assigned, and when they were so for sure."""
         assigned_at_s = self._thread_tasks.assigned_at_s
         return assigned_at_s, max(self._member.confirmed_at_s or 0.0, assigned_at_s)

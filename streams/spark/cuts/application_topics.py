@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.runtime.changelogs.window_expiry import name_expiry_entries
@@ -19,6 +19,9 @@ from streams.topology.build import Topology
 
 if TYPE_CHECKING:
     from streams.app import App
+
+UnknownPosition: TypeAlias = tuple[str, Partition]
+"""A store, and a partition of its changelog whose position no committed offset names."""
 
 _CHANGELOG = "-changelog"
 
@@ -150,11 +153,8 @@ def resolve_store_positions(
     store_changelogs: Mapping[str, StoreChangelog],
     offsets: Mapping[Partition, OffsetAndMetadata],
     partition_counts: Mapping[str, int],
-) -> tuple[dict[str, StoreCut], list[tuple[str, Partition]]]:
+) -> tuple[dict[str, StoreCut], list[UnknownPosition]]:
     """Return each store's changelog positions, and the partitions whose position is unknown.
-
-    The second result has the store and the changelog partition of each position that the offsets'
-    metadata don't name, though something is committed there.
 
     All input partitions of a task carry the positions at each of its commits. Where an input has
     been removed from the topology, or was added later, they are of different commits: the largest
@@ -162,7 +162,7 @@ def resolve_store_positions(
     """
     metadata = {p: decode_metadata(held.metadata) for p, held in offsets.items()}
     stores: dict[str, StoreCut] = {}
-    unnamed: list[tuple[str, Partition]] = []
+    unnamed: list[UnknownPosition] = []
     for name, table in sorted(store_changelogs.items()):
         positions_by_number: dict[int, int] = {}
         expired: dict[int, int] = {}

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction, WrittenRange
 from streams.spark.cuts.cut import Cut
 from streams.spark.source.ranges import OffsetRange
+
+LoweredEnds: TypeAlias = dict[Partition, int]
+RemainingRuns: TypeAlias = dict[Partition, tuple[WrittenRange, ...]]
 
 
 class Members:
@@ -66,7 +70,7 @@ def find_runs_outside_cut(
 def trim_excluded_ends(
     end_offsets: Mapping[Partition, int],
     excluded_runs: Mapping[Partition, tuple[WrittenRange, ...]],
-) -> tuple[dict[Partition, int], dict[Partition, tuple[WrittenRange, ...]]]:
+) -> tuple[LoweredEnds, RemainingRuns]:
     """Lower the end offsets below trailing runs outside the cut, and return the runs that remain.
 
     Ends and runs stand for the same records before and after. `excluded_runs` are merged and in

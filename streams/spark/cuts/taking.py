@@ -45,7 +45,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import ConfigError, UserError
@@ -70,6 +70,8 @@ from streams.spark.source.broker_access import BrokerAccess, create_access
 
 if TYPE_CHECKING:
     from streams.app import App
+
+AreAllNamed: TypeAlias = bool
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +191,7 @@ def _create_no_offsets_error(client: OffsetClient, group: str) -> ConfigError:
 
 def _locate_stores_and_check_all_named(
     client: OffsetClient, app_topics: ApplicationTopics, committed: CommittedOffsets
-) -> tuple[dict[str, StoreCut], bool]:
+) -> tuple[dict[str, StoreCut], AreAllNamed]:
     """Return each store's changelog positions, and whether the committed offsets name all of them.
 
     Waits until the changelogs can be read up to there. A position that is not named is replaced by

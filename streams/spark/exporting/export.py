@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from streams.app import App
 from streams.common.topic_partitions import Partition
@@ -47,6 +47,9 @@ from streams.version import VERSION
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+Outputs: TypeAlias = list[str]
+Inputs: TypeAlias = list[str]
+
 EXPORTED_COLUMNS = f"{FILE_COLUMNS}, export INT, topic STRING, partition INT"
 """The columns of the DataFrame that `exported` returns."""
 _RECORDED_PACKAGES = ("pyspark", "pyarrow", "confluent-kafka")
@@ -66,7 +69,7 @@ class ExportRequest:
     to_now: bool = False
 
 
-def list_app_topics(app: App) -> tuple[list[str], list[str]]:
+def list_app_topics(app: App) -> tuple[Outputs, Inputs]:
     """Return the names of an application's output topics and of its input topics, both sorted.
 
     Topics that it chooses for each record are not known.

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as compute
@@ -27,6 +27,8 @@ from streams.spark.source.ranges import OffsetRange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+FileName: TypeAlias = str
 
 FILE_COLUMNS = (
     "key BINARY, value BINARY, offset BIGINT, timestamp TIMESTAMP, "
@@ -66,7 +68,7 @@ class RangeWriter:
         self._access = access
         self._directory = directory
 
-    def __call__(self, offset_range: OffsetRange) -> tuple[str, ExportedFile]:
+    def __call__(self, offset_range: OffsetRange) -> tuple[FileName, ExportedFile]:
         """Write the records of a range of offsets to a file, and sync the file to disk.
 
         Returns the file's name in the directory, and what is in it. No other attempt of the task
@@ -80,7 +82,7 @@ class RangeWriter:
                 f"{offset_range} can't be written to {self._directory}: {error}"
             ) from error
 
-    def _write_file(self, offset_range: OffsetRange, path: Path) -> tuple[str, ExportedFile]:
+    def _write_file(self, offset_range: OffsetRange, path: Path) -> tuple[FileName, ExportedFile]:
         """Write the records of a range of offsets to a file of this path, and describe the file."""
         decoder = BatchDecoder(SerdeOptions(headers=True))
         records = 0

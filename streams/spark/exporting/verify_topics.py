@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
@@ -23,6 +23,9 @@ from streams.spark.source.frames import read_topic_offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+FirstOffset: TypeAlias = int
+EndOffset: TypeAlias = int
 
 _RUN_OFFSETS = 10_000
 """Offsets that share a digest."""
@@ -83,7 +86,7 @@ def compare_topics(
 
 def _find_exported_spans(
     topic: str, manifests: Sequence[ExportManifest]
-) -> dict[Partition, tuple[int, int]]:
+) -> dict[Partition, tuple[FirstOffset, EndOffset]]:
     """Return the first exported offset of each partition and the offset after the last one.
 
     They have no gap.

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark import StorageLevel, inheritable_thread_target
 
@@ -31,6 +31,9 @@ from streams.spark.session import translate_spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+ActualRows: TypeAlias = "DataFrame"
+LedgerVerdicts: TypeAlias = "DataFrame"
 
 _CHECKS_AT_ONCE = 2
 
@@ -78,7 +81,7 @@ class AccountChecks:
 
     def _read_target(
         self, target: ReconciliationTarget, account: Account, ledger_runs: LedgerRuns | None
-    ) -> tuple[DataFrame, DataFrame | None] | RefusedCheck:
+    ) -> tuple[ActualRows, LedgerVerdicts | None] | RefusedCheck:
         """Return the actual rows of a target and the ledger's verdicts on them, or a refusal."""
         records = self.records
         if account.kind is AccountKind.STREAM and records.is_compacted(target.name):

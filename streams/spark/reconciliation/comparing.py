@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from streams.serdes import Serde
+
+ColumnName: TypeAlias = str
+ColumnType: TypeAlias = str
 
 FOUND = "topic STRING, partition INT, offset BIGINT"
 """What found rows have beside the columns of ROW: where they are."""
@@ -260,6 +263,6 @@ def _build_verdict_count(verdict: RowVerdict, count: Column) -> Column:
     return F.struct(F.lit(verdict.value).alias("verdict"), count.alias("count"))
 
 
-def _parse_columns(schema_ddl: str) -> list[tuple[str, str]]:
+def _parse_columns(schema_ddl: str) -> list[tuple[ColumnName, ColumnType]]:
     """Parse the DDL of a schema into the names of its columns and their types."""
     return [(name, kind) for name, kind in (each.split() for each in schema_ddl.split(", "))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from streams.spark.reconciliation.inputs import Inputs
+
+StartColumn: TypeAlias = "Column"
+EndColumn: TypeAlias = "Column"
 
 ExpectedFunction = Callable[["Inputs"], "DataFrame | Mapping[str, DataFrame]"]
 """What is expected of the inputs: `key`, `value`, of windows `window_start` (and `window_end` of
@@ -102,7 +105,7 @@ def _to_account(target: ReconciliationTarget, answer: DataFrame) -> Account:
 
 def _select_window_columns(
     target: ReconciliationTarget, answer: DataFrame
-) -> tuple[Column, Column]:
+) -> tuple[StartColumn, EndColumn]:
     """Return the columns with window start and end in ms, null for targets without windows."""
     if target.windowed is None:
         return F.lit(None), F.lit(None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark import StorageLevel
 
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streams.app import App
+
+RecomputedNames: TypeAlias = frozenset[str]
 
 _POSITIONS = "topic STRING, partition INT, offset BIGINT, key BINARY"
 
@@ -203,7 +205,7 @@ class _Reconciliation:
 
     def _derive_accounts(
         self, targets: list[ReconciliationTarget], names: Sequence[str] | None
-    ) -> tuple[list[ReconciliationTarget | OpaqueAccount], list[Account], frozenset[str]]:
+    ) -> tuple[list[ReconciliationTarget | OpaqueAccount], list[Account], RecomputedNames]:
         """Derive the expected rows that topology and inputs determine, as of the consistent cut."""
         records, entries = self.records, None
         if self.cut.ledger_end is not None:
@@ -341,7 +343,9 @@ class _Reconciliation:
             with_origins[name] = replace(each, account=replace(each.account, origins=origins))
         return with_origins
 
-    def _read_and_count_records_in_transit(self) -> tuple[DataFrame | None, int | None]:
+    def _read_and_count_records_in_transit(
+        self,
+    ) -> tuple[DataFrame | None, int | None]:
         """Read the positions and keys of records in transit between sub-topologies at the cut.
 
         Returns them and their number, both None if the cut doesn't know them.

@@ -10,7 +10,7 @@ Only a batch that has such a value is looked at row by row.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -18,12 +18,15 @@ from streams.errors import UserError
 from streams.spark.serdes.decoding import ColumnDecoder
 from streams.spark.source.options import ParseMode
 
+ArrowArray: TypeAlias = Any
+CauseByRow: TypeAlias = dict[int, str]
+
 _SHOWN_BYTES = 32
 
 
 def decode_column(
     decoder: ColumnDecoder, values: Sequence[bytes | None]
-) -> tuple[Any, dict[int, str]]:
+) -> tuple[ArrowArray, CauseByRow]:
     """Decode a column to an array, and return it with the cause for each unreadable row.
 
     Such a row is null in the array.

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.sql.datasource import (
     EqualNullSafe,
@@ -32,6 +32,8 @@ from streams.common.topic_partitions import Partition
 from streams.runtime.clients import Admin
 from streams.spark.source.range_planning import find_offsets_since
 from streams.spark.source.ranges import OffsetRange
+
+MustFilterRows: TypeAlias = bool
 
 _PLANNER_MODULE = "pyspark.sql.worker.data_source_pushdown_filters"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -81,7 +83,7 @@ class FilterBounds:
             if first < until:
                 yield replace(each, first=first, until=until)
 
-    def narrow_by_filter(self, condition: Filter) -> tuple[FilterBounds, bool]:
+    def narrow_by_filter(self, condition: Filter) -> tuple[FilterBounds, MustFilterRows]:
         """Return the bounds narrowed by a filter, and whether Spark must still apply it to rows."""
         match condition:
             case IsNotNull(("partition",) | ("offset",) | ("timestamp",) | ("topic",)):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from state.keys import TIME_BYTES, unpack_time
+from state.keys import TIME_BYTES, KeyBytes, unpack_time
 from streams.spark.serdes.window_keys import choose_key_layout
 from streams.spark.source.fetching import RawBatch
 from streams.spark.source.options import SerdeOptions
+
+ValidUntilMs: TypeAlias = int
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
@@ -154,7 +156,7 @@ class RecordVersions:
 
     def _select_versions(
         self, all_versions: bool
-    ) -> Iterator[tuple[bytes, KeylessRecord, int | None]]:
+    ) -> Iterator[tuple[KeyBytes, KeylessRecord, ValidUntilMs | None]]:
         """Yield key, record and end of validity of each version, or only of each key's latest."""
         for key, versions in self.latest_by_key.items():
             times = sorted(versions)

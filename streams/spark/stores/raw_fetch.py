@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack, closing
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from kio.schema.errors import ErrorCode
 
@@ -25,6 +25,9 @@ from streams.membership.connection import (
 from streams.spark.source.broker_access import REQUEST_TIMEOUT_S, BrokerAccess
 from streams.spark.source.ranges import OffsetRange
 from streams.spark.stores.raw_batches import LogScan
+
+FetchResponse: TypeAlias = Any
+PartitionResponse: TypeAlias = Any
 
 _FETCH, _METADATA = 1, 3
 _FETCH_VERSION, _METADATA_VERSION = 12, 9  # later versions name topics by id
@@ -129,7 +132,7 @@ def fetch_batches(
     leader_epoch: int,
     fetch_offset: int,
     bytes_max: int,
-) -> tuple[Any, Any]:
+) -> tuple[FetchResponse, PartitionResponse]:
     """Fetch batches from `fetch_offset`; return the response and the partition's part of it."""
     classes = load_request_classes(connection, _FETCH, _FETCH_VERSION)
     requested = build_entity(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from streams.common.topic_id_hashes import hash_topic_ids
 from streams.common.topic_partitions import Partition
@@ -24,6 +24,9 @@ from streams.spark.source.options import IsolationLevel
 from streams.spark.source.ranges import OffsetRange
 from streams.spark.source.removal import explain_removal
 from streams.spark.stores.raw_fetch import scan_range
+
+EndByPartition: TypeAlias = dict[int, int]
+TopicIdHashes: TypeAlias = set[int]
 
 _KEY_BYTES_SHOWN_MAX = 40
 Row = tuple[bytes, int]
@@ -92,10 +95,10 @@ def plan_topic_read(
 
 def find_ends_seen_by_steps(
     order: LedgerOrder, steps: Collection[str]
-) -> tuple[dict[int, int], set[int]]:
+) -> tuple[EndByPartition, TopicIdHashes]:
     """Find up to which offset of each partition `steps` have seen a global table, by the ledger.
 
-    The second result are the hashes of the ids that its topic had. Raises ConfigError where the
+    The hashes are of the ids that its topic had. Raises ConfigError where the
     ledger is damaged.
     """
     ends: dict[int, int] = {}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import TypeAlias
 
 from py4j.protocol import Py4JJavaError
 from pyspark import StorageLevel
@@ -43,6 +44,9 @@ from streams.spark.reconciliation.derivation.subgraphs import extract_steps
 from streams.spark.session import to_user_error
 from streams.topology.build import Subtopology, Topology
 from streams.topology.rules import StreamJoinRule
+
+ReplayedCandidate: TypeAlias = tuple["LedgerCandidate", DataFrame]
+RefusedCandidate: TypeAlias = tuple["LedgerCandidate", StepDeterminism]
 
 KeepFrame = Callable[[DataFrame], DataFrame]
 PlanTopicRead = Callable[[str, Mapping[int, int], Collection[int]], GlobalTopicRead]
@@ -133,9 +137,7 @@ class LedgerReplay:
 
     def run_candidates(
         self, candidates: Sequence[LedgerCandidate]
-    ) -> tuple[
-        list[tuple[LedgerCandidate, DataFrame]], list[tuple[LedgerCandidate, StepDeterminism]]
-    ]:
+    ) -> tuple[list[ReplayedCandidate], list[RefusedCandidate]]:
         """Replay what determines the candidates; return their rows, and the refusals of the rest.
 
         The replay is run at once: several accounts come of its rows.

@@ -11,7 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streams.errors import ConfigError
-from streams.ledger import LedgerTransaction, LookupState, decode_global_lookup_states, decode_order
+from streams.ledger import (
+    LedgerTransaction,
+    LookupState,
+    TakenRun,
+    TopicIdHash,
+    decode_global_lookup_states,
+    decode_order,
+)
 from streams.topology.build import Topology
 
 NumberedPosition = tuple[int, int]
@@ -124,7 +131,7 @@ class PartitionOrder:
         wanted = topics.index(topic) if topic in topics else -1
         return _iterate_wanted(self._decode_runs(commit), wanted)
 
-    def _decode_runs(self, commit: TaskCommit) -> list[tuple[int, int]]:
+    def _decode_runs(self, commit: TaskCommit) -> list[TakenRun]:
         """Return the runs of a commit. Raises ConfigError if they are missing or damaged."""
         if commit.order is None:
             raise ConfigError(
@@ -139,7 +146,7 @@ class PartitionOrder:
             ) from error
 
 
-def decode_step_lookups(step: str, text: str) -> tuple[int | None, list[LookupState]]:
+def decode_step_lookups(step: str, text: str) -> tuple[TopicIdHash | None, list[LookupState]]:
     """Decode the states in which a step found a global table, as the ledger has them.
 
     Raises ConfigError if they are damaged.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -58,6 +59,8 @@ from streams.spark.reconciliation.derivation.replay import (
 from streams.spark.reconciliation.derivation.row_schemas import MADE
 from streams.spark.reconciliation.derivation.subgraphs import group_sinks_by_topic
 from streams.topology.build import Subtopology
+
+MethodName: TypeAlias = str
 
 COMPUTED = "computed by Spark"
 ONE_BY_ONE = "record by record, by the application's functions"
@@ -252,7 +255,7 @@ class _AccountPlanner:
 
     def _compute_rows(
         self, name: str, groups: Iterable[list[Node]], stores: tuple[str, ...] = ()
-    ) -> tuple[DataFrame, str] | None:
+    ) -> tuple[DataFrame, MethodName] | None:
         """Compute what groups of steps write to a topic, or to the one store of `stores`.
 
         Returns the rows and the method, or adds a refusal and returns None.
@@ -266,7 +269,9 @@ class _AccountPlanner:
         rows = (frame.where(f.col("target") == target) for frame, _ in computed)
         return reduce(DataFrame.unionByName, rows), computed[-1][1]
 
-    def _run_steps(self, nodes: list[Node], stores: tuple[str, ...]) -> tuple[DataFrame, str]:
+    def _run_steps(
+        self, nodes: list[Node], stores: tuple[str, ...]
+    ) -> tuple[DataFrame, MethodName]:
         """Run the steps up to `nodes` by the simplest method; return rows and method."""
         computable = self._computable
         ancestors = set().union(

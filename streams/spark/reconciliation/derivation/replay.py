@@ -12,7 +12,7 @@ import pickle
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count, groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -21,6 +21,8 @@ from state.keys import (
     SESSION_SUFFIX_BYTES,
     TIME_MAX,
     WINDOW_SUFFIX_BYTES,
+    KeyBytes,
+    StartMs,
     unpack_session,
     unpack_window,
 )
@@ -50,6 +52,8 @@ from streams.spark.reconciliation.derivation.row_schemas import (
 )
 from streams.topology.build import Subtopology
 from streams.topology.compile import compile_subtopology
+
+EndMs: TypeAlias = int
 
 STEP_PREFIX = "step:"
 """What a target is called that is a step and no topic: no topic may have a colon."""
@@ -254,7 +258,9 @@ class ReplayedTask:
         self.output_rows.append((target, *row, *at, next(self._numbers), target_partition))
 
 
-def _split_windowed_key(key: bytes, spec: StoreSpec) -> tuple[bytes, int | None, int | None]:
+def _split_windowed_key(
+    key: bytes, spec: StoreSpec
+) -> tuple[KeyBytes, StartMs | None, EndMs | None]:
     """Split a changelog's key into key, window start and window end."""
     if spec.kind is StoreKind.WINDOW:
         start_ms, _ = unpack_window(key[-WINDOW_SUFFIX_BYTES:])
