@@ -92,7 +92,10 @@ class GroupService:
 
     def list_shard_loaders(self) -> list[LoadSlice]:
         """Return, for each shard, the function that loads its next slice."""
-        return [partial(self._load_shard_slice, index) for index in range(len(self.shards))]
+        return [
+            partial(self._load_shard_slice_and_tell_if_last, index)
+            for index in range(len(self.shards))
+        ]
 
     def resign(self, shard_index: int) -> None:
         """Give up a shard and answer its pending requests with NOT_COORDINATOR."""
@@ -107,12 +110,12 @@ class GroupService:
     def elect(self, shard_index: int) -> LoadSlice:
         """Take a shard up again; return the function that loads its next slice."""
         self.shards[shard_index].log.take_leadership()
-        return partial(self._load_shard_slice, shard_index)
+        return partial(self._load_shard_slice_and_tell_if_last, shard_index)
 
-    def _load_shard_slice(self, shard_index: int) -> bool:
+    def _load_shard_slice_and_tell_if_last(self, shard_index: int) -> bool:
         """Load the next slice of a shard; after the last start its timers and return True."""
         shard = self.shards[shard_index]
-        if not shard.load_slice():
+        if not shard.load_slice_and_tell_if_last():
             return False
         if shard.log.coordinator_state is CoordinatorState.ACTIVE:
             self.offsets.forget_deleted_while_failed(shard_index)

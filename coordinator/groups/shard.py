@@ -96,13 +96,13 @@ class GroupShard:
         for streams_group in streams.values():
             yield ListedGroup(streams_group.group_id, STREAMS, STREAMS, streams_group.phase.value)
 
-    def load_slice(self) -> bool:
+    def load_slice_and_tell_if_last(self) -> bool:
         """Replay the next slice of the log; return True at the end.
 
         Then the shard is active, without classic groups of which it can't read all; or it has
         failed, and nothing is left of its state.
         """
-        if not self.log.load_slice():
+        if not self.log.load_slice_and_tell_if_last():
             return False
         if self.log.coordinator_state is not CoordinatorState.ACTIVE:
             self.clear_state()

@@ -185,7 +185,7 @@ class CheckpointSaver:
         self._snapshot = segments.directory / writer.checkpoint.snapshot_name
         # The journal goes last: without it, leftover segments of a replaced run would be taken for
         # part of the log.
-        if segments.rename_removed_files(removed):
+        if segments.try_rename_removed_files(removed):
             self._compaction.finish_if_saved([segment for segment, _ in states])
 
     def _remove_old_snapshot(self, path: Path | None) -> None:

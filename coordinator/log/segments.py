@@ -164,16 +164,16 @@ class LogSegments:
         gone = set(segments)
         self.all[:] = [segment for segment in self.all if segment not in gone]
 
-    def rename_removed_files(self, removed: Sequence[LogSegment]) -> bool:
+    def try_rename_removed_files(self, removed: Sequence[LogSegment]) -> bool:
         """Rename the files of removed segments that no checkpoint has, and unlink them later.
 
         Return whether none is left under a name of the log; those that are stay in `removed`.
         """
-        gone = {segment for segment in removed if self._rename_then_unlink_files(segment)}
+        gone = {segment for segment in removed if self._try_rename_and_unlink_files(segment)}
         self.removed = [segment for segment in self.removed if segment not in gone]
         return len(gone) == len(removed)
 
-    def _rename_then_unlink_files(self, segment: LogSegment) -> bool:
+    def _try_rename_and_unlink_files(self, segment: LogSegment) -> bool:
         """Rename a removed segment's files and unlink them after `file.delete.delay.ms`.
 
         Return whether none is left under a name of the log.

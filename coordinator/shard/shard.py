@@ -206,11 +206,11 @@ class Shard(Generic[R]):
 
     def replay_log(self) -> int:
         """Replay the whole log; return the number of records and markers applied."""
-        while not self.load_slice(LOAD_READ_BYTES):
+        while not self.load_slice_and_tell_if_last(LOAD_READ_BYTES):
             pass
         return self.counters.loaded
 
-    def load_slice(self, max_bytes: int = SLICE_BYTES) -> bool:
+    def load_slice_and_tell_if_last(self, max_bytes: int = SLICE_BYTES) -> bool:
         """Replay at most `max_bytes` more of the log; return True if nothing is left to replay.
 
         The shard is active then, or has failed, or has resigned while its next slice was waiting.

@@ -124,7 +124,7 @@ class TransactionService:
     def begin_loading(self) -> list[LoadSlice]:
         """Start the timer that expires ids; return the functions that load the shards by slices."""
         self._expiry.start_timer()
-        return [partial(self.load_shard_slice, shard) for shard in self.shards]
+        return [partial(self.load_shard_slice_and_tell_if_last, shard) for shard in self.shards]
 
     def resign(self, shard_index: int) -> None:
         """Resign as coordinator of a shard: drop its state, timers and pending markers."""
@@ -141,15 +141,15 @@ class TransactionService:
         """Become coordinator of a shard again; return the function that loads it slice by slice."""
         shard = self.shards[shard_index]
         shard.log.take_leadership()
-        return partial(self.load_shard_slice, shard)
+        return partial(self.load_shard_slice_and_tell_if_last, shard)
 
-    def load_shard_slice(self, shard: TransactionShard) -> bool:
+    def load_shard_slice_and_tell_if_last(self, shard: TransactionShard) -> bool:
         """Load the next slice of a shard's log; return whether that was the last one.
 
         After the last one, decided transactions are completed, open ones get their time-out, and
         the producer ids in use are skipped.
         """
-        if not shard.log.load_slice():
+        if not shard.log.load_slice_and_tell_if_last():
             return False
         now_ms = self._clock.now_ms()
         for known in tuple(shard.state.transactions.values()):

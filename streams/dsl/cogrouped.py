@@ -21,10 +21,10 @@ from streams.dsl.table import TABLE_STORE_KINDS, Table
 from streams.dsl.windowed import (
     EmitWhen,
     check_merger,
+    choose_emit_on_close,
     create_windowed_key_serde,
     create_windowed_operator,
     declare_window_store,
-    require_emit_on_close_choice,
 )
 from streams.errors import TopologyError
 from streams.graph.materialized import Store
@@ -243,7 +243,7 @@ class WindowedCogroup(DslBase, Generic[K, A]):
             raise TopologyError(
                 f"step {step!r}: idle_close= is for the windows of one group, and not for cogroup"
             )
-        on_close = require_emit_on_close_choice(step, emit, windows)
+        on_close = choose_emit_on_close(step, emit, windows)
         _require_aggregate_serde(step, value, store)
         key = cogrouped.require_key_serde(step)
         spec = declare_window_store(builder, windows, store, step, key, value, on_close=on_close)

@@ -171,7 +171,7 @@ class WindowedGroup(DslBase, Generic[K, V]):
         """Add an aggregation by window, repartitioned if re-keyed, and return its table."""
         builder, windows = self._builder, self._windows
         step = builder.graph.choose_step_name(kind, name)
-        on_close = require_emit_on_close_choice(step, emit, windows)
+        on_close = choose_emit_on_close(step, emit, windows)
         if on_late is not None:
             check_callable(step, on_late, ("late",), needs_result=False)
         key = require_serde(self._key, "key", step)
@@ -305,7 +305,7 @@ def create_windowed_key_serde(key: Serde[Any], windows: Windows) -> Serde[Any]:
     return serdes.windowed(key, windows.size_ms)
 
 
-def require_emit_on_close_choice(step: str, emit: str, windows: Windows) -> bool:
+def choose_emit_on_close(step: str, emit: str, windows: Windows) -> bool:
     """Return whether the step emits on close. Raises TopologyError for wrong `windows`."""
     if emit not in ("on_update", "on_close"):
         raise TopologyError(f"step {step!r}: emit={emit!r} is neither 'on_update' nor 'on_close'")

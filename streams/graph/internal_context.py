@@ -140,7 +140,7 @@ class InternalProcessorContext(Protocol):
         """Return whether processing may go on after a step has failed."""
         ...
 
-    def handle_failure(
+    def skip_record_or_raise(
         self,
         stage: Stage,
         step: str,

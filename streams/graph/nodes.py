@@ -50,7 +50,7 @@ class Binding:
     change that waits for the commit is not seen before it is emitted."""
     only_sinks_follow: bool
     """Whether the steps after it only read values and keep none."""
-    handle_failure: StepFailureHandler
+    skip_record_or_raise: StepFailureHandler
     shares_time_with: str | None = None
     """The step whose stream time it has, of several that close windows together."""
 

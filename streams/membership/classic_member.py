@@ -53,8 +53,8 @@ from streams.membership.group_member import (
     find_leave_reason,
 )
 from streams.membership.group_offsets import (
-    commit_offsets,
     fetch_offsets,
+    try_commit_offsets,
 )
 from streams.membership.group_record import FetchSizeLimits, GroupSizeLimits
 from streams.membership.group_requests import confirm_membership
@@ -263,7 +263,7 @@ class ClassicProtocolMember(GroupMember):
         self.mark_progress()
         return progress.assignment
 
-    def commit_offsets(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> bool:
+    def try_commit_offsets(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> bool:
         """Commit offsets outside a transaction; return False if the group refuses this member.
 
         Raises: ConnectionLost where the outcome is unknown: commit again.
@@ -272,7 +272,7 @@ class ClassicProtocolMember(GroupMember):
         if generation < 0:  # a group without members would take the offsets from anybody
             return False
         with self._coordinator.use_connection() as connection:
-            return commit_offsets(
+            return try_commit_offsets(
                 connection,
                 self._group_id,
                 generation,

@@ -165,7 +165,7 @@ class GroupMember(Protocol):
         """
         return generation == owned_generation + 1
 
-    def acknowledge_assignment(self, assigned: AssignmentInfo) -> bool:
+    def acknowledge_assignment_and_tell_if_rejoining(self, assigned: AssignmentInfo) -> bool:
         """Note that the tasks are as assigned now, and that those revoked are closed.
 
         Returns whether the member has to join again, so that others get those.
@@ -180,7 +180,7 @@ class GroupMember(Protocol):
         return nullcontext(math.inf)
 
     @abstractmethod
-    def commit_offsets(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> bool:
+    def try_commit_offsets(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> bool:
         """Commit offsets outside a transaction; return False if the group refuses this member."""
         ...
 

@@ -41,7 +41,7 @@ MEMBERSHIP_LOST_ERRORS = {
 """Errors that mean that the group does not have this member any more."""
 
 
-def commit_offsets(
+def try_commit_offsets(
     connection: BrokerConnection,
     group_id: str,
     generation: int,

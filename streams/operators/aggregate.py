@@ -60,7 +60,11 @@ def aggregate_records(view: TableView, fold: AggregateFold) -> Operator:
     """Return the operator that folds each record by key and forwards the key's new aggregate."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+        context, downstream, failed = (
+            binding.context,
+            binding.downstream,
+            binding.skip_record_or_raise,
+        )
         spec = view.spec
         assert spec is not None
         if spec.kind is StoreKind.VERSIONED:
@@ -127,7 +131,7 @@ def _create_version_aggregator(
 
     The store holds bytes: the fold is handed an object of its own, and the result needs no copy.
     """
-    context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+    context, downstream, failed = binding.context, binding.downstream, binding.skip_record_or_raise
     assert view.spec is not None
     store: VersionedStore[Any] = context.get_store(view.spec.name)
     get, put, sends_old = store.get, store.put, view.sends_old_values

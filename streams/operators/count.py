@@ -25,7 +25,11 @@ def count_records(view: TableView) -> Operator:
     """Return the operator that counts each key's records and forwards the count."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+        context, downstream, failed = (
+            binding.context,
+            binding.downstream,
+            binding.skip_record_or_raise,
+        )
         spec = view.spec
         assert spec is not None
         if spec.kind is StoreKind.VERSIONED:

@@ -17,7 +17,7 @@ def filter_records(predicate: Callable[[Any, Any], object]) -> Operator:
     """Return the operator that forwards the records for which `predicate` is true."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        downstream, failed = binding.downstream, binding.handle_failure
+        downstream, failed = binding.downstream, binding.skip_record_or_raise
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
@@ -39,7 +39,7 @@ def filter_not_records(predicate: Callable[[Any, Any], object]) -> Operator:
     """Return the operator that forwards the records for which `predicate` is false."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        downstream, failed = binding.downstream, binding.handle_failure
+        downstream, failed = binding.downstream, binding.skip_record_or_raise
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:

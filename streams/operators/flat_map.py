@@ -16,7 +16,7 @@ def flat_map_pairs(mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]) -> O
     """Return the operator that forwards each key and value that `mapper(key, value)` yields."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        downstream, failed = binding.downstream, binding.handle_failure
+        downstream, failed = binding.downstream, binding.skip_record_or_raise
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
@@ -34,7 +34,7 @@ def flat_map_values(mapper: Callable[[Any], Iterable[Any]]) -> Operator:
     """Return the operator that forwards each value that `mapper(value)` yields, with its key."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        downstream, failed = binding.downstream, binding.handle_failure
+        downstream, failed = binding.downstream, binding.skip_record_or_raise
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:

@@ -78,7 +78,11 @@ def send_subscriptions(
     """
 
     def bind_operator(binding: Binding) -> ForwardUpdate:
-        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+        context, downstream, failed = (
+            binding.context,
+            binding.downstream,
+            binding.skip_record_or_raise,
+        )
         partition = int(context.task_name.rpartition("_")[2])
         hasher, serialize_key = RowHasher(serdes.value.serialize), serdes.foreign_key.serialize
         hash_row = hasher.hash_row
@@ -152,7 +156,11 @@ def store_subscriptions(store_name: str, serdes: ForeignKeySerdes) -> Operator:
     """Return the operator that stores each subscription by foreign key and row, and forwards it."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+        context, downstream, failed = (
+            binding.context,
+            binding.downstream,
+            binding.skip_record_or_raise,
+        )
         put = context.get_store(store_name).put
         serialize_key, serialize_row = serdes.foreign_key.serialize, serdes.key.serialize
 
@@ -181,7 +189,7 @@ def join_subscriptions(view: TableView) -> Operator:
     """Return the operator that responds to each subscription with the right table's value."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        downstream, failed = binding.downstream, binding.handle_failure
+        downstream, failed = binding.downstream, binding.skip_record_or_raise
         get = view.create_row_getter(replace(binding, reads_emitted_values=True))
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -213,7 +221,11 @@ def respond_to_subscribers(view: TableView, store_name: str, serdes: ForeignKeyS
     """Return the operator that sends an update of the right table to the rows subscribed to it."""
 
     def bind_operator(binding: Binding) -> ForwardUpdate:
-        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+        context, downstream, failed = (
+            binding.context,
+            binding.downstream,
+            binding.skip_record_or_raise,
+        )
         subscribed = context.get_store(store_name).prefix_scan
         serialize_key, is_versioned = serdes.foreign_key.serialize, view.is_versioned
 
@@ -252,7 +264,7 @@ def join_responses(
     """
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        context, failed = binding.context, binding.handle_failure
+        context, failed = binding.context, binding.skip_record_or_raise
         downstream = next(
             emit for name, emit in binding.children.items() if name != subscription_step
         )

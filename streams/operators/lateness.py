@@ -48,7 +48,7 @@ HandleLateRecord = Callable[[Any, Any, int, int, int | None, int | None], None]
 
 def create_late_handler(binding: Binding, on_late: OnLate | None) -> HandleLateRecord:
     """Return a function by which a step counts a late record and passes it to `on_late`."""
-    context, failed, step = binding.context, binding.handle_failure, binding.step
+    context, failed, step = binding.context, binding.skip_record_or_raise, binding.step
     watch = context.observer
 
     def handle_late_record(

@@ -14,7 +14,7 @@ def map_pairs(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
     """Return the operator that forwards the key and value that `mapper(key, value)` returns."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        downstream, failed = binding.downstream, binding.handle_failure
+        downstream, failed = binding.downstream, binding.skip_record_or_raise
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
@@ -47,7 +47,7 @@ def map_values(mapper: Callable[[Any], Any]) -> Operator:
     """Return the operator that replaces each record's value by `mapper(value)`."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        downstream, failed = binding.downstream, binding.handle_failure
+        downstream, failed = binding.downstream, binding.skip_record_or_raise
         call: Callable[..., Any] = mapper
 
         def use_unchecked() -> None:
@@ -73,7 +73,7 @@ def map_keys(mapper: Callable[[Any, Any], Any]) -> Operator:
     """Return the operator that replaces each record's key by `mapper(key, value)`."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        downstream, failed = binding.downstream, binding.handle_failure
+        downstream, failed = binding.downstream, binding.skip_record_or_raise
         call: Callable[..., Any] = mapper
 
         def use_unchecked() -> None:

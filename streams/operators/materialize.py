@@ -34,7 +34,7 @@ def create_value_materializer(
     if spec.kind is StoreKind.VERSIONED:
         return _create_version_materializer(binding, store, view, skips_empty=skips_empty)
     downstream, sends_old = binding.downstream, view.sends_old_values
-    context, failed = binding.context, binding.handle_failure
+    context, failed = binding.context, binding.skip_record_or_raise
     copy_value = create_downstream_copier(binding, spec.value)
     update, check_value = store.get_entry_for_update, store.check_value
     caching = spec.caching
@@ -70,7 +70,7 @@ def _create_version_materializer(
     binding: Binding, store: Any, view: TableView, *, skips_empty: bool
 ) -> WriteToStore:
     downstream, sends_old = binding.downstream, view.sends_old_values
-    put, get, failed = store.put, store.get, binding.handle_failure
+    put, get, failed = store.put, store.get, binding.skip_record_or_raise
     skips = sends_old and skips_empty
 
     def write_version(key: Any, new: Any, timestamp_ms: int) -> None:
@@ -100,7 +100,7 @@ def create_update_materializer(binding: Binding, view: TableView) -> ForwardUpda
     store = binding.context.get_store(spec.name)
     if spec.kind is not StoreKind.VERSIONED and spec.caching:
         return _create_cached_update_materializer(binding, store, view)
-    downstream, put, failed = binding.downstream, store.put, binding.handle_failure
+    downstream, put, failed = binding.downstream, store.put, binding.skip_record_or_raise
     versioned = spec.kind is StoreKind.VERSIONED
     copy_value = create_copier_into(spec)
     context, admit_write = binding.context, None if spec.ttl_ms is None else store.admit_write
@@ -125,7 +125,11 @@ def _create_cached_update_materializer(
     binding: Binding, store: Any, view: TableView
 ) -> ForwardUpdate:
     assert view.spec is not None
-    context, update, failed = binding.context, store.get_entry_for_update, binding.handle_failure
+    context, update, failed = (
+        binding.context,
+        store.get_entry_for_update,
+        binding.skip_record_or_raise,
+    )
     check_value = store.check_value
     pending_results = register_emit_at_commit(
         binding, store, view, create_downstream_copier(binding, view.spec.value)

@@ -123,7 +123,7 @@ class UnmatchedRecords:
                 try:
                     joined = joiner(key, value, None) if is_left else joiner(key, None, value)
                 except Exception as error:
-                    binding.handle_failure(error, key, value)
+                    binding.skip_record_or_raise(error, key, value)
                     continue
                 downstream(key, joined, self._seen_ms)
             store.put(sided, None, stream_time_ms)
@@ -170,7 +170,7 @@ class _JoinSide:
         self._context, self._downstream, self._failed = (
             binding.context,
             binding.downstream,
-            binding.handle_failure,
+            binding.skip_record_or_raise,
         )
         self._find, self._copied = (
             create_match_finder(binding, other_store, window),

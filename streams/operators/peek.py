@@ -13,7 +13,7 @@ def peek_records(action: Callable[[Any, Any], object]) -> Operator:
     """Return the operator that calls `action(key, value)` and forwards the record unchanged."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        downstream, failed = binding.downstream, binding.handle_failure
+        downstream, failed = binding.downstream, binding.skip_record_or_raise
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:

@@ -23,7 +23,7 @@ def process_records(create_processor: ProcessorFactory, store_names: Collection[
     """Return the operator that hands each record to a processor, of which each task has its own."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        context, failed = binding.context, binding.handle_failure
+        context, failed = binding.context, binding.skip_record_or_raise
         processor = create_processor()
         register_init_and_close(processor, ProcessorContext(binding, store_names), binding)
         process = processor.process
@@ -50,7 +50,7 @@ def process_with_fixed_keys(
     """Return the operator that hands each record to a processor that must not change its key."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        context, failed = binding.context, binding.handle_failure
+        context, failed = binding.context, binding.skip_record_or_raise
         processor = create_processor()
         fixed_key_context: FixedKeyContext[Any, Any] = FixedKeyContext(binding, store_names)
         register_init_and_close(processor, fixed_key_context, binding)

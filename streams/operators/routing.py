@@ -23,7 +23,7 @@ def split_records(
     """
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        children, failed = binding.children, binding.handle_failure
+        children, failed = binding.children, binding.skip_record_or_raise
         branches = tuple((predicate, children[name]) for predicate, name in choices)
         default_branch = None if default is None else children[default]
 

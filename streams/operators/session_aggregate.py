@@ -50,7 +50,7 @@ def aggregate_sessions(
     gap_ms, open_ms = windows.gap_ms, windows.close_delay_past_end_ms
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        context, failed = binding.context, binding.handle_failure
+        context, failed = binding.context, binding.skip_record_or_raise
         assert view.spec is not None
         time = binding.stream_time
         store: SessionStore[Any] = context.get_store(view.spec.name)

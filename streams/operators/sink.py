@@ -363,7 +363,7 @@ def _create_refusal_handler(
                 f"key {quote_value(key)}, value {quote_value(value)}, "
                 f"from {context.describe_record_origin()}"
             )
-        context.handle_failure(
+        context.skip_record_or_raise(
             Stage.PRODUCTION, node.name, error, refusal, key=key, value=value, target_topic=topic
         )
 

@@ -81,7 +81,7 @@ class _SlidingAggregator:
         emits: bool,
     ) -> None:
         assert view.spec is not None
-        self._context, self._failed = binding.context, binding.handle_failure
+        self._context, self._failed = binding.context, binding.skip_record_or_raise
         self._time = binding.stream_time
         self._store: WindowStore[Any] = binding.context.get_store(view.spec.name)
         self._difference_ms, self._grace_ms = windows.difference_ms, windows.grace_ms

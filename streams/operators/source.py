@@ -60,7 +60,7 @@ def create_message_reader(
                 f"{timestamp_ms}, so it has no place in time. Write it with one"
             )
             cause = ValueError(f"timestamp {timestamp_ms}")
-            context.handle_failure(Stage.DESERIALIZATION, node.name, cause, invalid_timestamp)
+            context.skip_record_or_raise(Stage.DESERIALIZATION, node.name, cause, invalid_timestamp)
             return
         downstream(key, value, timestamp_ms)
 
@@ -109,7 +109,7 @@ def _skip_unreadable_or_raise(
         f"{hide_values(read_text(error), error, message.key(), message.value())}; "
         f"key {quote_value(message.key())}, value {quote_value(message.value())}"
     )
-    context.handle_failure(Stage.DESERIALIZATION, node.name, error, refusal)
+    context.skip_record_or_raise(Stage.DESERIALIZATION, node.name, error, refusal)
 
 
 def _skip_lost_header_names_or_raise(
@@ -121,4 +121,4 @@ def _skip_lost_header_names_or_raise(
         f"step {node.name!r} can't read {context.describe_record_origin()}: {names}, and only one "
         f"of them can be told; headers {quote_value(message.headers())}"
     )
-    context.handle_failure(Stage.DESERIALIZATION, node.name, ValueError(names), refusal)
+    context.skip_record_or_raise(Stage.DESERIALIZATION, node.name, ValueError(names), refusal)

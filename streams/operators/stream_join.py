@@ -53,7 +53,7 @@ def forward_and_store_join_record(store_name: str, on_late: OnLate | None = None
     """
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        downstream, failed = binding.downstream, binding.handle_failure
+        downstream, failed = binding.downstream, binding.skip_record_or_raise
         store: DuplicatesWindowStore[Any] = binding.context.get_store(store_name)
         put = store.put
         handle_late = create_late_handler(binding, on_late)
@@ -79,7 +79,11 @@ def join_side(other_store: str, window: JoinWindow, joiner: Joiner) -> Operator:
     """Return the operator that joins one side's records with the other side's stored records."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+        context, downstream, failed = (
+            binding.context,
+            binding.downstream,
+            binding.skip_record_or_raise,
+        )
         find_matches = create_match_finder(binding, other_store, window)
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -114,7 +118,11 @@ def join_with_itself(store_name: str, window: JoinWindow, joiner: Joiner) -> Ope
     """
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+        context, downstream, failed = (
+            binding.context,
+            binding.downstream,
+            binding.skip_record_or_raise,
+        )
         find = create_match_finder(binding, store_name, window)
         find_reversed = create_match_finder(binding, store_name, window.reversed)
         retention_ms = window.size_ms + window.grace_ms

@@ -63,7 +63,11 @@ def join_records_with_table(
     """
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+        context, downstream, failed = (
+            binding.context,
+            binding.downstream,
+            binding.skip_record_or_raise,
+        )
         find_row = _create_row_finder(binding, table)
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -95,7 +99,7 @@ def join_records_after_grace(
     """Return the operator that joins each record after the grace has passed in stream time."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        context, failed = binding.context, binding.handle_failure
+        context, failed = binding.context, binding.skip_record_or_raise
         join_now = join_records_with_table(view, joiner, is_left_join=is_left_join)(binding)
         spec, grace_ms = grace.buffer, grace.grace_ms
         buffer: BufferStore = context.get_store(spec.name)
@@ -138,7 +142,7 @@ def _create_buffer_join(
     binding: Binding, grace: JoinGrace, join_record: ForwardRecord
 ) -> Callable[[], None]:
     """Return a function that joins the earliest record of the grace buffer and removes it."""
-    context, failed = binding.context, binding.handle_failure
+    context, failed = binding.context, binding.skip_record_or_raise
     buffer: BufferStore = context.get_store(grace.buffer.name)
     decode_key, decode_value = grace.buffer.key.deserialize, grace.buffer.value.deserialize
 

@@ -98,7 +98,7 @@ def suppress_updates(buffer_spec: StoreSpec, options: SuppressOptions) -> Operat
     """Return the operator that buffers a table's updates and forwards the last of each key."""
 
     def bind_operator(binding: Binding) -> ForwardUpdate:
-        context, failed = binding.context, binding.handle_failure
+        context, failed = binding.context, binding.skip_record_or_raise
         buffer: BufferStore = context.get_store(buffer_spec.name)
         encode_key, encode_value = buffer_spec.key.serialize, buffer_spec.value.serialize
         wait_ms, until_window_ends = options.wait_ms, options.until_window_ends

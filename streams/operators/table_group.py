@@ -52,7 +52,7 @@ def create_group_changes(
         )
 
     def bind_operator(binding: Binding) -> ForwardUpdate:
-        downstream, failed = binding.downstream, binding.handle_failure
+        downstream, failed = binding.downstream, binding.skip_record_or_raise
         versioned = parent.is_versioned
 
         def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:

@@ -32,7 +32,11 @@ def join_updates(
     """Return the operator that joins one side's updates; `joiner` takes that side's value first."""
 
     def bind_operator(binding: Binding) -> ForwardUpdate:
-        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+        context, downstream, failed = (
+            binding.context,
+            binding.downstream,
+            binding.skip_record_or_raise,
+        )
         get_other = other_view.create_row_getter(replace(binding, reads_emitted_values=True))
         sends_old, versioned = view.sends_old_values, own_view.is_versioned
 

@@ -18,7 +18,7 @@ def read_table_updates(view: TableView) -> Operator:
     """Return the operator that turns a topic's records into a table's updates."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
-        context, failed = binding.context, binding.handle_failure
+        context, failed = binding.context, binding.skip_record_or_raise
         if view.spec is None:
             return _create_forwarder_without_store(binding)
         write_value = create_value_materializer(binding, view)

@@ -67,7 +67,7 @@ def compute_table_values(view: DerivedView, parent: TableView, *, is_filter: boo
         skips_empty = is_filter and not parent.is_versioned
         if view.spec is None:
             return _create_computation_without_store(binding, view, skips_empty=skips_empty)
-        compute_value, failed = view.compute_value, binding.handle_failure
+        compute_value, failed = view.compute_value, binding.skip_record_or_raise
         write_value = create_value_materializer(binding, view, skips_empty=skips_empty)
         copy_value = create_copier_into(view.spec)
 
@@ -90,7 +90,7 @@ def _create_computation_without_store(
     """Return a function that computes and forwards values of a table without a store."""
     compute_value, failed, downstream = (
         view.compute_value,
-        binding.handle_failure,
+        binding.skip_record_or_raise,
         binding.downstream,
     )
     sends_old = view.sends_old_values

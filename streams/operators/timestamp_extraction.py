@@ -155,7 +155,7 @@ class TimestampedSource:
             f"time, {hide_values(describe_error(error), error, stamped.key(), stamped.value())}; "
             f"key {quote_value(stamped.key())}, value {quote_value(stamped.value())}"
         )
-        self._context.handle_failure(Stage.DESERIALIZATION, self._step, error, refusal)
+        self._context.skip_record_or_raise(Stage.DESERIALIZATION, self._step, error, refusal)
 
     def _log_dropped(self, time_ms: int) -> None:
         """Log a dropped record: the first at once, then their number every 10 s."""

@@ -108,7 +108,7 @@ def _create_transformation_into_store(
     binding: Binding, view: TransformedView, transform: Transform
 ) -> ForwardUpdate:
     assert view.spec is not None
-    failed = binding.handle_failure
+    failed = binding.skip_record_or_raise
     write_value = create_value_materializer(binding, view)
     copy_value = create_copier_into(view.spec)
 
@@ -128,7 +128,7 @@ def _create_transformation_without_store(
 ) -> ForwardUpdate:
     downstream, failed, sends_old = (
         binding.downstream,
-        binding.handle_failure,
+        binding.skip_record_or_raise,
         view.sends_old_values,
     )
 

@@ -66,7 +66,7 @@ def _create_window_counter(
     spec = view.spec
     assert spec is not None
     store: WindowStore[int] = binding.context.get_store(spec.name)
-    update, failed = store.get_entry_for_update, binding.handle_failure
+    update, failed = store.get_entry_for_update, binding.skip_record_or_raise
     forward_result = (
         create_result_forwarder(binding, view, store, return_unchanged) if emits else None
     )
@@ -99,7 +99,7 @@ def _create_window_folder(
     spec = view.spec
     assert spec is not None
     store = binding.context.get_store(spec.name)
-    failed = binding.handle_failure
+    failed = binding.skip_record_or_raise
     fold = create_window_folder(
         store,
         window_fold,

@@ -107,7 +107,7 @@ def run_step_as_processor(
     """Return the operator that runs a step of the DSL within the processor of a wrapper."""
 
     def bind_operator(binding: Binding) -> Callable[..., None]:
-        task, failed = binding.context, binding.handle_failure
+        task, failed = binding.context, binding.skip_record_or_raise
         context = DslStepContext(binding, shape)
         context.step_function = operator(_forward_through(context, binding))
         processor = create_processor()

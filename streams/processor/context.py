@@ -144,7 +144,7 @@ class ProcessorContext(Generic[K2, V2]):
         """
         interval_ms = parse_schedule(interval, clock)
         task = self._task
-        failed = self._at.handle_failure
+        failed = self._at.skip_record_or_raise
 
         def run_punctuation(now_ms: int) -> None:
             task.record_timestamp_ms = now_ms

@@ -88,7 +88,7 @@ class EndpointClient:
             if now_s - self._checked_at_s < CHECK_INTERVAL_S:
                 return self._client
             self._checked_at_s = now_s
-            if self._files.find_change():
+            if self._files.take_settled_change():
                 try:
                     connected = self._create_client()
                 except ConfigError as error:

@@ -108,7 +108,7 @@ class ChangedFiles:
         self._files = FileDigests(ConnectionSettings(files), monotonic_s)
         self._taken = self._seen = self._files.digest_files()
 
-    def find_change(self) -> bool:
+    def take_settled_change(self) -> bool:
         """Return whether changed files are to be taken up now: True once for each change."""
         found = self._files.digest_files()
         is_steady = found == self._seen
@@ -136,7 +136,7 @@ class ServerCertificate:
 
         It is called on the thread that serves: OpenSSL's contexts have no lock.
         """
-        if not self._files.find_change():
+        if not self._files.take_settled_change():
             return
         try:
             self._tls.load_certificate(create_server_context())

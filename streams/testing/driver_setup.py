@@ -39,12 +39,12 @@ def create_topics(
     for topic in topics:
         if (fault := explain_illegal_name(topic)) is not None:
             raise ConfigError(f"topics: {topic!r} can't be a topic's name: {fault}")
-        topic_serdes.add_matching_topic(topic)
+        topic_serdes.try_add_matching_topic(topic)
         mine.append(topic)
     for topic, count in partitions.items():
         if count < 1:
             raise ValueError(f"topic {topic!r} can't have {count} partitions")
-        matches = topic_serdes.add_matching_topic(topic)
+        matches = topic_serdes.try_add_matching_topic(topic)
         if topic not in mine and not matches and not accepts_new_topics:
             raise ConfigError(
                 f"partitions={{{topic!r}: {count}}}: the topology neither reads nor writes "

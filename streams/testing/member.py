@@ -103,7 +103,9 @@ class OnlyMember(GroupMember):
         """Return True: no other member can take the tasks."""
         return True
 
-    def commit_offsets(self, offsets: Iterable[tuple[tuple[str, int], OffsetAndMetadata]]) -> bool:
+    def try_commit_offsets(
+        self, offsets: Iterable[tuple[tuple[str, int], OffsetAndMetadata]]
+    ) -> bool:
         """Commit offsets to the cluster and return True."""
         self._cluster.committed_offsets |= {
             Partition(*partition): held for partition, held in offsets

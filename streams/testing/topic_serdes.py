@@ -56,7 +56,7 @@ class TopicSerdes:
             if spec.logged and spec.source_topic is None
         }
 
-    def add_matching_topic(self, topic: str) -> bool:
+    def try_add_matching_topic(self, topic: str) -> bool:
         """Note the serdes of a topic that matches a pattern, and return whether it does."""
         found = next(
             (serdes for pattern, serdes in self._patterns if pattern.matches_topic(topic)), None

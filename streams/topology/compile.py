@@ -51,7 +51,7 @@ def compile_subtopology(
                     downstream=downstream,
                     children={child.name: emits[child] for child in children[node]},
                     only_sinks_follow=_only_sinks_follow(node, children),
-                    handle_failure=_create_failure_handler(node.name, context),
+                    skip_record_or_raise=_create_failure_handler(node.name, context),
                 )
                 emits[node] = node.operator(binding)
                 if not after:
@@ -94,10 +94,10 @@ def _measure_latency(
 def _create_failure_handler(step: str, context: InternalProcessorContext) -> StepFailureHandler:
     """Return the function that a step calls when user code has raised."""
 
-    def handle_failure(error: Exception, key: Any, value: Any) -> None:
-        context.handle_failure(Stage.PROCESSING, step, error, key=key, value=value)
+    def skip_record_or_raise(error: Exception, key: Any, value: Any) -> None:
+        context.skip_record_or_raise(Stage.PROCESSING, step, error, key=key, value=value)
 
-    return handle_failure
+    return skip_record_or_raise
 
 
 def _only_sinks_follow(node: Node, children: Mapping[Node, Sequence[Node]]) -> bool:

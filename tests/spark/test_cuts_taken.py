@@ -22,7 +22,7 @@ from streams.common.topic_id_hashes import hash_topic_id
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import ConfigError, UserError
 from streams.membership.connection import BrokerConnection, ConnectionLost, find_coordinator
-from streams.membership.group_offsets import commit_offsets
+from streams.membership.group_offsets import try_commit_offsets
 from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.spark import Cut, read_cut
 from streams.spark.cuts.cut import StoreCut
@@ -361,7 +361,7 @@ def commit(servers: str, group: str, topic: str, offset: int, metadata: str) -> 
             with connect((host, int(port))) as bootstrap:
                 coordinator = find_coordinator(bootstrap, group)
             with connect(coordinator) as connection:
-                return commit_offsets(connection, group, -1, "", "", offsets)
+                return try_commit_offsets(connection, group, -1, "", "", offsets)
         return False
 
     wait_until(try_commit, what="an offset to be committed")

@@ -133,7 +133,7 @@ class _StickyAssignment:
         """Give each active task to one member."""
         left = sorted(self._active_tasks)
         left.sort(key=itemgetter(1))
-        left = [task for task in left if not self._keep_active(task)]
+        left = [task for task in left if not self._try_keep_active(task)]
         if self._standby_holders:
             left = [task for task in left if not self._try_promote_standby(task)]
         queue = self._queue_processes()
@@ -144,7 +144,7 @@ class _StickyAssignment:
             self._count_active(process.task_counts[member_id])
             queue.add_element(process)
 
-    def _keep_active(self, task: TaskId) -> bool:
+    def _try_keep_active(self, task: TaskId) -> bool:
         """Leave an active task with its member if that has not its share yet."""
         return self._try_give_active(task, self._active_holders.get(task))
 

@@ -234,7 +234,7 @@ class GroupTransition:
         for member in tuple(group.members.values()):
             if member.member_id not in group.joining and member.instance_id is None:
                 self.remove_member(member.member_id)
-        if group.members and not self._elect_leader():
+        if group.members and not self._try_elect_leader():
             # There are only static members and none has joined: wait for them once more.
             self.set_timer(ClassicTimer.JOIN, group.rebalance_timeout_ms)
             return
@@ -273,7 +273,7 @@ class GroupTransition:
             members=members,
         )
 
-    def _elect_leader(self) -> bool:
+    def _try_elect_leader(self) -> bool:
         """Keep the leader if it has joined, else choose the first member that has.
 
         Returns False if nobody has joined.

@@ -161,7 +161,7 @@ class HeartbeatLoop:
         if self._thread is not None:
             self._thread.join()
 
-    def send_now(self, *, shutdown_application: bool = False) -> bool:
+    def send_heartbeat_and_tell_if_member(self, *, shutdown_application: bool = False) -> bool:
         """Send a heartbeat in the calling thread; return whether the member is one afterwards.
 
         Raises: ConnectionLost where no coordinator answers, StreamsError for a refusal.
@@ -174,13 +174,20 @@ class HeartbeatLoop:
                 self._coordinator.use_connection() as connection,  # a commit waits for none
                 self._epoch_lock.hold_for_heartbeat(),
             ):
-                return self._send_heartbeat(connection, shutdown_application=shutdown_application)
+                return self._send_on_connection_and_tell_if_member(
+                    connection, shutdown_application=shutdown_application
+                )
         except ConnectionLost as error:
             self._note_silence(error, began_s)
             raise
 
-    def _send_heartbeat(self, connection: BrokerConnection, *, shutdown_application: bool) -> bool:
-        """Send the heartbeat that is due now, and take its answer; see `send_now`."""
+    def _send_on_connection_and_tell_if_member(
+        self, connection: BrokerConnection, *, shutdown_application: bool
+    ) -> bool:
+        """Send the heartbeat that is due now, and take its answer.
+
+        Returns whether the member is one afterwards.
+        """
         state = self.state
         if state.phase in (MemberPhase.UNJOINED, MemberPhase.LOST):
             return False
@@ -273,7 +280,7 @@ class HeartbeatLoop:
             if not self._is_prepared:
                 self._prepare_join()
                 self._is_prepared = True
-            self.send_now()
+            self.send_heartbeat_and_tell_if_member()
         except ConnectionLost as error:
             log.debug("heartbeat of %s: %s", self._facts.member_id, error)
             self._require_patience(error)

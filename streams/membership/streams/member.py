@@ -38,7 +38,7 @@ from streams.membership.group_member import (
     MemberTimeouts,
     find_leave_reason,
 )
-from streams.membership.group_offsets import commit_offsets, fetch_offsets
+from streams.membership.group_offsets import fetch_offsets, try_commit_offsets
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.membership.streams.former_members import find_former_members
 from streams.membership.streams.heartbeat_loop import HeartbeatLoop
@@ -200,7 +200,7 @@ class StreamsProtocolMember(GroupMember):
         if not heartbeats.state.has_offer:
             return None
         if self._shutdown_reason:
-            heartbeats.send_now(shutdown_application=True)
+            heartbeats.send_heartbeat_and_tell_if_member(shutdown_application=True)
         offered, counts = heartbeats.state, self._fetch_partition_counts()
         declared = self._facts.topology.declared
         if not knows_all_topics(offered.told, declared, counts):  # which were created just now
@@ -215,7 +215,7 @@ class StreamsProtocolMember(GroupMember):
         is_outdated = taken.told != offered.told
         return None if is_outdated else build_assignment(taken, declared, counts)
 
-    def acknowledge_assignment(self, assigned: AssignmentInfo) -> bool:
+    def acknowledge_assignment_and_tell_if_rejoining(self, assigned: AssignmentInfo) -> bool:
         """Report that the tasks are as assigned, the revoked ones closed; it takes no join."""
         owned = find_roles(assigned)
         state = self._heartbeats.change_state(partial(acknowledge_tasks, owned=owned))
@@ -229,7 +229,7 @@ class StreamsProtocolMember(GroupMember):
         """
         return self._heartbeats.hold_epoch()
 
-    def commit_offsets(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> bool:
+    def try_commit_offsets(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> bool:
         """Commit offsets outside a transaction; return False if the group refuses this member.
 
         Raises: ConnectionLost where the outcome is unknown: commit again.
@@ -239,14 +239,14 @@ class StreamsProtocolMember(GroupMember):
             if generation < 0:  # a group without members would take the offsets from anybody
                 return False
             group_id = self._facts.group_id
-            return commit_offsets(connection, group_id, generation, member_id, None, offsets)
+            return try_commit_offsets(connection, group_id, generation, member_id, None, offsets)
 
     def confirm_membership(self) -> bool:
         """Return whether the coordinator still has this member, as a heartbeat's answer says.
 
         Raises: ConnectionLost where that can't be known now, StreamsError for a refusal.
         """
-        return self._heartbeats.send_now()
+        return self._heartbeats.send_heartbeat_and_tell_if_member()
 
     def fetch_committed_offsets(self, partitions: Iterable[Partition] | None) -> CommittedOffsets:
         """Fetch the group's committed offsets, and the partitions whose offset is still pending.

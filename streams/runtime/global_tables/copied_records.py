@@ -153,7 +153,9 @@ class RecordCopier:
                 f"{hide_values(read_text(error), error, key, value)}; "
                 f"key {quote_value(key)}, value {quote_value(value)}"
             )
-            self._failures.handle_failure(self, Stage.DESERIALIZATION, table.name, error, refusal)
+            self._failures.skip_record_or_raise(
+                self, Stage.DESERIALIZATION, table.name, error, refusal
+            )
             return None
 
     def _process_records(
@@ -165,14 +167,16 @@ class RecordCopier:
             update = self._updates[table.name] = GlobalStateUpdate(table, replica, self._host)
         decoded = (self._decode_record(table, message) for message in messages)
 
-        def handle_failure(record: DecodedRecord, error: Exception) -> None:
+        def skip_record_or_raise(record: DecodedRecord, error: Exception) -> None:
             self.message = record.message
             self.record_timestamp_ms = record.message.timestamp()[1]
-            self._failures.handle_failure(
+            self._failures.skip_record_or_raise(
                 self, Stage.PROCESSING, table.name, error, key=record.key, value=record.value
             )
 
-        return update.process_batch((each for each in decoded if each is not None), handle_failure)
+        return update.process_batch(
+            (each for each in decoded if each is not None), skip_record_or_raise
+        )
 
     def close_processors(self) -> None:
         """Close the processors of global stores; a later record is handed to another one."""

@@ -188,9 +188,13 @@ class Restorer(Generic[T]):
                 return False
             timings = self.timings
             return timings.do_and_time_batch(
-                self.reader.restore_batch, timings.restore, lambda: self.reader.restored_records
+                self.reader.restore_batch_and_tell_if_more,
+                timings.restore,
+                lambda: self.reader.restored_records,
             ) or timings.do_and_time_batch(
-                self.follower.follow_batch, timings.follow, lambda: self.follower.followed_records
+                self.follower.follow_batch_and_tell_if_more,
+                timings.follow,
+                lambda: self.follower.followed_records,
             )
         except Exception as error:
             self._restart_after_failure(error)

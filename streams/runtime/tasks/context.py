@@ -162,7 +162,7 @@ class TaskContext:
     def skips_processing(self) -> bool:
         return self._failures.skips_processing
 
-    def handle_failure(
+    def skip_record_or_raise(
         self,
         stage: Stage,
         step: str,
@@ -185,7 +185,7 @@ class TaskContext:
         ):
             error = failed  # `produce` only says that the transaction has failed
         try:
-            self._failures.handle_failure(
+            self._failures.skip_record_or_raise(
                 self, stage, step, error, refusal, key=key, value=value, target_topic=target_topic
             )
         except (

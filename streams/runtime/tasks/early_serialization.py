@@ -89,7 +89,9 @@ class EarlySerialization:
         """
         for name, store in self._get_stores().items():
             for key, value, error in store.serialize_mutated_objects():
-                context.handle_failure(Stage.PROCESSING, step_of(name), error, key=key, value=value)
+                context.skip_record_or_raise(
+                    Stage.PROCESSING, step_of(name), error, key=key, value=value
+                )
 
     def stop_when_quiet(self, now_ms: int) -> None:
         """Let the stores serialize at the commit again, if no value was refused for a minute."""

@@ -1,9 +1,10 @@
 """Handle records that fail as the application's handlers decide: fail, skip or dead letter.
 
-A step calls `handle_failure` where a serde, a user's function or the producer raised, and only
-there, so records that do not fail cost nothing more. It returns if the record is to be skipped, and
-raises otherwise. A dead letter goes through the task's own producer, so it is in the transaction
-that commits the record's offset: there is exactly one, however often processing is repeated.
+A step calls `skip_record_or_raise` where a serde, a user's function or the producer raised, and
+only there, so records that do not fail cost nothing more. It returns if the record is to be
+skipped, and raises otherwise. A dead letter goes through the task's own producer, so it is in the
+transaction that commits the record's offset: there is exactly one, however often processing is
+repeated.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ class FailureHandler:
         if self._chosen_topics is not None:
             self._chosen_topics.refuse_topic(topic, reason)
 
-    def handle_failure(
+    def skip_record_or_raise(
         self,
         context: FailureContext,
         stage: Stage,

@@ -137,7 +137,7 @@ def create_committer(
         ledger=dependencies.ledger,
         get_group_metadata=get_group_metadata,
         hold_membership=dependencies.member.hold_membership,
-        commit_as_member=dependencies.member.commit_offsets,
+        commit_as_member=dependencies.member.try_commit_offsets,
         on_commit=on_commit,
         on_expired=dependencies.on_expired,
         on_step=dependencies.on_commit_step,

@@ -285,7 +285,9 @@ class ThreadRebalance:
         finally:
             self._must_join = bool(adopted.revoked) or must_repeat
             tasks.take_assignment(adopted)
-            self._must_join = self._member.acknowledge_assignment(adopted) or must_repeat
+            self._must_join = (
+                self._member.acknowledge_assignment_and_tell_if_rejoining(adopted) or must_repeat
+            )
         self._schedule_input_check()
         tasks.report_if_settled()
 

@@ -15,7 +15,7 @@ from streams.errors import GenerationOver, OutcomeUnknown, TaskMigrated, UserErr
 from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MemberTimeouts
-from streams.membership.group_offsets import commit_offsets
+from streams.membership.group_offsets import try_commit_offsets
 from streams.membership.streams.former_members import name_member
 from streams.membership.streams.heartbeat_request import MemberFacts
 from streams.membership.streams.member import StreamsProtocolMember
@@ -307,7 +307,7 @@ class LightMember:
         is_transactional = self.tasks.is_transactional
         try:
             if not is_transactional:
-                accepted = self.membership.commit_offsets(offsets)
+                accepted = self.membership.try_commit_offsets(offsets)
             else:
                 accepted = self._commit_in_generation(offsets)
         except ConnectionLost as error:
@@ -326,7 +326,7 @@ class LightMember:
             generation, member_id = self.rebalance.find_commit_membership()
             if self._commit_connection is None:
                 self._commit_connection = self._open()
-            return commit_offsets(
+            return try_commit_offsets(
                 self._commit_connection,
                 APPLICATION,
                 generation,

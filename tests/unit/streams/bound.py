@@ -138,7 +138,7 @@ class BoundTask:
     def skips_processing(self) -> bool:
         return self.failures.skips_processing
 
-    def handle_failure(
+    def skip_record_or_raise(
         self,
         stage: Stage,
         step: str,
@@ -149,7 +149,7 @@ class BoundTask:
         value: Any = None,
         target_topic: str | None = None,
     ) -> None:
-        self.failures.handle_failure(
+        self.failures.skip_record_or_raise(
             self, stage, step, error, refusal, key=key, value=value, target_topic=target_topic
         )
 

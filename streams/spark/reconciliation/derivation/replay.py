@@ -85,7 +85,7 @@ def create_tap(step: str, serialize_key: Serialize, serialize_value: Serialize) 
     """
 
     def bind_tap(at: Binding) -> ForwardRecord:
-        produce, failed = at.context.produce, at.handle_failure
+        produce, failed = at.context.produce, at.skip_record_or_raise
         target = STEP_PREFIX + step
 
         def send_to_target(record_key: Any, record_value: Any, timestamp_ms: int) -> None:

@@ -69,7 +69,7 @@ def test_a_commit_names_the_group_or_the_topic(
     part = SimpleNamespace(error_code=code)
     worker.coordinator.answer(COMMIT, {"topics": [SimpleNamespace(name="in", partitions=[part])]})
     with pytest.raises(AuthorizationError, match=message):
-        worker.member.commit_offsets([(IN, OffsetAndMetadata(1, ""))])
+        worker.member.try_commit_offsets([(IN, OffsetAndMetadata(1, ""))])
 
 
 def test_a_fetch_of_offsets_names_the_group_or_the_topic(worker: Worker) -> None:

@@ -50,7 +50,7 @@ def test_offsets_are_committed_by_topic_as_the_member_of_this_generation(worker:
     worker.coordinator.answer(JOIN, create_join_response(4, "member-7"))
     worker.join()
     worker.coordinator.answer(COMMIT, committing(ErrorCode.none, ErrorCode.none))
-    assert worker.member.commit_offsets(OFFSETS)
+    assert worker.member.try_commit_offsets(OFFSETS)
     (sent,) = worker.coordinator.sent(COMMIT)
     assert (sent.group_id, sent.generation_id_or_member_epoch) == ("a", 4)
     assert (sent.member_id, sent.group_instance_id) == ("member-7", "worker-0")
@@ -73,22 +73,22 @@ def test_offsets_are_committed_by_topic_as_the_member_of_this_generation(worker:
 def test_a_group_that_has_moved_on_does_not_accept_offsets(worker: Worker, code: ErrorCode) -> None:
     worker.join()
     worker.coordinator.answer(COMMIT, committing(ErrorCode.none, code))
-    assert not worker.member.commit_offsets(OFFSETS)
+    assert not worker.member.try_commit_offsets(OFFSETS)
 
 
 def test_offsets_that_are_refused_for_good_end_the_thread(worker: Worker) -> None:
     worker.join()
     worker.coordinator.answer(COMMIT, committing(ErrorCode.offset_metadata_too_large))
     with pytest.raises(StreamsError, match="can't be committed: offset_metadata_too_large"):
-        worker.member.commit_offsets(OFFSETS)
+        worker.member.try_commit_offsets(OFFSETS)
 
 
 def test_a_commit_after_a_lost_connection_goes_over_a_new_one(worker: Worker) -> None:
     worker.join()
     worker.coordinator.answer(COMMIT, ConnectionLost("gone"), committing(ErrorCode.none))
     with pytest.raises(ConnectionLost):
-        worker.member.commit_offsets(OFFSETS)
-    assert worker.member.commit_offsets(OFFSETS)
+        worker.member.try_commit_offsets(OFFSETS)
+    assert worker.member.try_commit_offsets(OFFSETS)
     assert worker.coordinator.dialled == [None, COORDINATOR] * 3  # one for the join
 
 
@@ -97,8 +97,8 @@ def test_a_commit_to_a_coordinator_that_moved_finds_the_new_one(worker: Worker) 
     moved = committing(ErrorCode.not_coordinator)
     worker.coordinator.answer(COMMIT, moved, committing(ErrorCode.none))
     with pytest.raises(ConnectionLost, match="not_coordinator"):
-        worker.member.commit_offsets(OFFSETS)
-    assert worker.member.commit_offsets(OFFSETS)
+        worker.member.try_commit_offsets(OFFSETS)
+    assert worker.member.try_commit_offsets(OFFSETS)
     assert worker.coordinator.dialled == [None, COORDINATOR] * 3  # one for the join
 
 

@@ -379,7 +379,7 @@ class FakeMember(OnlyMember):
         self._generation = 0
         self._assigned: AssignmentInfo | None = None
         joins = "start_joining take_assignment"
-        offsets = "commit_offsets fetch_committed_offsets"
+        offsets = "try_commit_offsets fetch_committed_offsets"
         script.record_calls(
             self,
             "member",
@@ -442,5 +442,7 @@ class FakeMember(OnlyMember):
     def confirm_membership(self) -> bool:
         return self.accepts_offsets or self.is_known_to_group
 
-    def commit_offsets(self, offsets: Iterable[tuple[tuple[str, int], OffsetAndMetadata]]) -> bool:
-        return self.accepts_offsets and super().commit_offsets(offsets)
+    def try_commit_offsets(
+        self, offsets: Iterable[tuple[tuple[str, int], OffsetAndMetadata]]
+    ) -> bool:
+        return self.accepts_offsets and super().try_commit_offsets(offsets)

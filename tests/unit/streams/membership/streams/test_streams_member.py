@@ -80,7 +80,7 @@ def joined(member: StreamsProtocolMember) -> StreamsProtocolMember:
     """Return a member that has joined with epoch 5, and has a task."""
     join(member, -1)
     change(member, 5)
-    member.acknowledge_assignment(ASSIGNED)
+    member.acknowledge_assignment_and_tell_if_rejoining(ASSIGNED)
     return member
 
 
@@ -105,9 +105,9 @@ def test_a_member_without_an_epoch_commits_nothing(
         sent.append(given)
         return True
 
-    monkeypatch.setattr(member_module, "commit_offsets", send)
+    monkeypatch.setattr(member_module, "try_commit_offsets", send)
     monkeypatch.setattr(coordinator_connection, "find_coordinator", lambda *_, **__: ("host", 1))
-    assert not member.commit_offsets([])
+    assert not member.try_commit_offsets([])
     assert sent == []
 
 
@@ -128,7 +128,7 @@ def test_tasks_of_a_membership_that_was_lost_are_not_the_members_own(
     join(joined, -1)
     change(joined, 9)
     assert not joined.is_next_generation(5, 9)
-    joined.acknowledge_assignment(ASSIGNED)
+    joined.acknowledge_assignment_and_tell_if_rejoining(ASSIGNED)
     assert joined.is_next_generation(9, 10)
 
 

@@ -81,7 +81,7 @@ def test_at_least_once_doubles_the_dead_letters_of_what_it_repeats(tmp_path: Pat
     made = world(tmp_path, guarantee="at_least_once")
     made.load(*VALUES)
     # The first call commits where the input began.
-    made.script.fail("member.commit_offsets", OutcomeUnknown("no answer"), at=2)
+    made.script.fail("member.try_commit_offsets", OutcomeUnknown("no answer"), at=2)
     made.run_until(made.consumed)
     assert dead(made) == {b"poison 1": 2, b"poison 2": 2}
 

@@ -89,7 +89,7 @@ def test_a_checker_of_exactness_that_sees_a_doubled_record(tmp_path: Path) -> No
     """Test that `assert_exact` refuses output that occurs twice, as without transactions."""
     world = World(build_counting_topology(), tmp_path, guarantee="at_least_once")
     world.load(*map(str, range(30)))
-    world.script.fail("member.commit_offsets", ConnectionLost("gone"), at=2)
+    world.script.fail("member.try_commit_offsets", ConnectionLost("gone"), at=2)
     world.run_until(world.consumed)
     with pytest.raises(AssertionError):
         assert_exact(world)

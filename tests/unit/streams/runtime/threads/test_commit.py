@@ -129,7 +129,7 @@ class Thread:
             ledger=LedgerWriter("a-ledger", self._identity_of) if ledger else None,
             get_group_metadata=lambda: b"group",
             hold_membership=self.member.hold_membership,
-            commit_as_member=self.member.commit_offsets,
+            commit_as_member=self.member.try_commit_offsets,
             on_commit=self._committed,
             on_step=lambda step: self.script.calls.append(step.name),
             now_ms=lambda: self.now_ms,
@@ -560,7 +560,7 @@ def test_at_least_once_commits_offsets_as_a_member_after_all_is_delivered(tmp_pa
         "PRODUCED",
         "consumer.next_offsets",
         "admin.fetch_latest_offsets",
-        "member.commit_offsets",
+        "member.try_commit_offsets",
         "COMMITTED",
         "store.write_changes",
         "STORED",
@@ -609,7 +609,7 @@ def test_at_least_once_offsets_that_the_group_refuses_mean_that_the_tasks_are_go
 def test_at_least_once_a_lost_connection_leaves_the_outcome_unknown(tmp_path: Path) -> None:
     thread = Thread(tmp_path, guarantee="at_least_once")
     thread.process("left", 0, "a")
-    thread.script.fail("member.commit_offsets", ConnectionLost("gone"))
+    thread.script.fail("member.try_commit_offsets", ConnectionLost("gone"))
     with pytest.raises(OutcomeUnknown, match="commit offsets: gone"):
         thread.commit()
     assert list(thread.disks[0, "l"].range(None, None)) == []
