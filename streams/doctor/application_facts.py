@@ -19,7 +19,7 @@ from streams.doctor.cluster_facts import ClusterFacts
 from streams.doctor.fetched_once import fetched_once
 from streams.doctor.former_counts import (
     derive_former_counts,
-    list_companions,
+    list_equally_partitioned_topics,
     list_partitions_on_disk,
 )
 from streams.doctor.input_facts import fetch_progress
@@ -188,7 +188,7 @@ class ApplicationFacts:
                 return self._add_ledger(
                     _list_declared_topics(self.application_id, subscribed.topology)
                 )
-        return self._add_ledger(self._derive_from_offsets())
+        return self._add_ledger(self._derive_topics_from_offsets())
 
     def derive_former_counts(self, missing: Collection[str]) -> Mapping[str, int]:
         """Return how many partitions topics had that are gone, as far as something shows that."""
@@ -203,7 +203,7 @@ class ApplicationFacts:
         return derive_former_counts(
             missing,
             witnesses,
-            {} if self.topology is None else list_companions(self.topology),
+            {} if self.topology is None else list_equally_partitioned_topics(self.topology),
             self.cluster.clients().partition_counts,
         )
 
@@ -220,7 +220,7 @@ class ApplicationFacts:
             ledger=known,
         )
 
-    def _derive_from_offsets(self) -> KnownTopics:
+    def _derive_topics_from_offsets(self) -> KnownTopics:
         committed = self.committed()
         found = find_internal_topics(
             self.application_id, self.cluster.description().topics, committed=committed

@@ -30,7 +30,7 @@ from streams.doctor import (
 from streams.doctor.application_facts import ApplicationFacts, KnownTopics
 from streams.doctor.cluster_points import check_transactions
 from streams.doctor.findings import RIGHTS, DoctorFinding
-from streams.doctor.input_facts import count_recent_records, find_unreadable, read_keys
+from streams.doctor.input_facts import count_recent_records, find_unreadable_records, read_keys
 from streams.doctor.machine_facts import count_stores, read_disk_usage, read_process_limits
 from streams.errors import AuthorizationError, ConfigError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
@@ -58,28 +58,34 @@ def _list_machine_points() -> list[tuple[PointName, Look]]:
 
 def _list_topic_points() -> list[tuple[PointName, Look]]:
     return [
-        ("topics", _after_rights(_select_all, _check_topics)),
-        (topics.LEADERS, _after_rights(_select_all, _check_leaders)),
-        (topics.REPLICAS, _after_rights(_select_all, _check_replicas)),
-        (topics.DURABILITY, _after_rights(_select_all, _check_durability)),
-        (stores.INTERNAL, _after_rights(_select_read, store_points.check_internal_topics)),
-        (stores.COUNTS, _after_rights(_select_read, store_points.check_counts)),
-        (pattern_checks.PATTERNS, _after_rights(_select_read, store_points.check_patterns)),
-        (stores.SETTINGS, _after_rights(_select_internal, store_points.check_settings)),
-        (stores.CHANGELOGS, _after_rights(_select_read, store_points.check_changelogs)),
+        ("topics", _check_rights_first(_select_all, _check_topics)),
+        (topics.LEADERS, _check_rights_first(_select_all, _check_leaders)),
+        (topics.REPLICAS, _check_rights_first(_select_all, _check_replicas)),
+        (topics.DURABILITY, _check_rights_first(_select_all, _check_durability)),
+        (stores.INTERNAL, _check_rights_first(_select_read, store_points.check_internal_topics)),
+        (stores.COUNTS, _check_rights_first(_select_read, store_points.check_partition_counts)),
+        (pattern_checks.PATTERNS, _check_rights_first(_select_read, store_points.check_patterns)),
+        (stores.SETTINGS, _check_rights_first(_select_internal, store_points.check_settings)),
+        (stores.CHANGELOGS, _check_rights_first(_select_read, store_points.check_changelogs)),
         (stores.ON_DISK, store_points.check_disk_contents),
-        (stores.VERSION, store_points.check_version),
-        (stores.POSITIONS, _after_rights(_select_internal, store_points.check_positions)),
+        (stores.VERSION, store_points.check_topology_version),
+        (
+            stores.POSITIONS,
+            _check_rights_first(_select_internal, store_points.check_store_positions),
+        ),
         (stores.IDLE, store_points.check_idle_time),
-        (recreated_inputs.INPUTS, _after_rights(_select_read, recreated_input_facts.check_inputs)),
         (
             recreated_inputs.INPUTS,
-            _after_rights(_select_inputs, uncommitted_inputs.check_uncommitted_inputs),
+            _check_rights_first(_select_read, recreated_input_facts.check_inputs),
         ),
-        (inputs.RETENTION, _after_rights(_select_inputs, _check_retention)),
-        (inputs.COPARTITIONS, _after_rights(_select_inputs, _check_copartitions)),
-        (inputs.SKEW, _after_rights(_select_inputs, _check_skew)),
-        (inputs.NEXT_RECORDS, _after_rights(_select_inputs, _check_next_records)),
+        (
+            recreated_inputs.INPUTS,
+            _check_rights_first(_select_inputs, uncommitted_inputs.check_uncommitted_inputs),
+        ),
+        (inputs.RETENTION, _check_rights_first(_select_inputs, _check_retention)),
+        (inputs.COPARTITIONS, _check_rights_first(_select_inputs, _check_copartitions)),
+        (inputs.SKEW, _check_rights_first(_select_inputs, _check_skew)),
+        (inputs.NEXT_RECORDS, _check_rights_first(_select_inputs, _check_next_records)),
     ]
 
 
@@ -103,7 +109,7 @@ def _select_outputs(found: KnownTopics) -> frozenset[str]:
     return found.outputs
 
 
-def _after_rights(select: Callable[[KnownTopics], frozenset[str]], look: Look) -> Look:
+def _check_rights_first(select: Callable[[KnownTopics], frozenset[str]], look: Look) -> Look:
     """Return a look that raises AuthorizationError where it rests on topics that are hidden.
 
     To this user they seem not to exist, and what would be said of them would be wrong.
@@ -120,19 +126,19 @@ def _list_running_points() -> list[tuple[PointName, Look]]:
     return [
         (group.FOREIGN, _check_foreign_members),
         (group.MEMBERS, running_points.check_members),
-        (group.UNREAD, _after_rights(_select_inputs, _check_unread)),
+        (group.UNREAD, _check_rights_first(_select_inputs, _check_unread)),
         ("topology", lambda facts: group.check_versions(facts.report())),
         (group.IDENTITY, lambda facts: group.check_identities(facts.report())),
-        (group.OFFSETS, _after_rights(_select_read, _check_committed_offsets)),
+        (group.OFFSETS, _check_rights_first(_select_read, _check_committed_offsets)),
         (workers.BUSY, _check_processing),
         (workers.HEALTH, lambda facts: workers.check_health(facts.workers())),
         (worker_clocks.WORKER_CLOCKS, running_points.check_worker_clocks),
         (workers.COMMITS, lambda facts: workers.check_commits(facts.workers())),
-        (workers.DROPPED, lambda facts: workers.check_dropped(facts.workers())),
+        (workers.DROPPED, lambda facts: workers.check_dropped_records(facts.workers())),
         (workers.PLACEMENT, _check_key_placement),
         (workers.RECOVERIES, lambda facts: workers.check_recoveries(facts.workers())),
-        (transactions.TRANSACTIONS, _after_rights(_select_all, _check_transactions)),
-        (readers.ISOLATION, _after_rights(_select_outputs, running_points.check_isolation)),
+        (transactions.TRANSACTIONS, _check_rights_first(_select_all, _check_transactions)),
+        (readers.ISOLATION, _check_rights_first(_select_outputs, running_points.check_isolation)),
         (coordinators.COORDINATORS, running_points.check_coordinators),
         (RIGHTS, running_points.check_rights),
         (local_workers.ZOMBIES, running_points.check_zombies),
@@ -236,7 +242,7 @@ def _check_committed_offsets(facts: ApplicationFacts) -> Iterator[DoctorFinding]
 def _check_copartitions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     found, counts = facts.topics(), facts.cluster.clients().partition_counts
     groups = [each - found.repartition for each in found.copartitioned]
-    former = facts.derive_former_counts(inputs.list_unequal(groups, counts))
+    former = facts.derive_former_counts(inputs.list_topics_of_unequal_counts(groups, counts))
     return inputs.check_copartitions(groups, counts, former)
 
 
@@ -252,17 +258,19 @@ def _check_skew(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     ends = {p: each.end_offset for p, each in progress.items()}
     yield from inputs.check_skew(sizes, {p: e.lag for p, e in progress.items()}, ends, since)
     for topic in sorted({each.topic for each in sizes}):
-        largest = inputs.find_skewed({p: n for p, n in sizes.items() if p.topic == topic})
+        largest = inputs.find_outsized_partition(
+            {p: n for p, n in sizes.items() if p.topic == topic}
+        )
         if largest is not None:
             found = progress[largest]
             keys = read_keys(facts.cluster, largest, found.first_offset, found.end_offset)
-            yield from inputs.check_keys(largest, keys)
+            yield from inputs.check_for_hot_key(largest, keys)
 
 
 def _check_next_records(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Read the next record of each input, where the App has its serdes."""
     if facts.topology is not None:
-        faults, count = find_unreadable(facts.cluster, facts.topology, facts.progress())
+        faults, count = find_unreadable_records(facts.cluster, facts.topology, facts.progress())
         yield from inputs.check_next_records(faults, count)
 
 

@@ -16,10 +16,10 @@ from kio.schema.errors import ErrorCode
 from streams.common.addresses import Address, format_address
 from streams.doctor.findings import (
     DoctorFinding,
-    find_error,
-    find_fine,
-    find_unknown,
-    find_warning,
+    create_error_finding,
+    create_fine_finding,
+    create_unknown_finding,
+    create_warning_finding,
 )
 from streams.doctor.machine import format_bytes
 from streams.errors import AuthorizationError
@@ -81,14 +81,16 @@ def fetch_broker_disks(
 def check_broker_disks(disks: Sequence[BrokerLogDirectory] | None) -> Iterator[DoctorFinding]:
     """Find directories of brokers that are given up, full, or nearly full."""
     if disks is None:
-        yield find_unknown(BROKER_DISKS, "a broker does not tell the space that it has (from 3.3)")
+        yield create_unknown_finding(
+            BROKER_DISKS, "a broker does not tell the space that it has (from 3.3)"
+        )
         return
     told = [each for each in disks if each.total_bytes > 0 or each.failure]
     faults = [finding for each in told if (finding := _judge_disk(each)) is not None]
     yield from faults
     if told and not faults:
         least = min(told, key=lambda each: each.free_bytes)
-        yield find_fine(
+        yield create_fine_finding(
             BROKER_DISKS,
             f"{format_bytes(least.free_bytes)} free at least, of {least.directory} at "
             f"{least.broker}",
@@ -103,7 +105,7 @@ def _judge_disk(disk: BrokerLogDirectory) -> DoctorFinding | None:
     )
     remedy += "let topics keep less (retention.ms, retention.bytes)"
     if disk.failure:
-        return find_error(
+        return create_error_finding(
             BROKER_DISKS,
             f"{place} is given up ({disk.failure})",
             "the partitions in it are served by other brokers, or by none",
@@ -112,7 +114,9 @@ def _judge_disk(disk: BrokerLogDirectory) -> DoctorFinding | None:
     what = f"{place} has {format_bytes(disk.free_bytes)} free of {format_bytes(disk.total_bytes)}"
     if disk.free_bytes < min(_FREE_MIN_BYTES, int(disk.total_bytes * _FREE_MIN_PART)):
         consequence = "writes are refused, and so nothing is committed: workers log time-outs"
-        return find_error(BROKER_DISKS, what, consequence, remedy)
+        return create_error_finding(BROKER_DISKS, what, consequence, remedy)
     if disk.free_bytes < min(_FREE_WISE_BYTES, int(disk.total_bytes * _FREE_WISE_PART)):
-        return find_warning(BROKER_DISKS, what, "writes are refused when it is full", remedy)
+        return create_warning_finding(
+            BROKER_DISKS, what, "writes are refused when it is full", remedy
+        )
     return None

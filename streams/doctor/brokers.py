@@ -6,7 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from streams.common.addresses import Address, format_address
 from streams.doctor.broker_probe import BrokerProbe, ClockSkew
-from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.findings import (
+    DoctorFinding,
+    create_error_finding,
+    create_fine_finding,
+    create_warning_finding,
+)
 from streams.doctor.stopped_processes import describe_stopped, offer_continue
 from streams.membership.kafka_release import (
     OLDEST_RELEASE,
@@ -32,7 +37,7 @@ def check_reachable(
     for each in (probe for probe in probes if probe.failure):
         address = format_address(each.address)
         process = stopped.get(each.address)
-        yield find_error(
+        yield create_error_finding(
             BROKERS,
             f"the broker at {address} gives no answer: {each.failure}"
             + ("" if process is None else f"; {describe_stopped(process)}"),
@@ -46,7 +51,7 @@ def check_reachable(
             else f"look whether that broker runs, and whether this machine reaches {address}",
         )
     if not any(each.failure for each in probes):
-        yield find_fine(BROKERS, f"{len(probes)} of {len(probes)} answer")
+        yield create_fine_finding(BROKERS, f"{len(probes)} of {len(probes)} answer")
 
 
 def check_latency(probes: Sequence[BrokerProbe]) -> Iterator[DoctorFinding]:
@@ -56,7 +61,7 @@ def check_latency(probes: Sequence[BrokerProbe]) -> Iterator[DoctorFinding]:
         return
     slow = [each for each in answering if each.latency_s > _LATENCY_MAX_S]
     for each in slow:
-        yield find_warning(
+        yield create_warning_finding(
             LATENCY,
             f"the broker at {format_address(each.address)} takes {each.latency_s:.1f} s to answer "
             "the smallest request",
@@ -64,7 +69,7 @@ def check_latency(probes: Sequence[BrokerProbe]) -> Iterator[DoctorFinding]:
             "look at that broker's load, and at the network between",
         )
     for each in (probe for probe in answering if probe.throttle_s > 0):
-        yield find_warning(
+        yield create_warning_finding(
             LATENCY,
             f"the broker at {format_address(each.address)} throttles this user by "
             f"{each.throttle_s:.1f} s (a quota)",
@@ -73,7 +78,7 @@ def check_latency(probes: Sequence[BrokerProbe]) -> Iterator[DoctorFinding]:
         )
     if not slow:
         worst = max(each.latency_s for each in answering)
-        yield find_fine(LATENCY, f"{worst * _MS:.0f} ms at most for the smallest request")
+        yield create_fine_finding(LATENCY, f"{worst * _MS:.0f} ms at most for the smallest request")
 
 
 def check_release(probes: Sequence[BrokerProbe], *, exactly_once: bool) -> Iterator[DoctorFinding]:
@@ -83,7 +88,7 @@ def check_release(probes: Sequence[BrokerProbe], *, exactly_once: bool) -> Itera
     if not releases:
         return
     if None in releases:
-        yield find_error(
+        yield create_error_finding(
             RELEASE,
             f"by their API versions: {named}",
             "offsets can't be committed with the member (KIP-447), and a start is refused",
@@ -96,7 +101,7 @@ def check_release(probes: Sequence[BrokerProbe], *, exactly_once: bool) -> Itera
         if oldest == _PATCHED_RELEASE:
             advice = "if they are 3.9.1 or newer, which look alike to a client, all is well; else "
             advice += "upgrade them"
-        yield find_warning(
+        yield create_warning_finding(
             RELEASE,
             f"by their API versions: {named}",
             "up to 3.9.0 the classic coordinator may lose a transaction's offsets if the next "
@@ -105,21 +110,21 @@ def check_release(probes: Sequence[BrokerProbe], *, exactly_once: bool) -> Itera
         )
         return
     if len(releases) > 1:
-        yield find_warning(
+        yield create_warning_finding(
             RELEASE,
             f"brokers of several releases: {named}",
             "new features wait, and what one broker answers another refuses",
             "end the upgrade of the brokers",
         )
         return
-    yield find_fine(RELEASE, f"by their API versions: {named}")
+    yield create_fine_finding(RELEASE, f"by their API versions: {named}")
 
 
 def check_clock(skew: ClockSkew) -> Iterator[DoctorFinding]:
     """Compare the clocks of brokers and machine."""
     ahead_s = skew.ahead_s
     if abs(ahead_s) - skew.error_s > _SKEW_MAX_S:
-        yield find_warning(
+        yield create_warning_finding(
             CLOCK,
             f"the brokers' clock is {abs(ahead_s):.1f} s {'ahead of' if ahead_s > 0 else 'behind'} "
             "this machine's",
@@ -128,4 +133,6 @@ def check_clock(skew: ClockSkew) -> Iterator[DoctorFinding]:
             "let both take the time from one source (chrony, systemd-timesyncd): `timedatectl`",
         )
     else:
-        yield find_fine(CLOCK, f"{ahead_s:+.2f} s (± {skew.error_s:.2f} s) at the brokers")
+        yield create_fine_finding(
+            CLOCK, f"{ahead_s:+.2f} s (± {skew.error_s:.2f} s) at the brokers"
+        )

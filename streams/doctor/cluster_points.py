@@ -20,7 +20,13 @@ from streams.doctor import (
 )
 from streams.doctor.broker_probe import measure_clock_skew
 from streams.doctor.cluster_facts import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, ClusterFacts
-from streams.doctor.findings import CONNECTION, DoctorFinding, find_error, find_fine, find_unknown
+from streams.doctor.findings import (
+    CONNECTION,
+    DoctorFinding,
+    create_error_finding,
+    create_fine_finding,
+    create_unknown_finding,
+)
 from streams.doctor.stopped_processes import (
     describe_stopped,
     find_stopped_listeners,
@@ -81,8 +87,8 @@ def check_transactions(
 ) -> Iterator[DoctorFinding]:
     """Check the transactions that are open in topics, those of an application by its interval."""
     found = fetch_open_transactions(facts, names)
-    yield from transactions.check_hanging(found)
-    yield from transactions.check_open_long(found, names, application_id, commit_every_ms)
+    yield from transactions.check_hanging_transactions(found)
+    yield from transactions.check_long_transactions(found, names, application_id, commit_every_ms)
 
 
 def fetch_open_transactions(facts: ClusterFacts, names: Sequence[str]) -> OpenTransactions:
@@ -138,11 +144,11 @@ def _check_connection(facts: ClusterFacts) -> Iterator[DoctorFinding]:
         stopped = find_stopped_listeners(_list_addresses(facts))
         if processes := dict.fromkeys(stopped.values()):
             remedy = "; ".join(f"{describe_stopped(p)}: {offer_continue(p)}" for p in processes)
-        yield find_error(
+        yield create_error_finding(
             CONNECTION, str(error), "no worker on this machine could work either", remedy
         )
         return
-    yield find_fine(CONNECTION, f"to {clients.servers}")
+    yield create_fine_finding(CONNECTION, f"to {clients.servers}")
 
 
 def _list_addresses(facts: ClusterFacts) -> list[Address]:
@@ -156,7 +162,9 @@ def _list_addresses(facts: ClusterFacts) -> list[Address]:
 def _check_clock(facts: ClusterFacts) -> Iterator[DoctorFinding]:
     skew = measure_clock_skew(facts.clients().open_connection)
     if skew is None:
-        yield find_unknown(brokers.CLOCK, "the brokers don't tell theirs (KRaft does, from 3.3 on)")
+        yield create_unknown_finding(
+            brokers.CLOCK, "the brokers don't tell theirs (KRaft does, from 3.3 on)"
+        )
         return
     yield from brokers.check_clock(skew)
 
@@ -172,7 +180,7 @@ def _check_coordinator_topics(facts: ClusterFacts) -> Iterator[DoctorFinding]:
     description = facts.description()
     visible = [name for name in _COORDINATORS if name in description.topics]
     if not visible:
-        yield find_unknown(
+        yield create_unknown_finding(
             "coordinators' topics",
             "they are not there yet, or this user may not describe them (Describe on both)",
         )

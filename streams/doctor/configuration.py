@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from streams.command_lines import format_kafka_command
-from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.findings import (
+    DoctorFinding,
+    create_error_finding,
+    create_fine_finding,
+    create_warning_finding,
+)
 from streams.settings.config import StreamsConfig
 
 GUARANTEE, TRANSACTION_TIMEOUT = "guarantee", "transaction time-out"
@@ -25,9 +30,9 @@ BrokerSettings = Mapping[int, Mapping[str, str]]
 def check_guarantee(config: StreamsConfig) -> Iterator[DoctorFinding]:
     """Say which guarantee the application has; at least once is a warning."""
     if config.exactly_once:
-        yield find_fine(GUARANTEE, f"processing_guarantee={config.processing_guarantee}")
+        yield create_fine_finding(GUARANTEE, f"processing_guarantee={config.processing_guarantee}")
     else:
-        yield find_warning(
+        yield create_warning_finding(
             GUARANTEE,
             "processing_guarantee=at_least_once",
             "after a crash records are processed again: results are there twice, and sums too high",
@@ -42,7 +47,7 @@ def check_commit_interval(config: StreamsConfig) -> Iterator[DoctorFinding]:
     interval_ms, timeout_ms = config.commit_every_ms, config.transaction_timeout_ms
     figures = f"commit_interval_ms={interval_ms}, transaction_timeout_ms={timeout_ms}"
     if interval_ms * _COMMITS_PER_TIMEOUT > timeout_ms:
-        yield find_warning(
+        yield create_warning_finding(
             TRANSACTION_TIMEOUT,
             figures,
             "a slow commit is aborted by the coordinator, and its records are processed again",
@@ -50,15 +55,15 @@ def check_commit_interval(config: StreamsConfig) -> Iterator[DoctorFinding]:
             "commit more often",
         )
     else:
-        yield find_fine(TRANSACTION_TIMEOUT, figures)
+        yield create_fine_finding(TRANSACTION_TIMEOUT, figures)
 
 
 def check_broker_limits(config: StreamsConfig, brokers: BrokerSettings) -> Iterator[DoctorFinding]:
     """Compare the application's time-outs with what each broker allows."""
-    limit_ms = find_least(brokers, _MAX_TIMEOUT)
+    limit_ms = find_least_setting(brokers, _MAX_TIMEOUT)
     timeout_ms = config.transaction_timeout_ms
     if config.exactly_once and limit_ms is not None and timeout_ms > limit_ms:
-        yield find_error(
+        yield create_error_finding(
             TRANSACTION_TIMEOUT,
             f"transaction_timeout_ms={timeout_ms}, and a broker allows {_MAX_TIMEOUT}={limit_ms}",
             "the producer is refused (INVALID_TRANSACTION_TIMEOUT), and the application ends",
@@ -69,17 +74,17 @@ def check_broker_limits(config: StreamsConfig, brokers: BrokerSettings) -> Itera
         (int(each[_SESSION_LIMITS[0]]) for each in _select_brokers_with(brokers, _SESSION_LIMITS)),
         default=0,
     )
-    most = find_least(brokers, _SESSION_LIMITS[1])
+    most = find_least_setting(brokers, _SESSION_LIMITS[1])
     session_ms = config.session_timeout_ms
     if session_ms < least or (most is not None and session_ms > most):
-        yield find_error(
+        yield create_error_finding(
             SESSION_TIMEOUT,
             f"session_timeout_ms={session_ms}, and the brokers allow {least} to {most}",
             "members can't join the group (INVALID_SESSION_TIMEOUT)",
             f"set session_timeout_ms between {least} and {most}",
         )
     else:
-        yield find_fine(
+        yield create_fine_finding(
             SESSION_TIMEOUT,
             f"session_timeout_ms={session_ms}, max_poll_interval_ms={config.max_poll_interval_ms}",
         )
@@ -87,12 +92,12 @@ def check_broker_limits(config: StreamsConfig, brokers: BrokerSettings) -> Itera
 
 def check_retention(brokers: BrokerSettings) -> Iterator[DoctorFinding]:
     """Find brokers that forget offsets, or transactional ids, while an application is stopped."""
-    minutes = find_least(brokers, _OFFSET_RETENTION)
-    expiration_ms = find_least(brokers, _ID_EXPIRATION)
+    minutes = find_least_setting(brokers, _OFFSET_RETENTION)
+    expiration_ms = find_least_setting(brokers, _ID_EXPIRATION)
     is_fine = True
     if minutes is not None and minutes * _MS_PER_MINUTE < _RETENTION_WISE_MS:
         is_fine = False
-        yield find_warning(
+        yield create_warning_finding(
             OFFSET_RETENTION,
             f"{_OFFSET_RETENTION}={minutes}",
             f"an application that is stopped for {minutes} minutes loses its offsets: it refuses "
@@ -101,7 +106,7 @@ def check_retention(brokers: BrokerSettings) -> Iterator[DoctorFinding]:
         )
     if expiration_ms is not None and expiration_ms < _RETENTION_WISE_MS:
         is_fine = False
-        yield find_warning(
+        yield create_warning_finding(
             OFFSET_RETENTION,
             f"{_ID_EXPIRATION}={expiration_ms}",
             "a producer that writes nothing for so long is unknown then, and is not fenced if "
@@ -109,7 +114,7 @@ def check_retention(brokers: BrokerSettings) -> Iterator[DoctorFinding]:
             _advise_broker_setting(_ID_EXPIRATION, _RETENTION_WISE_MS),
         )
     if is_fine and minutes is not None:
-        yield find_fine(
+        yield create_fine_finding(
             OFFSET_RETENTION, f"{_OFFSET_RETENTION}={minutes}, {_ID_EXPIRATION}={expiration_ms}"
         )
 
@@ -121,7 +126,7 @@ def _select_brokers_with(
     return (each for each in brokers.values() if all(name in each for name in names))
 
 
-def find_least(brokers: BrokerSettings, name: str) -> int | None:
+def find_least_setting(brokers: BrokerSettings, name: str) -> int | None:
     """Return the least value of a setting over the brokers; None if none tells it."""
     return min((int(each[name]) for each in _select_brokers_with(brokers, (name,))), default=None)
 

@@ -138,7 +138,7 @@ def print_findings(findings: Sequence[DoctorFinding]) -> None:
     above is not repeated.
     """
     width = create_console().width
-    for each in merge_unknown(findings):
+    for each in merge_findings_not_looked_at(findings):
         place = f"{each.application}: " if each.application else ""
         typer.echo(f"{each.verdict}: {place}{each.point}: {each.what}")
         more = format_command("explain-error", each.code) if each.code else ""
@@ -152,7 +152,7 @@ def print_findings(findings: Sequence[DoctorFinding]) -> None:
     typer.echo(f"{errors}, {warnings}, {fine} fine, {unknown} not looked at")
 
 
-def merge_unknown(findings: Sequence[DoctorFinding]) -> Iterator[DoctorFinding]:
+def merge_findings_not_looked_at(findings: Sequence[DoctorFinding]) -> Iterator[DoctorFinding]:
     """Yield findings, with those that could not be looked at for one reason as one."""
     errors = {each.what for each in findings if each.verdict is Verdict.ERROR}
 

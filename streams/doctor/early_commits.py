@@ -52,8 +52,10 @@ def find_early_commits(
     """
     commits = fetch_newest_commits(cluster, groups, set(outputs))
     margin_ms = 0 if len(cluster.description().brokers) == 1 else _CLOCKS_APART_MS
-    return compare_commits(
-        commits, lambda partition, offset: _fetch_from(cluster, partition, offset), margin_ms
+    return select_early_commits(
+        commits,
+        lambda partition, offset: _fetch_batches_from(cluster, partition, offset),
+        margin_ms,
     )
 
 
@@ -70,14 +72,14 @@ def fetch_newest_commits(
     starts = {p: max(firsts[p], ends[p] - _RECORDS_MAX) for p in places}
     reader = cluster.clients().create_reader(committed_only=True)
     with closing(reader):
-        found = list_commits(
+        found = decode_commits(
             (message.key(), message.value()) for message in reader.read_records(starts, ends)
         )
     kept = (each for each in found if each.group in groups and each.partition in outputs)
     return sorted(kept, key=lambda each: each.committed_at_ms, reverse=True)
 
 
-def list_commits(records: Iterable[tuple[bytes | None, bytes | None]]) -> list[OffsetCommit]:
+def decode_commits(records: Iterable[tuple[bytes | None, bytes | None]]) -> list[OffsetCommit]:
     """Return the commits in records of the offsets' topic that are of the topics there are now.
 
     Offsets are deleted with their topic: commits before that are of another one of its name.
@@ -94,7 +96,7 @@ def list_commits(records: Iterable[tuple[bytes | None, bytes | None]]) -> list[O
     return [commit for commits in found.values() for commit in commits]
 
 
-def compare_commits(
+def select_early_commits(
     commits: Iterable[OffsetCommit],
     fetch: Callable[[Partition, int], bytes],
     margin_ms: int,
@@ -133,7 +135,7 @@ def _leave_out_repeated(commits: Iterable[OffsetCommit]) -> Iterable[OffsetCommi
     return sorted(firsts.values(), key=lambda each: each.committed_at_ms, reverse=True)
 
 
-def _fetch_from(cluster: ClusterFacts, partition: Partition, offset: int) -> bytes:
+def _fetch_batches_from(cluster: ClusterFacts, partition: Partition, offset: int) -> bytes:
     """Return the batches of a partition from an offset on; none where that is not in the log."""
     clients = cluster.clients()
     with closing(clients.open_connection(None)) as bootstrap:

@@ -48,22 +48,22 @@ class DoctorFinding:
     code: str = ""
 
 
-def find_fine(point: str, what: str) -> DoctorFinding:
+def create_fine_finding(point: str, what: str) -> DoctorFinding:
     """Return the finding that a point is as it should be; `what` has the figure."""
     return DoctorFinding(point, Verdict.FINE, what)
 
 
-def find_warning(point: str, what: str, consequence: str, remedy: str) -> DoctorFinding:
+def create_warning_finding(point: str, what: str, consequence: str, remedy: str) -> DoctorFinding:
     """Return the finding that something may go wrong."""
     return DoctorFinding(point, Verdict.WARNING, what, consequence, remedy)
 
 
-def find_error(point: str, what: str, consequence: str, remedy: str) -> DoctorFinding:
+def create_error_finding(point: str, what: str, consequence: str, remedy: str) -> DoctorFinding:
     """Return the finding that something is wrong now."""
     return DoctorFinding(point, Verdict.ERROR, what, consequence, remedy)
 
 
-def find_unknown(point: str, why: str) -> DoctorFinding:
+def create_unknown_finding(point: str, why: str) -> DoctorFinding:
     """Return the finding that a point could not be looked at."""
     return DoctorFinding(point, Verdict.NOT_LOOKED_AT, why)
 

@@ -45,7 +45,7 @@ def derive_former_counts(
     return found
 
 
-def list_companions(topology: Topology) -> dict[str, set[str]]:
+def list_equally_partitioned_topics(topology: Topology) -> dict[str, set[str]]:
     """Return the topics that have the partition count of each source of an App.
 
     Those are the topics with the same keys, the changelogs of the stores behind them, and

@@ -7,7 +7,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from streams.command_lines import format_command
 from streams.common.counted import format_count
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.findings import (
+    DoctorFinding,
+    create_error_finding,
+    create_fine_finding,
+    create_warning_finding,
+)
 from streams.doctor.topics import name_partitions
 from streams.membership.application_group import STREAMS
 from streams.monitoring.group_report import STABLE, GroupReport, MemberReport
@@ -28,7 +33,7 @@ def check_foreign_members(refusal: str, protocols: Collection[str]) -> Iterator[
     if others:
         refusal = f"the group is of the protocol {', '.join(others)}, and not of this application"
     if refusal:
-        yield find_error(
+        yield create_error_finding(
             FOREIGN,
             refusal,
             "a consumer or another application has this id: one takes the partitions and the "
@@ -36,7 +41,7 @@ def check_foreign_members(refusal: str, protocols: Collection[str]) -> Iterator[
             "give that program another group.id; who it is: " + format_command("group list"),
         )
     else:
-        yield find_fine(FOREIGN, "none")
+        yield create_fine_finding(FOREIGN, "none")
 
 
 def check_unknown_application(
@@ -49,7 +54,7 @@ def check_unknown_application(
     named = near or others
     known = f"; it has {name_partitions(list(named))}" if named else ", and no group at all"
     meant = " or ".join(map(repr, near[:2]))
-    yield find_warning(
+    yield create_warning_finding(
         MEMBERS,
         f"this user sees no group {application_id!r} in the cluster, and no topic of that "
         f"application{known}",
@@ -62,7 +67,7 @@ def check_unknown_application(
 def check_members(report: GroupReport) -> Iterator[DoctorFinding]:
     """Find a group without members, in a rebalance, or with a member that is to end."""
     if not report.members:
-        yield find_warning(
+        yield create_warning_finding(
             MEMBERS,
             "no worker runs",
             "nothing is processed, and inputs may lose records by their retention meanwhile",
@@ -71,14 +76,14 @@ def check_members(report: GroupReport) -> Iterator[DoctorFinding]:
         return
     problems = [each for each in report.members if each.problem]
     for each in problems:
-        yield find_error(
+        yield create_error_finding(
             MEMBERS,
             f"member {_name_member(each)} is to end: {each.problem}",
             "its tasks are processed by the others, or by nobody",
             "correct what the message says, and start it again",
         )
     if report.state != STABLE:
-        yield find_warning(
+        yield create_warning_finding(
             MEMBERS,
             f"{format_count(len(report.members), 'member')}, and the group is {report.state}",
             "in a rebalance tasks may stand still, and brokers don't tell who has them",
@@ -87,7 +92,7 @@ def check_members(report: GroupReport) -> Iterator[DoctorFinding]:
     elif not problems:
         standby = sum(len(each.standby) for each in report.members)
         active = sum(len(each.active) for each in report.members)
-        yield find_fine(
+        yield create_fine_finding(
             MEMBERS,
             f"{format_count(len(report.members), 'member')}, {active} active and {standby} standby "
             "tasks",
@@ -100,21 +105,21 @@ def check_unread(report: GroupReport) -> Iterator[DoctorFinding]:
         return
     if report.unassigned:
         names = [f"{each.topic}[{each.partition}]" for each in report.unassigned]
-        yield find_warning(
+        yield create_warning_finding(
             UNREAD,
             f"no member reads {name_partitions(names)}",
             "their records wait; for a moment that is so while a task moves",
             f"look again: {format_command('group describe')}",
         )
     else:
-        yield find_fine(UNREAD, "none")
+        yield create_fine_finding(UNREAD, "none")
 
 
 def check_versions(report: GroupReport) -> Iterator[DoctorFinding]:
     """Find members of different versions of the topology."""
     versions = {each.topology for each in report.members if each.topology}
     if len(versions) > 1:
-        yield find_warning(
+        yield create_warning_finding(
             "topology",
             f"members run {len(versions)} versions of the topology: {_name_versions(report)}",
             "that is so in a rolling upgrade; else somebody runs another application by this id",
@@ -140,14 +145,16 @@ def check_identities(report: GroupReport) -> Iterator[DoctorFinding]:
             hosts.setdefault(each.directory, set()).add(each.host)
     doubled = {name: found for name, found in hosts.items() if len(found) > 1}
     for name, found in doubled.items():
-        yield find_error(
+        yield create_error_finding(
             IDENTITY,
             f"the id {name} of a state directory is used at {', '.join(sorted(found))}",
             "the workers have one identity: they fence each other and take each other's tasks",
             "end the workers at one of them, and remove directory-id and process-*/id in the copy",
         )
     if not doubled and report.members:
-        yield find_fine(IDENTITY, f"{format_count(len(hosts), 'state directory', 'directories')}")
+        yield create_fine_finding(
+            IDENTITY, f"{format_count(len(hosts), 'state directory', 'directories')}"
+        )
 
 
 def check_committed_offsets(
@@ -160,7 +167,7 @@ def check_committed_offsets(
         if not has_metadata_of_streams(held.metadata)
     ]
     if foreign:
-        yield find_error(
+        yield create_error_finding(
             OFFSETS,
             f"offsets of {name_partitions(foreign)} were committed by another program",
             "a consumer or a tool uses this group's id: records are skipped or processed again",
@@ -168,7 +175,9 @@ def check_committed_offsets(
             + format_command("group restore-offsets", "--dry-run"),
         )
     elif committed:
-        yield find_fine(OFFSETS, f"{format_count(len(committed), 'partition')}, all by Millrace")
+        yield create_fine_finding(
+            OFFSETS, f"{format_count(len(committed), 'partition')}, all by Millrace"
+        )
 
 
 def _name_member(member: MemberReport) -> str:

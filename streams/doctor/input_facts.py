@@ -73,7 +73,7 @@ def read_keys(
         reader.close()
 
 
-def find_unreadable(
+def find_unreadable_records(
     cluster: ClusterFacts, topology: Topology, progress: Mapping[Partition, InputProgress]
 ) -> tuple[dict[RecordPlace, Fault], ReadCount]:
     """Read the next records of each partition of the inputs with the App's serdes.

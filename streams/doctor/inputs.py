@@ -14,7 +14,12 @@ from streams.command_lines import format_command, format_kafka_command
 from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.doctor.added_partitions import ADDED_PARTITIONS, advise_on_added_partitions
-from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.findings import (
+    DoctorFinding,
+    create_error_finding,
+    create_fine_finding,
+    create_warning_finding,
+)
 from streams.doctor.topics import name_partitions
 
 RETENTION, COPARTITIONS, SKEW, KEYS = (
@@ -75,7 +80,7 @@ def check_retention(inputs: Mapping[Partition, InputProgress]) -> Iterator[Docto
         partition, first = next(iter(of_topic.items()))
         others = name_partitions([str(p) for p in of_topic if p != partition])
         count = sum(each.first_offset - each.committed_offset for each in of_topic.values())
-        yield find_error(
+        yield create_error_finding(
             RETENTION,
             f"{partition} begins at offset {first.first_offset}, and {first.committed_offset} is "
             "the next to process" + (f"; so it is with {others}" if others else ""),
@@ -90,7 +95,7 @@ def check_retention(inputs: Mapping[Partition, InputProgress]) -> Iterator[Docto
             for each in near.values()
         )
         topic = min(near).topic
-        yield find_warning(
+        yield create_warning_finding(
             RETENTION,
             f"{format_count(records, 'record')} of {name_partitions(sorted(map(str, near)))} "
             f"wait for {_USED_PART:.0%} of the retention or longer",
@@ -103,7 +108,9 @@ def check_retention(inputs: Mapping[Partition, InputProgress]) -> Iterator[Docto
         )
     if inputs and not lost and not near:
         worst = max(each.lag for each in inputs.values())
-        yield find_fine(RETENTION, f"nothing is about to be lost; the largest lag is {worst:,}")
+        yield create_fine_finding(
+            RETENTION, f"nothing is about to be lost; the largest lag is {worst:,}"
+        )
 
 
 def check_copartitions(
@@ -115,16 +122,20 @@ def check_copartitions(
 
     `former_counts` are those with which the application has run, as far as something shows them.
     """
-    unequal = list_unequal(groups, counts)
+    unequal = list_topics_of_unequal_counts(groups, counts)
     for group in groups:
         found = {topic: counts[topic] for topic in sorted(group & unequal)}
         if len(set(found.values())) > 1:
             yield _describe_unequal(found, former_counts)
     if groups and not unequal:
-        yield find_fine(COPARTITIONS, f"equal in {format_count(len(groups), 'join or store')}")
+        yield create_fine_finding(
+            COPARTITIONS, f"equal in {format_count(len(groups), 'join or store')}"
+        )
 
 
-def list_unequal(groups: Collection[frozenset[str]], counts: Mapping[str, int]) -> set[str]:
+def list_topics_of_unequal_counts(
+    groups: Collection[frozenset[str]], counts: Mapping[str, int]
+) -> set[str]:
     """Return the topics that are there and meet others by key whose partition counts differ."""
     found = (group & counts.keys() for group in groups)
     return {t for group in found if len({counts[t] for t in group}) > 1 for t in group}
@@ -144,7 +155,7 @@ def _describe_unequal(found: Mapping[str, int], former_counts: Mapping[str, int]
         had = ", ".join(f"{each} had {count}" for each, count in grown.items())
         others = name_partitions([each for each in found if each not in grown])
         warned = f"don't add partitions to {others} as well. Instead " if others else ""
-        finding = find_error(
+        finding = create_error_finding(
             COPARTITIONS,
             f"{shown}, and {had}: partitions were added",
             ADDED_PARTITIONS,
@@ -152,7 +163,7 @@ def _describe_unequal(found: Mapping[str, int], former_counts: Mapping[str, int]
         )
         return replace(finding, code=_LOST_TOPICS)
     least = min(found.values())
-    return find_error(
+    return create_error_finding(
         COPARTITIONS,
         shown,
         "a start is refused: keys would not meet",
@@ -175,12 +186,12 @@ def check_skew(
     for topic in sorted({each.topic for each in sizes}):
         for what, values in ((f"records{since}", sizes), ("lag", lags)):
             of_topic = {p: count for p, count in values.items() if p.topic == topic}
-            largest = find_skewed(of_topic)
+            largest = find_outsized_partition(of_topic)
             if largest is None:
                 continue
             skewed = True
             others = median(count for p, count in of_topic.items() if p != largest)
-            yield find_warning(
+            yield create_warning_finding(
                 SKEW,
                 f"{largest} has {of_topic[largest]:,} {what}, and the median of the others is "
                 f"{others:,.0f}",
@@ -191,7 +202,7 @@ def check_skew(
             )
             break
     if sizes and not skewed:
-        yield find_fine(SKEW, f"none over {format_count(len(sizes), 'partition')}")
+        yield create_fine_finding(SKEW, f"none over {format_count(len(sizes), 'partition')}")
 
 
 def _offer_newest(partition: Partition, end_offset: int) -> str:
@@ -203,7 +214,7 @@ def _offer_newest(partition: Partition, end_offset: int) -> str:
     )
 
 
-def find_skewed(counts: Mapping[Partition, int]) -> Partition | None:
+def find_outsized_partition(counts: Mapping[Partition, int]) -> Partition | None:
     """Return the partition that has several times as many as the median of the others."""
     if len(counts) < 2:
         return None
@@ -213,23 +224,25 @@ def find_skewed(counts: Mapping[Partition, int]) -> Partition | None:
     return largest if is_skewed else None
 
 
-def check_keys(partition: Partition, keys: Sequence[bytes | None]) -> Iterator[DoctorFinding]:
+def check_for_hot_key(
+    partition: Partition, keys: Sequence[bytes | None]
+) -> Iterator[DoctorFinding]:
     """Find one key that most of a partition's newest records have; the key itself is not shown."""
     if not keys:
         return
     (key, count), *_ = Counter(keys).most_common(1)
     what = f"of the newest {format_count(len(keys), 'record')} of {partition}"
     if key is None and count > len(keys) * _KEY_SHARE_MAX:
-        yield find_fine(KEYS, f"{what} {count / len(keys):.0%} have no key")
+        yield create_fine_finding(KEYS, f"{what} {count / len(keys):.0%} have no key")
     elif count > len(keys) * _KEY_SHARE_MAX:
-        yield find_warning(
+        yield create_warning_finding(
             KEYS,
             f"{what} {count / len(keys):.0%} have one key",
             "all of its records are processed one after the other, by one task",
             "divide the key, or aggregate in two steps: first by key and a part of the record",
         )
     else:
-        yield find_fine(KEYS, f"{what} no key has more than {count / len(keys):.0%}")
+        yield create_fine_finding(KEYS, f"{what} no key has more than {count / len(keys):.0%}")
 
 
 def check_next_records(
@@ -245,7 +258,7 @@ def check_next_records(
             *("consume", partition.topic, "--partition", str(partition.number)),
             *("--from", str(offset), "-n", "1"),
         )
-        yield find_error(
+        yield create_error_finding(
             NEXT_RECORDS,
             f"{partition}@{offset} is to be processed soon, and can't be read: {fault}"
             + (f"; nor can {others}" if others else ""),
@@ -254,4 +267,4 @@ def check_next_records(
             "MILLRACE_DESERIALIZATION_HANDLER=skip (or dead_letter:TOPIC) in the environment",
         )
     if looked_at and not faults:
-        yield find_fine(NEXT_RECORDS, f"serdes read {format_count(looked_at, 'record')}")
+        yield create_fine_finding(NEXT_RECORDS, f"serdes read {format_count(looked_at, 'record')}")

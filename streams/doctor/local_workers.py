@@ -15,7 +15,12 @@ from state.errors import DirectoryLocked
 from state.linux_calls import is_stopped
 from state.locks import LockHolder, exclude_owner, read_holder
 from streams.common.counted import format_count
-from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.findings import (
+    DoctorFinding,
+    create_error_finding,
+    create_fine_finding,
+    create_warning_finding,
+)
 from streams.doctor.stopped_processes import offer_continue
 from streams.membership.group_description import GroupDescription
 from streams.monitoring.group_report import STABLE, GroupReport
@@ -61,7 +66,7 @@ def find_local_workers(path: Path) -> list[LocalWorker]:
 def check_state_directory(path: Path, removed: Mapping[int, Path]) -> Iterator[DoctorFinding]:
     """Find workers whose state directory was removed under them: `removed` locks, by process id."""
     for process in sorted(removed):
-        yield find_error(
+        yield create_error_finding(
             DIRECTORY,
             f"process {process} runs in {path}, which was removed under it, or what was in it",
             "it goes on until it has to create a file there, and ends then; what it has on the "
@@ -78,7 +83,7 @@ def check_zombies(local: list[LocalWorker], report: GroupReport) -> Iterator[Doc
     without = [each for each in local if each.process not in members]
     for each in without:
         process = each.find_stopped_process()
-        yield find_error(
+        yield create_error_finding(
             ZOMBIES,
             f"{each.holder} runs in {each.slot}, and the group has no member of it",
             "it was taken for dead: it "
@@ -89,7 +94,9 @@ def check_zombies(local: list[LocalWorker], report: GroupReport) -> Iterator[Doc
             else "look what it does (`ps`, its log, /health), or end it and start another one",
         )
     if local and not without:
-        yield find_fine(ZOMBIES, f"{format_count(len(local), 'worker')} here, all in the group")
+        yield create_fine_finding(
+            ZOMBIES, f"{format_count(len(local), 'worker')} here, all in the group"
+        )
 
 
 def check_fencing(
@@ -106,7 +113,7 @@ def check_fencing(
         if instance in first and first[instance] != member
     )
     for instance in changed:
-        yield find_warning(
+        yield create_warning_finding(
             FENCING,
             f"member {instance} was joined anew by another process between two looks",
             "its worker was ended and started again, or two workers have one identity, of a "
@@ -116,7 +123,7 @@ def check_fencing(
             "removed while none runs there",
         )
     if second and not changed:
-        yield find_fine(FENCING, "no member was replaced while it was looked at")
+        yield create_fine_finding(FENCING, "no member was replaced while it was looked at")
 
 
 def _list_static_members(group: GroupDescription | None) -> Mapping[str, str]:

@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.findings import (
+    DoctorFinding,
+    create_error_finding,
+    create_fine_finding,
+    create_warning_finding,
+)
 
 DISK, INODES, FILES, MEMORY = "disk space", "inodes", "open files", "memory limit"
 _FREE_MIN_BYTES = 100 << 20
@@ -51,18 +56,18 @@ def check_disk_space(usage: DiskUsage) -> Iterator[DoctorFinding]:
     remedy += "most of that disk; or move state_dir to a larger one"
     least = min(_FREE_MIN_BYTES, int(usage.total_bytes * _FREE_MIN_PART))
     if usage.free_bytes < least:
-        yield find_error(
+        yield create_error_finding(
             DISK, place, "stores can't be written: threads end, and so does the worker", remedy
         )
     elif usage.free_bytes < usage.state_bytes:
-        yield find_warning(
+        yield create_warning_finding(
             DISK,
             place,
             "compaction and a rebuild need as much again as the state has",
             remedy,
         )
     else:
-        yield find_fine(DISK, place)
+        yield create_fine_finding(DISK, place)
 
 
 def find_mount_point(path: Path) -> Path:
@@ -83,7 +88,7 @@ def check_inodes(usage: DiskUsage) -> Iterator[DoctorFinding]:
         return  # btrfs and others have no such limit
     what = f"{usage.path} has {usage.free_inodes:,} free of {usage.total_inodes:,}"
     if usage.free_inodes < min(_INODES_MIN, usage.total_inodes // 50):
-        yield find_error(
+        yield create_error_finding(
             INODES,
             what,
             "files of stores can't be created (No space left on device)",
@@ -91,7 +96,7 @@ def check_inodes(usage: DiskUsage) -> Iterator[DoctorFinding]:
             f"{shlex.quote(str(find_mount_point(usage.path)))} | sort -rn | head -20`",
         )
     else:
-        yield find_fine(INODES, what)
+        yield create_fine_finding(INODES, what)
 
 
 def check_open_files(limits: ProcessLimits, stores: int) -> Iterator[DoctorFinding]:
@@ -99,7 +104,7 @@ def check_open_files(limits: ProcessLimits, stores: int) -> Iterator[DoctorFindi
     needed = _FILES_OTHER + stores * _FILES_PER_STORE
     limit = limits.open_files
     if limit is not None and limit < needed:
-        yield find_warning(
+        yield create_warning_finding(
             FILES,
             f"a process may have {limit:,} open, and {stores} stores may need {needed:,}",
             "a store can't be opened or compacted (Too many open files)",
@@ -107,7 +112,7 @@ def check_open_files(limits: ProcessLimits, stores: int) -> Iterator[DoctorFindi
         )
     else:
         shown = "without limit" if limit is None else f"up to {limit:,}"
-        yield find_fine(FILES, f"{shown}, and {stores} stores may need {needed:,}")
+        yield create_fine_finding(FILES, f"{shown}, and {stores} stores may need {needed:,}")
 
 
 def check_memory_limit(limits: ProcessLimits, budgets_bytes: int) -> Iterator[DoctorFinding]:
@@ -115,7 +120,7 @@ def check_memory_limit(limits: ProcessLimits, budgets_bytes: int) -> Iterator[Do
     needed = budgets_bytes + _PROCESS_BYTES
     limit = limits.memory_bytes
     if limit is not None and limit < needed:
-        yield find_warning(
+        yield create_warning_finding(
             MEMORY,
             f"{limits.memory_source} allows {format_bytes(limit)}, and the settings' budgets with "
             f"the process itself are {format_bytes(needed)}",
@@ -125,7 +130,7 @@ def check_memory_limit(limits: ProcessLimits, budgets_bytes: int) -> Iterator[Do
         )
     else:
         shown = "no limit" if limit is None else f"{format_bytes(limit)} ({limits.memory_source})"
-        yield find_fine(MEMORY, f"{shown}; budgets and process: {format_bytes(needed)}")
+        yield create_fine_finding(MEMORY, f"{shown}; budgets and process: {format_bytes(needed)}")
 
 
 def format_bytes(count: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from streams.command_lines import format_command
-from streams.doctor.findings import DoctorFinding, find_fine, find_warning
+from streams.doctor.findings import DoctorFinding, create_fine_finding, create_warning_finding
 from streams.topology.build import Topology
 from streams.topology.pattern_reviews import review_patterns
 
@@ -19,9 +19,9 @@ def check_patterns(topology: Topology, counts: Mapping[str, int]) -> Iterator[Do
     """
     for review in review_patterns(topology, counts):
         if review.topics:
-            yield find_fine(PATTERNS, review.describe_effects())
+            yield create_fine_finding(PATTERNS, review.describe_effects())
             continue
-        yield find_warning(
+        yield create_warning_finding(
             PATTERNS,
             f"{review.pattern!r} matches no topic that this user may describe",
             "no task reads by it; a topic that appears is read within metadata_max_age_ms",

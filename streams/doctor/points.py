@@ -15,8 +15,13 @@ from state.errors import StateError
 from streams.doctor import application_points, cluster_points
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.cluster_facts import ClusterFacts
-from streams.doctor.findings import RIGHTS, DoctorFinding, find_unknown, find_warning
-from streams.doctor.symptom_codes import add_code
+from streams.doctor.findings import (
+    RIGHTS,
+    DoctorFinding,
+    create_unknown_finding,
+    create_warning_finding,
+)
+from streams.doctor.symptom_codes import add_symptom_code
 from streams.errors import AuthorizationError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
 
@@ -59,25 +64,27 @@ def look_at_points(points: Iterable[Point]) -> Iterator[DoctorFinding]:
         try:
             for each in look():
                 told.add(each.what)
-                yield add_code(each)
+                yield add_symptom_code(each)
         except AuthorizationError as error:
             missing.setdefault((error.operation, error.resource, error.name), error)
-            yield find_unknown(
+            yield create_unknown_finding(
                 name, f"the right {error.operation} on {error.resource} {error.name} is missing"
             )
         except _EXPECTED as error:
-            yield find_unknown(name, str(error))
+            yield create_unknown_finding(name, str(error))
         except Exception as error:  # a fault of the doctor itself hides no other point
             log.debug("%s could not be looked at", name, exc_info=True)
-            yield find_unknown(name, f"the doctor failed here, please report it: {error!r}")
+            yield create_unknown_finding(
+                name, f"the doctor failed here, please report it: {error!r}"
+            )
     for lacked in missing.values():
         what = f"this user may not {lacked.operation} {lacked.resource} {lacked.name}"
         if what in told:
             continue
-        warning = find_warning(
+        warning = create_warning_finding(
             RIGHTS,
             what,
             "points are not looked at; an application with this user may lack it, too",
             str(lacked),
         )
-        yield add_code(warning)
+        yield add_symptom_code(warning)

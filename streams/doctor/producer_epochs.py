@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from streams.command_lines import format_command
 from streams.common.counted import format_count
-from streams.doctor.findings import DoctorFinding, find_fine, find_warning
+from streams.doctor.findings import DoctorFinding, create_fine_finding, create_warning_finding
 from streams.doctor.local_workers import FENCING
 from streams.monitoring.group_report import GroupReport
 
@@ -22,7 +22,7 @@ ProducerEpochs = Mapping[str, tuple[int, int]]
 """The id and the epoch of the producer of each transactional id."""
 
 
-def find_fought_over(before: ProducerEpochs, after: ProducerEpochs) -> dict[str, int]:
+def find_contested_ids(before: ProducerEpochs, after: ProducerEpochs) -> dict[str, int]:
     """Return how often each transactional id was taken over between two looks, if several times."""
     found = {}
     for transactional_id, (producer, epoch) in after.items():
@@ -43,7 +43,7 @@ def check_epochs(
             if each.process and each.process in transactional_id
         ]
         holder = f"; the group has {', '.join(members)}" if members else ""
-        yield find_warning(
+        yield create_warning_finding(
             FENCING,
             f"the transactional id {transactional_id!r} was taken over "
             f"{format_count(count, 'time')} between two looks, each time by a new epoch{holder}",
@@ -55,4 +55,4 @@ def check_epochs(
         )
     if known and not fought_over:
         ids = format_count(len(known), "transactional id")
-        yield find_fine(FENCING, f"{ids}, none taken over again and again")
+        yield create_fine_finding(FENCING, f"{ids}, none taken over again and again")

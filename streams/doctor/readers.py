@@ -17,9 +17,9 @@ from streams.command_lines import format_command, format_kafka_command
 from streams.common.topic_partitions import Partition
 from streams.doctor.findings import (
     DoctorFinding,
-    find_error,
-    find_fine,
-    find_unknown,
+    create_error_finding,
+    create_fine_finding,
+    create_unknown_finding,
 )
 
 GroupId: TypeAlias = str
@@ -97,7 +97,7 @@ def check_isolation(
     `broker_ids` are the brokers that can log requests, which would tell.
     """
     for group, partition in proven.items():
-        yield find_error(
+        yield create_error_finding(
             ISOLATION,
             f"group {group!r} has committed an offset of {partition} beyond the last stable one of "
             "that time: it reads uncommitted records",
@@ -107,7 +107,7 @@ def check_isolation(
         )
     others = [each for each in readers if each not in proven]
     if others:
-        finding = find_unknown(
+        finding = create_unknown_finding(
             ISOLATION,
             f"brokers don't tell the isolation.level of {', '.join(map(repr, others))}, which read "
             f"the outputs; none was seen to read uncommitted records{compared}. To be sure, look "
@@ -117,4 +117,4 @@ def check_isolation(
         )
         yield replace(finding, remedy=_advise_on_requests(client_ids, broker_ids))
     if not readers:
-        yield find_fine(ISOLATION, "no other group has committed offsets of the outputs")
+        yield create_fine_finding(ISOLATION, "no other group has committed offsets of the outputs")

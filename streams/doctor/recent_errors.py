@@ -17,7 +17,12 @@ from state.errors import DirectoryLocked
 from state.locks import exclude_owner, read_holder
 from streams.command_lines import format_command
 from streams.common.counted import format_count
-from streams.doctor.findings import DoctorFinding, find_fine, find_unknown, find_warning
+from streams.doctor.findings import (
+    DoctorFinding,
+    create_fine_finding,
+    create_unknown_finding,
+    create_warning_finding,
+)
 from streams.log_analysis.headers import is_repeated
 from streams.log_analysis.printing import format_counts
 from streams.log_analysis.report import (
@@ -39,7 +44,9 @@ _UNITS = (("days", 86_400), ("h", 3600), ("min", 60))
 def check_logs(paths: Sequence[Path], now_s: float | None = None) -> Iterator[DoctorFinding]:
     """Analyze the logs at these paths, and name their last incidents that are recent."""
     if not paths:
-        yield find_unknown(RECENT_ERRORS, "where the workers log is not known: give --logs FILE")
+        yield create_unknown_finding(
+            RECENT_ERRORS, "where the workers log is not known: give --logs FILE"
+        )
         return
     analysis = analyze_logs(LogSource(str(path)) for path in paths)
     yield from check_incidents(analysis, time.time() if now_s is None else now_s)
@@ -56,11 +63,11 @@ def check_incidents(analysis: LogAnalysisOutput, now_s: float) -> Iterator[Docto
         if analysis.incidents:
             age = _describe_age(analysis.incidents[-1], now_s)
             what += f"; {earlier} before that, the last {age}: {command} shows them"
-        yield find_fine(RECENT_ERRORS, what)
+        yield create_fine_finding(RECENT_ERRORS, what)
         return
     for each in reversed(recent[-_INCIDENTS_SHOWN:]):
         before = "" if not earlier else f" ({format_count(earlier, 'earlier incident')})"
-        warning = find_warning(
+        warning = create_warning_finding(
             RECENT_ERRORS,
             f"{_describe_age(each, now_s)}{_describe_run(each, runs, now_s)}: "
             f"{format_counts(each.events)}{before}",
@@ -78,7 +85,7 @@ def _is_recent(incident: LogIncidentOutput, runs: dict[str, LogRunOutput], now_s
     end_s = _parse_instant(incident.end)
     if end_s is None or now_s - end_s <= RECENT_S:
         return True
-    if _is_repeated(incident.end) and now_s - end_s <= RECENT_S + _REPEATED_S:
+    if _is_ambiguous_time(incident.end) and now_s - end_s <= RECENT_S + _REPEATED_S:
         return True
     ended = (runs[file] for file in incident.files if file in runs and has_ended(runs[file]))
     return any(end_s >= (_parse_instant(run.started) or 0.0) for run in ended)
@@ -92,7 +99,7 @@ def _describe_age(incident: LogIncidentOutput, now_s: float) -> str:
     end_s = _parse_instant(incident.end)
     if end_s is None:
         return "at an unknown time"
-    about = "about " if _is_repeated(incident.end) else ""
+    about = "about " if _is_ambiguous_time(incident.end) else ""
     return f"{about}{_format_age(now_s - end_s)} ago ({incident.end})"
 
 
@@ -119,11 +126,11 @@ def has_ended(run: LogRunOutput) -> bool:
         return run.has_ended
     for lock in Path(run.state_directory).glob(f"process-*/{LOCK_FILE}"):
         if read_holder(lock) == (run.process, True):
-            return _is_free(lock)
+            return _is_unlocked(lock)
     return False
 
 
-def _is_free(lock: Path) -> bool:
+def _is_unlocked(lock: Path) -> bool:
     """Return whether no process has a lock."""
     try:
         with exclude_owner(lock):
@@ -132,7 +139,7 @@ def _is_free(lock: Path) -> bool:
         return False
 
 
-def _is_repeated(text: str | None) -> bool:
+def _is_ambiguous_time(text: str | None) -> bool:
     """Return whether an instant is shown without an offset, and comes twice."""
     return text is not None and is_repeated(datetime.fromisoformat(text))
 

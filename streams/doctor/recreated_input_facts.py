@@ -9,13 +9,13 @@ from streams.commands.offset_restoration import Restoration
 from streams.commands.restorable_tasks import list_tasks
 from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.doctor.application_facts import ApplicationFacts
-from streams.doctor.configuration import find_least
+from streams.doctor.configuration import find_least_setting
 from streams.doctor.disk_facts import read_stores_without_worker
 from streams.doctor.findings import DoctorFinding
-from streams.doctor.former_counts import list_companions
+from streams.doctor.former_counts import list_equally_partitioned_topics
 from streams.doctor.recreated_inputs import (
     InputIdentity,
-    check_identity,
+    check_input_identity,
     check_orphaned_changelogs,
     find_recreated_topics,
 )
@@ -31,19 +31,19 @@ _CHANGELOG = "-changelog"
 def check_inputs(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Compare the inputs with those that the committed offsets are of."""
     if facts.app is None and not facts.committed():
-        yield from check_orphaned_changelogs(facts.application_id, _find_orphans(facts))
+        yield from check_orphaned_changelogs(facts.application_id, _find_orphaned_changelogs(facts))
         return
-    yield from check_identity(find_identity(facts))
+    yield from check_input_identity(fetch_input_identity(facts))
 
 
-def find_identity(facts: ApplicationFacts) -> InputIdentity:
+def fetch_input_identity(facts: ApplicationFacts) -> InputIdentity:
     """Fetch the topics' ids, find offsets that are gone, and derive former partition counts."""
     known, counts = facts.topics(), facts.cluster.clients().partition_counts
     sources = (known.inputs | known.repartition) & counts.keys()
     ids = fetch_topic_id_hashes(facts.cluster.admin(), sources)
     recreated = find_recreated_topics(facts.committed(), ids)
     try:
-        lost = [p for p in _find_lost(facts) if p.topic in counts]
+        lost = [p for p in _find_inputs_without_offset(facts) if p.topic in counts]
     except ConfigError:
         # Nothing has been started yet; or a changelog is missing, which is another point.
         if not recreated and facts.committed():
@@ -54,7 +54,7 @@ def find_identity(facts: ApplicationFacts) -> InputIdentity:
         facts.application_id,
         recreated,
         lost,
-        _find_left(facts, lost),
+        _find_remaining_offsets(facts, lost),
         known.repartition,
         counts,
         policy="" if facts.app is None else facts.config.offset_out_of_range,
@@ -63,7 +63,7 @@ def find_identity(facts: ApplicationFacts) -> InputIdentity:
     suspects = recreated | {p.topic for p in lost}
     if facts.topology is None or not suspects:
         return found
-    companions = list_companions(facts.topology)
+    companions = list_equally_partitioned_topics(facts.topology)
     former = {
         topic: count
         for topic, count in facts.derive_former_counts(suspects).items()
@@ -72,7 +72,7 @@ def find_identity(facts: ApplicationFacts) -> InputIdentity:
     return replace(found, former_counts=former)
 
 
-def _find_lost(facts: ApplicationFacts) -> Collection[Partition]:
+def _find_inputs_without_offset(facts: ApplicationFacts) -> Collection[Partition]:
     """Return the inputs on which state rests and that have no committed offset.
 
     While no worker runs, `group restore-offsets` knows them as a start does. While one runs, only
@@ -108,7 +108,7 @@ def _find_lost(facts: ApplicationFacts) -> Collection[Partition]:
     ]
 
 
-def _find_left(facts: ApplicationFacts, lost: Collection[Partition]) -> OffsetsLeft:
+def _find_remaining_offsets(facts: ApplicationFacts, lost: Collection[Partition]) -> OffsetsLeft:
     """Return what the group still has; not empty, as of a deleted topic, where none can expire.
 
     Where the state here is younger than brokers keep offsets, these have not expired.
@@ -116,7 +116,7 @@ def _find_left(facts: ApplicationFacts, lost: Collection[Partition]) -> OffsetsL
     left = find_offsets_left(lost, facts.committed())
     if not lost or not left.is_empty:
         return left
-    minutes = find_least(facts.cluster.broker_settings(), "offsets.retention.minutes")
+    minutes = find_least_setting(facts.cluster.broker_settings(), "offsets.retention.minutes")
     written = [each.written_ms for each in read_stores_without_worker(facts.state_path)]
     if minutes is None or not any(written):
         return left
@@ -124,7 +124,7 @@ def _find_left(facts: ApplicationFacts, lost: Collection[Partition]) -> OffsetsL
     return OffsetsLeft(age_ms > minutes * _MS_PER_MINUTE, left.kept_topics)
 
 
-def _find_orphans(facts: ApplicationFacts) -> list[str]:
+def _find_orphaned_changelogs(facts: ApplicationFacts) -> list[str]:
     """Return changelogs that the application seems to have by their names, if they have records."""
     group = facts.group()
     if group is not None and group.members:

@@ -18,7 +18,12 @@ from dataclasses import dataclass, field
 from streams.command_lines import format_command
 from streams.common.counted import format_count
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.findings import (
+    DoctorFinding,
+    create_error_finding,
+    create_fine_finding,
+    create_warning_finding,
+)
 from streams.runtime.offsets.offset_metadata import decode_metadata
 from streams.runtime.offsets.offset_refusals import (
     OffsetsLeft,
@@ -76,13 +81,13 @@ def find_recreated_topics(
     return found
 
 
-def check_identity(found: InputIdentity) -> Iterator[DoctorFinding]:
+def check_input_identity(found: InputIdentity) -> Iterator[DoctorFinding]:
     """Find inputs that were deleted and created again, and offsets that are gone with them."""
     inputs = sorted(set(found.recreated) - set(found.internal))
     between = sorted(set(found.recreated) & set(found.internal))
     goes_on = bool(found.policy) and found.policy != "fail"
     if inputs and goes_on and not found.list_resized():
-        yield find_fine(
+        yield create_fine_finding(
             INPUTS,
             f"{_name_topics(inputs)} was deleted and created again: workers go on in the new topic "
             f"as offset_out_of_range={found.policy} says",
@@ -90,16 +95,20 @@ def check_identity(found: InputIdentity) -> Iterator[DoctorFinding]:
         inputs = []
     if inputs:
         # Known by its id alone, the application may have another policy than to stop.
-        judge = find_error if found.policy or not found.has_members else find_warning
+        judge = (
+            create_error_finding
+            if found.policy or not found.has_members
+            else create_warning_finding
+        )
         yield judge(
             INPUTS,
             f"{_name_topics(inputs)} was deleted and created again after offsets of it were "
-            f"committed, by its id{_describe_counts(found)}",
+            f"committed, by its id{_describe_resized_topics(found)}",
             _CONSEQUENCE,
             _offer_commands(found, inputs),
         )
     if between:
-        yield find_error(
+        yield create_error_finding(
             INPUTS,
             f"{_name_topics(between)}, which the application makes itself, was deleted and created "
             "again, by its id",
@@ -108,10 +117,10 @@ def check_identity(found: InputIdentity) -> Iterator[DoctorFinding]:
         )
     lost = [p for p in found.lost if p.topic not in found.recreated]
     if lost:
-        yield find_error(
+        yield create_error_finding(
             INPUTS,
             describe_missing_offsets(found.group, sorted(lost), found.left)
-            + _describe_counts(found),
+            + _describe_resized_topics(found),
             "a start is refused: read from elsewhere, their records would count twice in the state "
             "that is there, or be left out",
             _offer_commands(found, sorted({p.topic for p in lost} - set(found.internal)))
@@ -119,7 +128,7 @@ def check_identity(found: InputIdentity) -> Iterator[DoctorFinding]:
             else offer_ways_out(lost, found.internal, found.left),
         )
     if not found.recreated and not lost:
-        yield find_fine(INPUTS, "the committed offsets are of the topics that are there")
+        yield create_fine_finding(INPUTS, "the committed offsets are of the topics that are there")
 
 
 _CONSEQUENCE = (
@@ -135,7 +144,7 @@ def check_orphaned_changelogs(group: str, changelogs: Collection[str]) -> Iterat
     """
     if changelogs:
         restore = format_command("group restore-offsets", "--made-again", "TOPIC")
-        yield find_error(
+        yield create_error_finding(
             INPUTS,
             f"group {group!r} has no committed offset, and there are records in "
             f"{', '.join(sorted(changelogs))}: the offsets have expired "
@@ -171,7 +180,7 @@ def _offer_commands(found: InputIdentity, topics: Collection[str]) -> str:
     )
 
 
-def _describe_counts(found: InputIdentity) -> str:
+def _describe_resized_topics(found: InputIdentity) -> str:
     """Return words for the topics that have other partition counts than before."""
     return "".join(
         f"; {topic!r} has {format_count(found.counts[topic], 'partition')} now, and had "

@@ -27,7 +27,7 @@ from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.cluster_facts import REQUEST_WAIT_S, TRANSACTIONS_TOPIC, ClusterFacts
 from streams.doctor.coordinator_facts import measure_coordinators, scrape_embedded_broker
 from streams.doctor.early_commits import find_early_commits
-from streams.doctor.findings import DoctorFinding, find_unknown
+from streams.doctor.findings import DoctorFinding, create_unknown_finding
 from streams.doctor.local_workers import find_local_workers
 from streams.doctor.request_loggers import find_request_loggers
 from streams.doctor.security_facts import (
@@ -105,7 +105,7 @@ def check_isolation(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     topics = sorted(facts.topics().outputs & counts.keys())
     if not topics:
         if facts.topology is None:
-            yield find_unknown(
+            yield create_unknown_finding(
                 readers.ISOLATION, "the outputs are known from the App only: give MODULE:APP"
             )
         return
@@ -118,7 +118,7 @@ def check_isolation(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
         and each.protocol in ("classic", "consumer")
     ]
     if len(groups) > _GROUPS_MAX:
-        yield find_unknown(
+        yield create_unknown_finding(
             readers.ISOLATION, f"of {len(groups)} groups the first {_GROUPS_MAX} were looked at"
         )
 
@@ -180,14 +180,14 @@ def check_coordinators(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
         min(committed),
         f"{facts.application_id}-doctor" if has_transactions else None,
     )
-    yield from coordinators.check_answers(times)
+    yield from coordinators.check_answer_times(times)
 
 
 def check_broker_figures(facts: ClusterFacts) -> Iterator[DoctorFinding]:
     """Check the embedded broker's figures, where it tells them."""
     scrape = scrape_embedded_broker(facts.config)
     if scrape is not None:
-        yield from coordinators.check_figures(scrape)
+        yield from coordinators.check_coordinator_figures(scrape)
 
 
 def check_worker_clocks(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
@@ -203,7 +203,7 @@ def check_worker_clocks(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
 def check_members(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Check the members of the group, or name ids that are near one that the cluster lacks."""
     name = facts.application_id
-    if facts.app is None and facts.group() is None and not _has_topics(facts):
+    if facts.app is None and facts.group() is None and not _has_application_topics(facts):
         groups = sorted(each.group for each in facts.cluster.groups())
         near = difflib.get_close_matches(name, groups, n=3)
         yield from group.check_unknown_application(name, near, groups)
@@ -211,7 +211,7 @@ def check_members(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
         yield from group.check_members(facts.report())
 
 
-def _has_topics(facts: ApplicationFacts) -> bool:
+def _has_application_topics(facts: ApplicationFacts) -> bool:
     """Return whether the cluster has a topic whose name begins as those of the application do."""
     topics = facts.cluster.description().topics
     return any(each.startswith(f"{facts.application_id}-") for each in topics)
@@ -246,5 +246,5 @@ def check_epochs(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     before = facts.cluster.fetch_producer_epochs(facts.application_id)
     time.sleep(_BETWEEN_LOOKS_S)
     after = facts.cluster.fetch_producer_epochs(facts.application_id)
-    fought_over = producer_epochs.find_fought_over(before, after)
+    fought_over = producer_epochs.find_contested_ids(before, after)
     yield from producer_epochs.check_epochs(fought_over, after, facts.report())

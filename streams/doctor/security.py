@@ -9,7 +9,13 @@ from typing import NamedTuple
 from streams.command_lines import format_command
 from streams.common.counted import format_count
 from streams.connection.certificate_validity import CertificateValidity
-from streams.doctor.findings import RIGHTS, DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.findings import (
+    RIGHTS,
+    DoctorFinding,
+    create_error_finding,
+    create_fine_finding,
+    create_warning_finding,
+)
 
 CERTIFICATES, TOKEN = "certificates", "token"
 _RENEWED_BEFORE = timedelta(days=14)
@@ -31,7 +37,7 @@ def check_certificates(
         until = f"{validity.end:%Y-%m-%d %H:%M} UTC"
         if not validity.begin <= now <= validity.end:
             fine = False
-            yield find_error(
+            yield create_error_finding(
                 CERTIFICATES,
                 f"{owner} is valid from {validity.begin:%Y-%m-%d %H:%M} to {until} only",
                 "new connections are refused, those of a worker that runs when they end",
@@ -39,7 +45,7 @@ def check_certificates(
             )
         elif validity.end - now < _RENEWED_BEFORE:
             fine = False
-            yield find_warning(
+            yield create_warning_finding(
                 CERTIFICATES,
                 f"{owner} is valid until {until}: {_format_left(validity.end - now)} more",
                 "new connections are refused then",
@@ -47,7 +53,7 @@ def check_certificates(
             )
     if certificates and fine:
         first = min(certificates, key=lambda each: each.validity.end)
-        yield find_fine(
+        yield create_fine_finding(
             CERTIFICATES,
             f"{format_count(len(certificates), 'certificate')}; the first to expire, {first.owner},"
             f" is valid until {first.validity.end:%Y-%m-%d}",
@@ -58,27 +64,27 @@ def check_token(ends_at_s: float, now_s: float) -> Iterator[DoctorFinding]:
     """Say how long a token that was just fetched is valid."""
     left_s = ends_at_s - now_s
     if left_s <= 0:
-        yield find_error(
+        yield create_error_finding(
             TOKEN,
             f"the provider gives tokens that have expired, {-left_s:,.0f} s ago",
             "no connection can be made",
             "compare the clocks of this machine and the provider",
         )
     else:
-        yield find_fine(TOKEN, f"a new one is valid for {left_s:,.0f} s")
+        yield create_fine_finding(TOKEN, f"a new one is valid for {left_s:,.0f} s")
 
 
 def check_rights(missing: Mapping[str, str], looked_at: int) -> Iterator[DoctorFinding]:
     """Find rights that the application needs and this user lacks: `missing`, by resource."""
     for what, right in missing.items():
-        yield find_error(
+        yield create_error_finding(
             RIGHTS,
             f"this user may not {right} {what}",
             "an application with this user ends when it needs that",
             f"{format_command('acls')} lists the ACLs to add",
         )
     if looked_at and not missing:
-        yield find_fine(
+        yield create_fine_finding(
             RIGHTS,
             f"all on {format_count(looked_at, 'topic')}; brokers don't tell those on transactional "
             "ids",

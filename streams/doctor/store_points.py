@@ -11,8 +11,8 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.doctor import configuration, pattern_checks, stores, topics
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.disk_facts import StoreWithoutWorker, read_stores_without_worker
-from streams.doctor.findings import DoctorFinding, find_unknown
-from streams.doctor.recreated_input_facts import find_identity
+from streams.doctor.findings import DoctorFinding, create_unknown_finding
+from streams.doctor.recreated_input_facts import fetch_input_identity
 from streams.doctor.recreated_inputs import INPUTS
 from streams.errors import TopologyError
 from streams.membership.group_offsets import fetch_group_offsets
@@ -48,7 +48,7 @@ def has_run_since_reset(committed: Mapping[Partition, OffsetAndMetadata]) -> boo
     return any(not decode_metadata(each.metadata).is_reset for each in committed.values())
 
 
-def check_counts(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+def check_partition_counts(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Compare partition counts with those that the topology needs, where it is known."""
     if facts.topology is None:
         return
@@ -57,13 +57,17 @@ def check_counts(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
         topology = resolve_topology(facts.topology, counts)
         needed = derive_needed_counts(topology, counts)
         if any(counts.get(topic, count) != count for topic, count in needed.items()) and (
-            resized := find_identity(facts).list_resized()
+            resized := fetch_input_identity(facts).list_resized()
         ):
             names = topics.name_partitions(resized)
-            yield find_unknown(stores.COUNTS, f"{names} is another topic: see the point {INPUTS!r}")
+            yield create_unknown_finding(
+                stores.COUNTS, f"{names} is another topic: see the point {INPUTS!r}"
+            )
             return
         inputs = topology.input_topics
-        yield from stores.check_counts(needed, counts, inputs, topology.topics_after_patterns)
+        yield from stores.check_partition_counts(
+            needed, counts, inputs, topology.topics_after_patterns
+        )
 
 
 def check_patterns(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
@@ -141,15 +145,15 @@ def check_disk_contents(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     yield from stores.check_disk_contents(facts.state_path, on_disk, declared)
 
 
-def check_version(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+def check_topology_version(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Compare the App with what the workers run."""
     if facts.topology is not None:
         own = declare_topology(describe_topology(facts.topology)).fingerprint
         running = {each.topology for each in facts.report().members if each.topology}
-        yield from stores.check_version(own, running)
+        yield from stores.check_topology_version(own, running)
 
 
-def check_positions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+def check_store_positions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Compare the positions of stores that no worker uses with their changelogs."""
     there = facts.cluster.clients().partition_counts
     by_store = {store: topic for topic, store in facts.topics().changelogs.items()}
@@ -161,7 +165,7 @@ def check_positions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     if places:
         firsts = facts.cluster.admin().fetch_earliest_offsets([p for _, p in places.values()])
         positions = {name: (each.position, firsts[p]) for name, (each, p) in places.items()}
-        yield from stores.check_positions(positions)
+        yield from stores.check_store_positions(positions)
 
 
 def check_idle_time(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
@@ -175,6 +179,6 @@ def check_idle_time(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     brokers = facts.cluster.broker_settings()
     yield from stores.check_idle_time(
         facts.cluster.now_ms - max(written),
-        configuration.find_least(brokers, "offsets.retention.minutes"),
-        configuration.find_least(brokers, "transactional.id.expiration.ms"),
+        configuration.find_least_setting(brokers, "offsets.retention.minutes"),
+        configuration.find_least_setting(brokers, "transactional.id.expiration.ms"),
     )

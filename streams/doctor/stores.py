@@ -14,10 +14,10 @@ from streams.common.counted import format_count
 from streams.doctor.added_partitions import ADDED_PARTITIONS, advise_on_added_partitions
 from streams.doctor.findings import (
     DoctorFinding,
-    find_error,
-    find_fine,
-    find_unknown,
-    find_warning,
+    create_error_finding,
+    create_fine_finding,
+    create_unknown_finding,
+    create_warning_finding,
 )
 from streams.doctor.topics import name_partitions
 from streams.runtime.assigning.internal_topic_settings import (
@@ -42,7 +42,7 @@ def check_internal_topics(
     """Find internal topics that are gone: of `needed`, and of topics with committed offsets."""
     gone = sorted((set(needed) | set(read)) - set(there))
     if gone and has_run:
-        finding = find_error(
+        finding = create_error_finding(
             INTERNAL,
             f"the application has run, and there is no {name_partitions(gone)}: somebody has "
             "deleted it",
@@ -52,12 +52,14 @@ def check_internal_topics(
         is_changelog = any(each.endswith(_CHANGELOG_SUFFIX) for each in gone)
         yield replace(finding, code=_LOST_CHANGELOG) if is_changelog else finding
     elif gone:
-        yield find_fine(INTERNAL, f"the first start creates {format_count(len(gone), 'topic')}")
+        yield create_fine_finding(
+            INTERNAL, f"the first start creates {format_count(len(gone), 'topic')}"
+        )
     elif needed:
-        yield find_fine(INTERNAL, f"all {len(needed)} exist")
+        yield create_fine_finding(INTERNAL, f"all {len(needed)} exist")
 
 
-def check_counts(
+def check_partition_counts(
     needed: Mapping[str, int],
     counts: Mapping[str, int],
     inputs: Collection[str] = (),
@@ -75,7 +77,7 @@ def check_counts(
     for topic, count in sorted(wrong.items()):
         found = counts[topic]
         grown = [each for each in sorted(inputs) if counts.get(each) == count > found]
-        yield find_error(
+        yield create_error_finding(
             COUNTS,
             f"{topic} has {format_count(found, 'partition')}, and it has to have {count}"
             + (f", as {name_partitions(grown)} has now: partitions were added" if grown else ""),
@@ -89,7 +91,7 @@ def check_counts(
         )
     if needed and not wrong:
         text = f"as the topology needs, in {format_count(len(needed), 'topic')}"
-        yield find_fine(COUNTS, text + _describe_kept_counts(counts, inputs, kept))
+        yield create_fine_finding(COUNTS, text + _describe_kept_counts(counts, inputs, kept))
 
 
 def _describe_kept_counts(
@@ -123,7 +125,7 @@ def check_settings(
             continue
         wrong = True
         pairs = ",".join(f"{n}=[{v}]" if "," in v else f"{n}={v}" for n, v in changes.items())
-        yield find_error(
+        yield create_error_finding(
             SETTINGS,
             f"{topic} has {describe_losing_settings(found[topic], changes)}",
             "records that a store is rebuilt from, or that wait between steps, are removed",
@@ -133,23 +135,25 @@ def check_settings(
             ),
         )
     if looked_at and not wrong:
-        yield find_fine(SETTINGS, f"lose nothing in {format_count(len(looked_at), 'topic')}")
+        yield create_fine_finding(
+            SETTINGS, f"lose nothing in {format_count(len(looked_at), 'topic')}"
+        )
 
 
 def check_changelogs(review: ChangelogReview, stores: int) -> Iterator[DoctorFinding]:
     """Find stores that can't be rebuilt from their changelogs, by the committed offsets."""
     if review.unknown:
-        yield find_unknown(CHANGELOGS, review.unknown)
+        yield create_unknown_finding(CHANGELOGS, review.unknown)
         return
     for store, refusal in review.refusals.items():
-        yield find_error(
+        yield create_error_finding(
             CHANGELOGS,
             f"store {store!r} can't be rebuilt: {refusal}",
             "a worker that does not have it on its disk ends at its start",
             f"keep the disks that have it; else start over with {format_command('group reset')}",
         )
     for store, loss in review.losses.items():
-        yield find_warning(
+        yield create_warning_finding(
             CHANGELOGS,
             f"store {store!r} would be rebuilt without records: {loss}",
             "results are wrong on a machine that does not have it on its disk",
@@ -157,7 +161,9 @@ def check_changelogs(review: ChangelogReview, stores: int) -> Iterator[DoctorFin
             + format_command("plan"),
         )
     if stores and not review.refusals and not review.losses:
-        yield find_fine(CHANGELOGS, f"{format_count(stores, 'store')} can be rebuilt from theirs")
+        yield create_fine_finding(
+            CHANGELOGS, f"{format_count(stores, 'store')} can be rebuilt from theirs"
+        )
 
 
 def check_disk_contents(
@@ -166,7 +172,7 @@ def check_disk_contents(
     """Compare the stores in a state directory with those of the App."""
     left = sorted(set(on_disk) - set(declared))
     if left:
-        yield find_warning(
+        yield create_warning_finding(
             ON_DISK,
             f"{path} has stores that the App does not have: {', '.join(left)}",
             "they are of another version of it, and take room; renamed, a store begins empty",
@@ -174,12 +180,14 @@ def check_disk_contents(
             + format_command("plan", "--against", "FILE"),
         )
     elif on_disk:
-        yield find_fine(ON_DISK, f"{format_count(len(set(on_disk)), 'store')}, all of the App")
+        yield create_fine_finding(
+            ON_DISK, f"{format_count(len(set(on_disk)), 'store')}, all of the App"
+        )
 
 
 def check_damaged_numbers(path: Path, damage: str) -> Iterator[DoctorFinding]:
     """Say that the file which numbers the directories of tasks can't be read, and why."""
-    finding = find_error(
+    finding = create_error_finding(
         ON_DISK,
         damage,
         "workers of this state directory are refused at their start",
@@ -206,12 +214,12 @@ def read_stores_on_disk(path: Path) -> list[str]:
     return [store for number, store in named if any(path.glob(f"{number}_*/{store}"))]
 
 
-def check_version(own: str, running: Collection[str]) -> Iterator[DoctorFinding]:
+def check_topology_version(own: str, running: Collection[str]) -> Iterator[DoctorFinding]:
     """Compare the topology of the App with those that the workers run, by their fingerprints."""
     if not running:
         return
     if own not in running:
-        yield find_warning(
+        yield create_warning_finding(
             VERSION,
             "the workers run another topology than this App",
             "what is said here of its topics and stores is of another version than runs",
@@ -219,10 +227,10 @@ def check_version(own: str, running: Collection[str]) -> Iterator[DoctorFinding]
             + format_command("plan", "--against", "FILE"),
         )
     else:
-        yield find_fine(VERSION, "the workers run the topology of this App")
+        yield create_fine_finding(VERSION, "the workers run the topology of this App")
 
 
-def check_positions(positions: Mapping[str, tuple[int, int]]) -> Iterator[DoctorFinding]:
+def check_store_positions(positions: Mapping[str, tuple[int, int]]) -> Iterator[DoctorFinding]:
     """Find stores on disk that need records which their changelogs do not have any more.
 
     `positions` has, by the store's name, the first offset that it lacks and the first that the
@@ -230,14 +238,16 @@ def check_positions(positions: Mapping[str, tuple[int, int]]) -> Iterator[Doctor
     """
     behind = sorted(name for name, (position, first) in positions.items() if position < first)
     if behind:
-        yield find_warning(
+        yield create_warning_finding(
             POSITIONS,
             f"the changelogs begin behind the positions of {name_partitions(behind)}",
             "these stores are rebuilt from the whole changelog at the next start, which takes time",
             f"{format_command('plan')} tells whether the changelogs still have all",
         )
     elif positions:
-        yield find_fine(POSITIONS, f"{format_count(len(positions), 'store')} can be caught up")
+        yield create_fine_finding(
+            POSITIONS, f"{format_count(len(positions), 'store')} can be caught up"
+        )
 
 
 def check_idle_time(
@@ -252,7 +262,7 @@ def check_idle_time(
     hours = idle_ms / 3_600_000
     near = [name for name, limit in limits.items() if limit is not None and idle_ms > limit / 2]
     if near:
-        yield find_warning(
+        yield create_warning_finding(
             IDLE,
             f"no worker runs, and the newest state here is {hours:,.1f} h old: more than half of "
             + " and of ".join(near),
@@ -260,4 +270,6 @@ def check_idle_time(
             "start a worker, or note the offsets: " + format_command("group describe"),
         )
     else:
-        yield find_fine(IDLE, f"no worker runs; the newest state here is {hours:,.1f} h old")
+        yield create_fine_finding(
+            IDLE, f"no worker runs; the newest state here is {hours:,.1f} h old"
+        )

@@ -60,7 +60,7 @@ CODES = {
 """The symptom of most faults of a point; what its message is of goes over it."""
 
 
-def add_code(finding: DoctorFinding) -> DoctorFinding:
+def add_symptom_code(finding: DoctorFinding) -> DoctorFinding:
     """Return a warning or an error with the code of its symptom, and others as they are.
 
     A code that the finding has already stays.

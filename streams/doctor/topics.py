@@ -11,7 +11,12 @@ from typing import TypeAlias
 
 from streams.command_lines import format_command, format_kafka_command
 from streams.common.counted import format_count
-from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.findings import (
+    DoctorFinding,
+    create_error_finding,
+    create_fine_finding,
+    create_warning_finding,
+)
 from streams.runtime.clients.cluster_admin import ClusterDescription, PartitionDescription
 from streams.runtime.offsets.offset_refusals import offer_new_topics
 
@@ -35,7 +40,7 @@ def check_leaders(cluster: ClusterDescription, topics: Collection[str]) -> Itera
     found = _list_partitions(cluster, topics)
     leaderless = [name for name, each in found if each.leader is None]
     if leaderless:
-        yield find_error(
+        yield create_error_finding(
             LEADERS,
             f"{format_count(len(leaderless), 'partition')} without a leader: "
             f"{name_partitions(leaderless)}",
@@ -44,7 +49,7 @@ def check_leaders(cluster: ClusterDescription, topics: Collection[str]) -> Itera
             + format_kafka_command("kafka-topics.sh", "--describe", "--unavailable-partitions"),
         )
     else:
-        yield find_fine(LEADERS, f"all {format_count(len(found), 'partition')} have one")
+        yield create_fine_finding(LEADERS, f"all {format_count(len(found), 'partition')} have one")
 
 
 def check_replicas(
@@ -66,7 +71,7 @@ def check_replicas(
         needed = int(settings.get(topic, {}).get(_IN_SYNC, 1))
         (unwritable if len(each.in_sync) < needed else behind).append(name)
     if unwritable:
-        yield find_error(
+        yield create_error_finding(
             REPLICAS,
             f"{format_count(len(unwritable), 'partition')} with fewer replicas in sync than "
             f"{_IN_SYNC}: {name_partitions(unwritable)}",
@@ -75,7 +80,7 @@ def check_replicas(
             + format_kafka_command("kafka-topics.sh", "--describe", "--under-min-isr-partitions"),
         )
     if behind:
-        yield find_warning(
+        yield create_warning_finding(
             REPLICAS,
             f"{format_count(len(behind), 'partition')} with replicas that are behind: "
             f"{name_partitions(behind)}",
@@ -86,7 +91,7 @@ def check_replicas(
             ),
         )
     if not behind and not unwritable:
-        yield find_fine(REPLICAS, f"all of {format_count(len(partitions), 'partition')}")
+        yield create_fine_finding(REPLICAS, f"all of {format_count(len(partitions), 'partition')}")
 
 
 def check_durability(
@@ -97,13 +102,13 @@ def check_durability(
     """Find topics of which the loss of one broker loses records."""
     brokers = len(cluster.brokers)
     if brokers == 1:
-        yield find_fine(DURABILITY, "one broker: there can be no replicas")
+        yield create_fine_finding(DURABILITY, "one broker: there can be no replicas")
         return
     wise = min(_REPLICAS_WISE, brokers)
     faults = list(_list_durability_faults(cluster, topics, settings, wise))
     yield from faults
     if not faults:
-        yield find_fine(
+        yield create_fine_finding(
             DURABILITY, f"{format_count(len(topics), 'topic')} with {wise} replicas or more"
         )
 
@@ -128,7 +133,7 @@ def _list_durability_faults(
         if replicas > 1 and found.get(_UNCLEAN) == "true":
             unclean.append(topic)
     if few:
-        yield find_warning(
+        yield create_warning_finding(
             DURABILITY,
             f"fewer than {wise} replicas: {name_partitions(few)}",
             "committed records, offsets or the knowledge of transactions are lost with a disk",
@@ -141,7 +146,7 @@ def _list_durability_faults(
     ):
         if names:
             shown = "1" if setting == _IN_SYNC else "true"
-            yield find_warning(
+            yield create_warning_finding(
                 DURABILITY,
                 f"{setting}={shown}: {name_partitions(names)}",
                 wrong,
@@ -170,7 +175,7 @@ def check_topics_exist(
     missing = sorted(set(needed) - set(internal) - cluster.topics.keys())
     point = "topics"
     if missing:
-        yield find_error(
+        yield create_error_finding(
             point,
             f"there is no topic {name_partitions(missing)}",
             "a start is refused, and a worker that runs waits or ends",
@@ -178,7 +183,7 @@ def check_topics_exist(
             + _advise_first_offsets(sorted(set(missing) & set(read))),
         )
     else:
-        yield find_fine(
+        yield create_fine_finding(
             point, f"all {len(set(needed) - set(internal))} that it does not make exist"
         )
 

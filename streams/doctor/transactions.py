@@ -14,7 +14,13 @@ from streams.command_lines import format_command
 from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.doctor.cluster_facts import TransactionFacts
-from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_unknown, find_warning
+from streams.doctor.findings import (
+    DoctorFinding,
+    create_error_finding,
+    create_fine_finding,
+    create_unknown_finding,
+    create_warning_finding,
+)
 from streams.doctor.topics import name_partitions
 from streams.membership.transactions import DescribedTransactionState, OpenProducer
 from streams.runtime.access.resource_names import is_own_transactional_id
@@ -40,13 +46,13 @@ class OpenTransactions:
     now_ms: int
 
 
-def check_hanging(found: OpenTransactions) -> Iterator[DoctorFinding]:
+def check_hanging_transactions(found: OpenTransactions) -> Iterator[DoctorFinding]:
     """Find transactions that no coordinator knows."""
     owned = {each.producer_id for each in found.known.open}
     without = [each for each in found.producers if each.producer_id not in owned]
     if without and (found.known.gap or found.known.undescribed):
         why = found.known.gap or f"can't describe {', '.join(found.known.undescribed)}"
-        yield find_unknown(
+        yield create_unknown_finding(
             TRANSACTIONS, f"whether {len(without)} of them hang: their owner is not known: {why}"
         )
         return
@@ -67,7 +73,7 @@ def _describe_hanging(
         places = f"offset {first.start_offset} of {first.partition}"
     last_ms = max(each.last_timestamp_ms for each in of_producer)
     blocked = "; ".join(_describe_blocked(found, e.partition) for e in of_producer[:_BLOCKED_SHOWN])
-    return find_error(
+    return create_error_finding(
         TRANSACTIONS,
         f"the transaction of producer {first.producer_id} at {places} hangs, "
         f"{_format_age(found.now_ms - last_ms)} after its last write: no coordinator knows it",
@@ -82,7 +88,7 @@ def _describe_hanging(
     )
 
 
-def check_open_long(
+def check_long_transactions(
     found: OpenTransactions,
     topics: Collection[str],
     application_id: str = "",
@@ -106,10 +112,10 @@ def check_open_long(
             oldest = each if oldest is None or each.started_ms < oldest.started_ms else oldest
             continue
         wrong = True
-        yield _describe_open(each, age_ms, found, is_own=is_own)
+        yield _describe_long_transaction(each, age_ms, found, is_own=is_own)
     if not wrong:
         count = format_count(len(found.known.open), "transaction")
-        yield find_fine(TRANSACTIONS, f"{count} open, {_describe_oldest(oldest, found)}")
+        yield create_fine_finding(TRANSACTIONS, f"{count} open, {_describe_oldest(oldest, found)}")
 
 
 def _describe_oldest(oldest: DescribedTransactionState | None, found: OpenTransactions) -> str:
@@ -125,7 +131,7 @@ def _describe_oldest(oldest: DescribedTransactionState | None, found: OpenTransa
     )
 
 
-def _describe_open(
+def _describe_long_transaction(
     each: DescribedTransactionState, age_ms: int, found: OpenTransactions, *, is_own: bool
 ) -> DoctorFinding:
     """Return the finding of a transaction that is open for long.
@@ -147,10 +153,10 @@ def _describe_open(
     consequence = "readers of committed records wait for its end"
     consequence += f": {'; '.join(blocked[:_BLOCKED_SHOWN])}" if blocked else ""
     if age_ms > each.timeout_ms * 2:
-        return find_error(
+        return create_error_finding(
             TRANSACTIONS, f"{what}: its coordinator has not aborted it", consequence, remedy
         )
-    return find_warning(TRANSACTIONS, what, consequence, remedy)
+    return create_warning_finding(TRANSACTIONS, what, consequence, remedy)
 
 
 def _describe_blocked(found: OpenTransactions, partition: Partition) -> str:

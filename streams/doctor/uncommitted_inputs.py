@@ -16,7 +16,7 @@ from streams.command_lines import format_command
 from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.doctor.application_facts import ApplicationFacts
-from streams.doctor.findings import DoctorFinding, find_warning
+from streams.doctor.findings import DoctorFinding, create_warning_finding
 from streams.doctor.recreated_inputs import INPUTS
 from streams.settings.offset_reset import InitialPolicies, ResetStrategy
 from streams.topology.initial_policies import find_initial_policies
@@ -46,7 +46,7 @@ def check_uncommitted_inputs(facts: ApplicationFacts) -> Iterator[DoctorFinding]
     }
     policies = find_initial_policies(facts.topology, facts.config)
     partitions = [Partition(t, n) for t in sorted(topics) for n in range(counts[t])]
-    without = list_begun_by_policy(partitions, committed, policies)
+    without = list_partitions_begun_by_policy(partitions, committed, policies)
     if not without:
         return
     firsts = facts.cluster.admin().fetch_earliest_offsets(without)
@@ -67,7 +67,7 @@ def list_inputs(spans: Mapping[Partition, int]) -> list[UncommittedInput]:
     ]
 
 
-def list_begun_by_policy(
+def list_partitions_begun_by_policy(
     partitions: Collection[Partition], committed: Container[Partition], policies: InitialPolicies
 ) -> list[Partition]:
     """Return the partitions without an offset that begin as the policy of their input says.
@@ -105,7 +105,7 @@ def describe_uncommitted_inputs(
                 what_happens = "the next start is refused, as nothing says where to begin"
             case _:
                 what_happens = f"the next start begins as this policy says, among {count}"
-        yield find_warning(
+        yield create_warning_finding(
             INPUTS,
             f"the group is there, and has no offset of input {each.topic!r} in "
             f"{format_count(len(each.partitions), 'partition')} with records: the topic was "

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from streams.command_lines import format_command
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.doctor.findings import DoctorFinding, find_fine, find_warning
+from streams.doctor.findings import DoctorFinding, create_fine_finding, create_warning_finding
 from streams.doctor.topics import name_partitions
 from streams.runtime.offsets.offset_metadata import decode_metadata
 
@@ -38,7 +38,7 @@ def check_clocks(
     """Find workers whose clock is off: `ahead` by their commits, `clocks_ahead_s` by /health."""
     off = {a: s for a, s in clocks_ahead_s.items() if abs(s) > _AHEAD_MAX_S}
     for address, seconds in off.items():
-        yield find_warning(
+        yield create_warning_finding(
             WORKER_CLOCKS,
             f"the clock of the worker at {address} is {_format_time(abs(seconds))} "
             f"{'ahead of' if seconds > 0 else 'behind'} that of this process",
@@ -47,7 +47,7 @@ def check_clocks(
         )
     if ahead and not off:
         places = name_partitions([str(p) for p in sorted(ahead)])
-        yield find_warning(
+        yield create_warning_finding(
             WORKER_CLOCKS,
             f"the worker that has committed {places} has, or had, a clock that is "
             f"{_format_time(max(ahead.values()))} ahead of this machine's, by the numbers of its "
@@ -57,7 +57,7 @@ def check_clocks(
             "them, which does no harm",
         )
     if not off and not ahead:
-        yield find_fine(WORKER_CLOCKS, "no commit is ahead of this machine's clock")
+        yield create_fine_finding(WORKER_CLOCKS, "no commit is ahead of this machine's clock")
 
 
 _CONSEQUENCE = (

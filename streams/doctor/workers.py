@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streams.common.counted import format_count
-from streams.doctor.findings import DoctorFinding, find_error, find_fine, find_warning
+from streams.doctor.findings import (
+    DoctorFinding,
+    create_error_finding,
+    create_fine_finding,
+    create_warning_finding,
+)
 from streams.doctor.stopped_processes import describe_stopped, offer_continue
 from streams.monitoring.scraped_figures import MetricsOutput, Scrape
 from streams.settings.config import StreamsConfig
@@ -68,7 +73,7 @@ def check_health(facts: WorkerFacts) -> Iterator[DoctorFinding]:
         for why in reports[-1].get("why", ())
     }
     for each in reasons:
-        yield find_error(
+        yield create_error_finding(
             HEALTH,
             each,
             "the tasks of that thread stand still, or will",
@@ -76,7 +81,7 @@ def check_health(facts: WorkerFacts) -> Iterator[DoctorFinding]:
         )
     for address in facts.unanswered:
         process = facts.stopped.get(address)
-        yield find_error(
+        yield create_error_finding(
             HEALTH,
             f"the worker at {address} does not answer"
             + ("" if process is None else f": {describe_stopped(process)}"),
@@ -90,14 +95,16 @@ def check_health(facts: WorkerFacts) -> Iterator[DoctorFinding]:
             "its log, or end it and start another one",
         )
     for address in facts.absent:
-        yield find_warning(
+        yield create_warning_finding(
             HEALTH,
             f"nothing listens at {address}: no worker runs there, or it has another health_port",
             "nothing is known of that worker",
             "look at the end of its log how it ended, and start it again",
         )
     if facts.healths and not reasons and not facts.unanswered and not facts.absent:
-        yield find_fine(HEALTH, f"{format_count(len(facts.healths), 'worker')}, all healthy")
+        yield create_fine_finding(
+            HEALTH, f"{format_count(len(facts.healths), 'worker')}, all healthy"
+        )
 
 
 def check_processing(
@@ -117,7 +124,7 @@ def check_processing(
     where = name_busy_function(facts)
     shown = "" if per_record_ms is None else f", {per_record_ms:,.3g} ms a record"
     if longest_ms > limit_ms / 2:
-        yield find_error(
+        yield create_error_finding(
             BUSY,
             f"some records took {longest_ms / _MS:,.0f} s together, and max_poll_interval_ms is "
             f"{limit_ms}{where}",
@@ -127,7 +134,7 @@ def check_processing(
     elif held_up is not None:
         yield _describe_held_up(held_up, lag)
     elif is_saturated(facts.summary, lag):
-        yield find_warning(
+        yield create_warning_finding(
             BUSY,
             f"threads process {facts.summary.process_ratio or 0.0:.0%} of the time{shown}{where}",
             f"they can take no more: the lag, {format_count(lag, 'record')} now, grows",
@@ -135,7 +142,7 @@ def check_processing(
         )
     elif facts.after:
         ratio = facts.summary.process_ratio or 0.0
-        yield find_fine(
+        yield create_fine_finding(
             BUSY, f"{ratio:.0%} of the time{shown}; longest {longest_ms:,.0f} ms of {limit_ms} ms"
         )
 
@@ -187,8 +194,8 @@ def _describe_held_up(thread: HeldUpThread, lag: int) -> DoctorFinding:
     remedy = "make that function faster, with time-outs for what it calls, or start more workers, "
     remedy += "up to one thread a partition"
     if not thread.trouble:
-        return find_warning(BUSY, what, consequence, remedy)
-    return find_error(
+        return create_warning_finding(BUSY, what, consequence, remedy)
+    return create_error_finding(
         BUSY,
         what,
         f"{consequence}, and it does not commit: {thread.trouble}",
@@ -237,28 +244,30 @@ def check_commits(facts: WorkerFacts) -> Iterator[DoctorFinding]:
     if longest_s is None:
         return
     if longest_s > _COMMIT_MAX_S:
-        yield find_warning(
+        yield create_warning_finding(
             COMMITS,
             f"the longest of the last minute took {longest_s:.1f} s",
             "results come late, and transactions run into their time-out",
             "look at the points on brokers, disk space and transactions here",
         )
     else:
-        yield find_fine(COMMITS, f"the longest of the last minute took {longest_s * _MS:.0f} ms")
+        yield create_fine_finding(
+            COMMITS, f"the longest of the last minute took {longest_s * _MS:.0f} ms"
+        )
 
 
-def check_dropped(facts: WorkerFacts) -> Iterator[DoctorFinding]:
+def check_dropped_records(facts: WorkerFacts) -> Iterator[DoctorFinding]:
     """Find records that are dropped, or written as dead letters, now."""
     dropped, dead = facts.summary.dropped_rate or 0.0, facts.summary.dead_letters_rate or 0.0
     if dropped or dead:
-        yield find_warning(
+        yield create_warning_finding(
             DROPPED,
             f"{dropped:.3g} records a second are dropped, {dead:.3g} become dead letters",
             "they are in no result",
             "the log names the first of them and the step; dead letters have the cause in headers",
         )
     elif facts.after:
-        yield find_fine(DROPPED, "none now")
+        yield create_fine_finding(DROPPED, "none now")
 
 
 def check_key_placement(facts: WorkerFacts, *, has_joins: bool) -> Iterator[DoctorFinding]:
@@ -275,9 +284,9 @@ def check_key_placement(facts: WorkerFacts, *, has_joins: bool) -> Iterator[Doct
     what = f"{misplaced} of {sampled} sampled keys of inputs of joins and of steps with stores are "
     what += "not in the partition that murmur2 chooses"
     if misplaced and not has_joins:
-        yield find_fine(PLACEMENT, f"{what}: no join needs that here, queries by key do")
+        yield create_fine_finding(PLACEMENT, f"{what}: no join needs that here, queries by key do")
     elif misplaced:
-        yield find_warning(
+        yield create_warning_finding(
             PLACEMENT,
             what,
             "if the topic is joined, records of one key in two topics may not meet: results are "
@@ -286,7 +295,9 @@ def check_key_placement(facts: WorkerFacts, *, has_joins: bool) -> Iterator[Doct
             "and write it anew, or read it through repartition()",
         )
     elif sampled:
-        yield find_fine(PLACEMENT, f"{format_count(sampled, 'sampled key')} as murmur2 chooses")
+        yield create_fine_finding(
+            PLACEMENT, f"{format_count(sampled, 'sampled key')} as murmur2 chooses"
+        )
 
 
 def check_recoveries(facts: WorkerFacts) -> Iterator[DoctorFinding]:
@@ -304,7 +315,7 @@ def check_recoveries(facts: WorkerFacts) -> Iterator[DoctorFinding]:
             text: sum(each.value for each in scrape.get(name, ())) for name, text in _KINDS.items()
         }
         shown = ", ".join(f"{value:.0f} times {text}" for text, value in kinds.items() if value)
-        yield find_warning(
+        yield create_warning_finding(
             RECOVERIES,
             f"the worker at {address} has started over {count:.0f} times: {shown or 'other'}",
             "nothing is lost, and each time its records are processed again",
@@ -316,4 +327,4 @@ def check_recoveries(facts: WorkerFacts) -> Iterator[DoctorFinding]:
             ),
         )
     if facts.after and not fault:
-        yield find_fine(RECOVERIES, "none now")
+        yield create_fine_finding(RECOVERIES, "none now")

@@ -292,7 +292,7 @@ PRODUCER = OpenProducer(PLACE, 7, 0, 0, 120, NOW_MS - 3 * 3_600_000)
 
 
 def test_a_transaction_that_no_coordinator_knows_hangs() -> None:
-    (found,) = transactions.check_hanging(open_transactions([PRODUCER]))
+    (found,) = transactions.check_hanging_transactions(open_transactions([PRODUCER]))
     assert found.verdict is ERROR
     assert "3 h" in found.what
     assert "12 offsets of out[1]" in found.consequence
@@ -302,16 +302,20 @@ def test_a_transaction_that_no_coordinator_knows_hangs() -> None:
 def test_a_transaction_that_hangs_in_several_partitions_is_one_finding() -> None:
     other = OpenProducer(Partition("out", 0), 7, 0, 0, 44, NOW_MS - 60_000)
     another = OpenProducer(Partition("out", 0), 8, 0, 0, 45, NOW_MS)
-    first, second = transactions.check_hanging(open_transactions([PRODUCER, another, other]))
+    first, second = transactions.check_hanging_transactions(
+        open_transactions([PRODUCER, another, other])
+    )
     assert "producer 7 at out[0]@44, out[1]@120 hangs, 60 s after" in first.what
     assert first.remedy.count("txn abort --topic out --partition") == 2
     assert "producer 8 at offset 45 of out[0]" in second.what
 
 
 def test_a_transaction_whose_owner_may_not_be_seen_is_not_said_to_hang() -> None:
-    found = transactions.check_hanging(open_transactions([PRODUCER], gap="no right"))
+    found = transactions.check_hanging_transactions(open_transactions([PRODUCER], gap="no right"))
     assert verdicts(found) == [Verdict.NOT_LOOKED_AT]
-    owned = transactions.check_hanging(open_transactions([PRODUCER], describe_open(10)))
+    owned = transactions.check_hanging_transactions(
+        open_transactions([PRODUCER], describe_open(10))
+    )
     assert verdicts(owned) == []
 
 
@@ -329,8 +333,8 @@ def test_transactions_that_are_open_for_long(
     age_ms: int, timeout_ms: int, expected: Verdict
 ) -> None:
     known = open_transactions([], describe_open(age_ms, timeout_ms))
-    assert verdicts(transactions.check_open_long(known, ["out"])) == [expected]
-    assert verdicts(transactions.check_open_long(known, ["other"])) == [FINE]
+    assert verdicts(transactions.check_long_transactions(known, ["out"])) == [expected]
+    assert verdicts(transactions.check_long_transactions(known, ["other"])) == [FINE]
 
 
 @pytest.mark.parametrize(
@@ -341,17 +345,19 @@ def test_own_transactions_are_open_for_long_after_several_commit_intervals(
     age_ms: int, interval_ms: int | None, expected: Verdict
 ) -> None:
     known = open_transactions([], describe_open(age_ms, 900_000))
-    found = transactions.check_open_long(known, ["out"], "app", interval_ms)
+    found = transactions.check_long_transactions(known, ["out"], "app", interval_ms)
     assert verdicts(found) == [expected]
 
 
 def test_the_oldest_transaction_is_named_before_it_is_a_fault() -> None:
     young, old = describe_open(12_000, 60_000), describe_open(30_000, 60_000)
-    (found,) = transactions.check_open_long(open_transactions([], young, old), ["out"])
+    (found,) = transactions.check_long_transactions(open_transactions([], young, old), ["out"])
     assert found.verdict is FINE
     assert f"the oldest for 30 s, by {OWN_ID!r}" in found.what
     assert "out[1]" in found.what
-    (quick,) = transactions.check_open_long(open_transactions([], describe_open(90)), ["out"])
+    (quick,) = transactions.check_long_transactions(
+        open_transactions([], describe_open(90)), ["out"]
+    )
     assert quick.what == "1 transaction open, none for long"
 
 

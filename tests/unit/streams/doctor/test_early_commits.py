@@ -20,7 +20,7 @@ from streams.doctor.commit_times import (
     choose_offsets_partition,
     decode_offset_commit,
 )
-from streams.doctor.early_commits import compare_commits, list_commits
+from streams.doctor.early_commits import decode_commits, select_early_commits
 from streams.doctor.transaction_ends import find_transaction_end
 
 OUT = Partition("out", 2)
@@ -131,7 +131,7 @@ def test_two_commits_before_the_ends_of_their_transactions_are_a_proof(
     places: Sequence[tuple[int, int]], margin_ms: int, proven: bool, compared: int
 ) -> None:
     ordered = sorted(places, key=lambda each: each[1])
-    found = compare_commits(commits_at(*ordered), fetch_from_log, margin_ms)
+    found = select_early_commits(commits_at(*ordered), fetch_from_log, margin_ms)
     assert found.proven == ({"sink": OUT} if proven else {})
     assert found.compared_count == compared
 
@@ -142,4 +142,4 @@ def test_commits_of_a_topic_that_was_deleted_are_left_out() -> None:
 
     (key, _), other = commit_of("a", 5), commit_of("b", 7)
     records = [commit_of("a", 5), other, (key, None), commit_of("a", 2), (None, None), (b"x", b"y")]
-    assert [(each.group, each.offset) for each in list_commits(records)] == [("b", 7), ("a", 2)]
+    assert [(each.group, each.offset) for each in decode_commits(records)] == [("b", 7), ("a", 2)]

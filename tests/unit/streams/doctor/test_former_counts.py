@@ -15,7 +15,7 @@ from streams.common.topic_partitions import Partition
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.former_counts import (
     derive_former_counts,
-    list_companions,
+    list_equally_partitioned_topics,
     list_partitions_on_disk,
 )
 
@@ -31,7 +31,7 @@ def test_what_was_made_from_a_topic_shows_its_partitions() -> None:
     lines = app.stream("lines", key=serdes.string, value=serdes.string)
     lines.group_by_key().count(store="by-key")
     lines.group_by(lambda _, value: value, key=serdes.string).count(store="by-value")
-    companions = list_companions(app.topology())
+    companions = list_equally_partitioned_topics(app.topology())
     assert companions["lines"] == {"a-by-key-changelog", "a-by-value-repartition"}
     counts = {"a-by-key-changelog": 6, "out": 8}
     assert derive_former_counts(["lines"], [Partition("lines", 1)], companions, counts) == {
@@ -45,7 +45,7 @@ def test_topics_that_were_made_again_show_nothing_of_each_other() -> None:
     names = app.table("names", key=serdes.string, value=serdes.string)
     joined = lines.join(names, lambda line, name: line + name, value=serdes.string)
     joined.group_by_key().count(store="n")
-    companions = list_companions(app.topology())
+    companions = list_equally_partitioned_topics(app.topology())
     for counts in ({"lines": 3, "names": 6}, {"lines": 6, "names": 6}):
         existing = {**counts, "a-n-changelog": 3}
         assert derive_former_counts(["lines", "names"], [], companions, existing) == {
@@ -58,7 +58,7 @@ def test_a_number_that_was_declared_shows_nothing_of_the_input() -> None:
     app = App("a")
     lines = app.stream("lines", key=serdes.string, value=serdes.string)
     lines.repartition(partitions=20, name="more").to("out")
-    assert list_companions(app.topology())["lines"] == set()
+    assert list_equally_partitioned_topics(app.topology())["lines"] == set()
 
 
 def test_topics_that_meet_by_key_had_as_many() -> None:
@@ -66,7 +66,7 @@ def test_topics_that_meet_by_key_had_as_many() -> None:
     lines = app.stream("lines", key=serdes.string, value=serdes.string)
     names = app.table("names", key=serdes.string, value=serdes.string)
     lines.join(names, lambda line, name: line + name, value=serdes.string).to("out")
-    assert "names" in list_companions(app.topology())["lines"]
+    assert "names" in list_equally_partitioned_topics(app.topology())["lines"]
 
 
 def test_directories_of_tasks_tell_what_they_read(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from streams import App, serdes
 from streams.commands.plan_changelogs import ChangelogReview
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.doctor import inputs, stores
-from streams.doctor.findings import DoctorFinding, Verdict, find_error
+from streams.doctor.findings import DoctorFinding, Verdict, create_error_finding
 from streams.doctor.inputs import InputProgress
 from streams.doctor.store_points import derive_needed_counts, has_run_since_reset
-from streams.doctor.symptom_codes import add_code
+from streams.doctor.symptom_codes import add_symptom_code
 from streams.runtime.assigning.internal_topics import REPARTITION_SETTINGS
 from streams.runtime.offsets.offset_metadata import RESET_BEGUN, RESET_DONE
 
@@ -67,7 +67,7 @@ def test_partitions_of_joins() -> None:
 def test_partitions_added_to_one_topic_of_a_join_are_not_to_be_added_to_the_other() -> None:
     counts = {"a": 4, "b": 8, "c": 9}
     together = [frozenset({"a", "b"}), frozenset({"c"})]
-    assert inputs.list_unequal(together, counts) == {"a", "b"}
+    assert inputs.list_topics_of_unequal_counts(together, counts) == {"a", "b"}
     (found,) = inputs.check_copartitions(together, counts, {"a": 4, "b": 4})
     assert (found.verdict, found.code) == (ERROR, "MR-025")
     assert "b had 4: partitions were added" in found.what
@@ -97,7 +97,7 @@ def test_skew_of_partitions() -> None:
     ],
 )
 def test_skew_of_keys(keys: list[bytes | None], expected: list[Verdict]) -> None:
-    assert verdicts(inputs.check_keys(LINES[0], keys)) == expected
+    assert verdicts(inputs.check_for_hot_key(LINES[0], keys)) == expected
 
 
 def test_next_records() -> None:
@@ -139,13 +139,13 @@ def test_a_topic_with_committed_offsets_that_is_gone() -> None:
 
 
 def test_partitions_of_internal_topics() -> None:
-    assert verdicts(stores.check_counts({"a": 3}, {"a": 3})) == [FINE]
-    assert verdicts(stores.check_counts({"a": 3}, {"a": 2})) == [ERROR]
-    assert verdicts(stores.check_counts({}, {})) == []
+    assert verdicts(stores.check_partition_counts({"a": 3}, {"a": 3})) == [FINE]
+    assert verdicts(stores.check_partition_counts({"a": 3}, {"a": 2})) == [ERROR]
+    assert verdicts(stores.check_partition_counts({}, {})) == []
 
 
 def test_a_repartition_topic_behind_a_pattern_that_is_narrower_than_the_inputs_is_told() -> None:
-    (found,) = stores.check_counts(
+    (found,) = stores.check_partition_counts(
         {"a-r-repartition": 2},
         {"a-r-repartition": 2, "in-1": 2, "in-2": 4},
         ["in-1", "in-2"],
@@ -157,7 +157,7 @@ def test_a_repartition_topic_behind_a_pattern_that_is_narrower_than_the_inputs_i
 
 
 def test_partitions_that_were_added_to_an_input_lead_to_gentle_ways_first() -> None:
-    (found,) = stores.check_counts(
+    (found,) = stores.check_partition_counts(
         {"a-c-changelog": 6}, {"a-c-changelog": 4, "lines": 6}, ["lines"]
     )
     assert (found.verdict, "as lines has now: partitions were added" in found.what) == (ERROR, True)
@@ -201,15 +201,15 @@ def test_stores_on_disk(tmp_path: Path) -> None:
 
 
 def test_the_version_that_runs() -> None:
-    assert verdicts(stores.check_version("t", [])) == []
-    assert verdicts(stores.check_version("t", ["t", "u"])) == [FINE]
-    assert verdicts(stores.check_version("t", ["u"])) == [WARNING]
+    assert verdicts(stores.check_topology_version("t", [])) == []
+    assert verdicts(stores.check_topology_version("t", ["t", "u"])) == [FINE]
+    assert verdicts(stores.check_topology_version("t", ["u"])) == [WARNING]
 
 
 def test_positions_of_stores_on_disk() -> None:
-    assert verdicts(stores.check_positions({})) == []
-    assert verdicts(stores.check_positions({"0_0/c": (5, 5)})) == [FINE]
-    (found,) = stores.check_positions({"0_0/c": (5, 5), "0_1/c": (4, 5)})
+    assert verdicts(stores.check_store_positions({})) == []
+    assert verdicts(stores.check_store_positions({"0_0/c": (5, 5)})) == [FINE]
+    (found,) = stores.check_store_positions({"0_0/c": (5, 5), "0_1/c": (4, 5)})
     assert (found.verdict, "0_1/c" in found.what) == (WARNING, True)
 
 
@@ -267,10 +267,12 @@ def test_the_page_of_an_internal_topic_that_is_gone_is_that_of_its_kind(
     topic: str, code: str
 ) -> None:
     (found,) = stores.check_internal_topics({topic}, (), (), has_run=True)
-    assert add_code(found).code == code
+    assert add_symptom_code(found).code == code
 
 
 def test_the_page_of_a_certificate_that_brokers_refuse_is_that_of_access() -> None:
     refused = "the broker at k:1 refused the client certificate, which has expired: it was valid"
-    assert add_code(find_error("connection", refused, "", "")).code == "MR-043"
-    assert add_code(find_error("connection", "no answer", "", "")).code == "MR-040"
+    assert add_symptom_code(create_error_finding("connection", refused, "", "")).code == "MR-043"
+    assert (
+        add_symptom_code(create_error_finding("connection", "no answer", "", "")).code == "MR-040"
+    )

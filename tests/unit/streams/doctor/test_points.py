@@ -7,16 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from streams.doctor import application_points, cluster_points
-from streams.doctor.doctor_command import merge_unknown
+from streams.doctor.doctor_command import merge_findings_not_looked_at
 from streams.doctor.findings import (
     RIGHTS,
     DoctorFinding,
     Verdict,
     choose_status,
-    find_error,
-    find_fine,
-    find_unknown,
-    find_warning,
+    create_error_finding,
+    create_fine_finding,
+    create_unknown_finding,
+    create_warning_finding,
     sort_findings,
 )
 from streams.doctor.points import Point, look_at_points
@@ -24,10 +24,10 @@ from streams.doctor.symptom_codes import CODES
 from streams.errors import AuthorizationError, OutcomeUnknown
 from streams.symptoms.lookup import find_by_code
 
-FINE = find_fine("a", "1")
-WARNING = find_warning("b", "2", "leads", "do")
-ERROR = find_error("c", "3", "leads", "do")
-UNKNOWN = find_unknown("d", "4")
+FINE = create_fine_finding("a", "1")
+WARNING = create_warning_finding("b", "2", "leads", "do")
+ERROR = create_error_finding("c", "3", "leads", "do")
+UNKNOWN = create_unknown_finding("d", "4")
 
 
 def fail_with(error: Exception) -> Point:
@@ -74,24 +74,26 @@ def test_a_missing_right_is_a_point_of_its_own_once() -> None:
 
 def test_a_missing_right_that_a_point_names_is_not_told_again() -> None:
     missing = fail_with(AuthorizationError("Describe", "topic", "lines"))
-    named = find_error(RIGHTS, "this user may not Describe topic lines", "leads", "do")
+    named = create_error_finding(RIGHTS, "this user may not Describe topic lines", "leads", "do")
     found = list(look_at_points([missing, Point(RIGHTS, lambda: [named])]))
     assert [each.verdict for each in found if each.point == RIGHTS] == [Verdict.ERROR]
 
 
 def test_missing_rights_come_before_what_rests_on_them() -> None:
-    listed = sort_findings([ERROR, find_error(RIGHTS, "may not", "leads", "do")])
+    listed = sort_findings([ERROR, create_error_finding(RIGHTS, "may not", "leads", "do")])
     assert [each.point for each in listed] == [RIGHTS, "c"]
 
 
 def test_points_without_an_answer_for_one_reason_are_one_line() -> None:
-    apart = [find_unknown("e", "4"), UNKNOWN, find_unknown("f", "5"), ERROR]
-    assert [each.point for each in merge_unknown(apart)] == ["e, d", "f", "c"]
+    apart = [create_unknown_finding("e", "4"), UNKNOWN, create_unknown_finding("f", "5"), ERROR]
+    assert [each.point for each in merge_findings_not_looked_at(apart)] == ["e, d", "f", "c"]
 
 
 def test_what_an_error_says_is_not_repeated_for_the_points_behind_it() -> None:
-    broken = find_error("connection", "no broker answers", "leads", "do")
-    (_, behind) = merge_unknown([broken, find_unknown("brokers", "no broker answers")])
+    broken = create_error_finding("connection", "no broker answers", "leads", "do")
+    (_, behind) = merge_findings_not_looked_at(
+        [broken, create_unknown_finding("brokers", "no broker answers")]
+    )
     assert behind.what == "for the error above"
 
 
@@ -103,9 +105,11 @@ def test_each_code_of_a_point_is_one_that_is_explained() -> None:
 
 
 def test_a_fault_has_the_code_of_its_message_or_else_of_its_point() -> None:
-    point = Point("skew of keys", lambda: [find_warning("skew of keys", "one", "leads", "do")])
+    point = Point(
+        "skew of keys", lambda: [create_warning_finding("skew of keys", "one", "leads", "do")]
+    )
     (by_point,) = look_at_points([point])
-    told = find_error("connection", "TOPIC_AUTHORIZATION_FAILED", "leads", "do")
+    told = create_error_finding("connection", "TOPIC_AUTHORIZATION_FAILED", "leads", "do")
     (by_message,) = look_at_points([Point("connection", lambda: [told])])
     (fine,) = look_at_points([Point("skew of keys", lambda: [FINE])])
     assert (by_point.code, by_message.code, fine.code) == ("MR-063", "MR-044", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streams.doctor.findings import Verdict
-from streams.doctor.producer_epochs import ProducerEpochs, check_epochs, find_fought_over
+from streams.doctor.producer_epochs import ProducerEpochs, check_epochs, find_contested_ids
 from streams.monitoring.group_report import GroupReport
 from tests.unit.streams.doctor.test_checks import member, report
 
@@ -25,7 +25,7 @@ NAME = "app-5d49-0"
 def test_ids_that_are_taken_over_again_and_again(
     before: ProducerEpochs, after: ProducerEpochs, expected: dict[str, int]
 ) -> None:
-    assert find_fought_over(before, after) == expected
+    assert find_contested_ids(before, after) == expected
 
 
 def look_at(fought_over: dict[str, int], found: GroupReport) -> list[str]:

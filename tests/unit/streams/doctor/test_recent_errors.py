@@ -16,7 +16,7 @@ from state.directory import LOCK_FILE
 from state.locks import ProcessFileLock
 from streams.doctor.findings import DoctorFinding, Verdict
 from streams.doctor.recent_errors import check_logs
-from streams.doctor.symptom_codes import add_code
+from streams.doctor.symptom_codes import add_symptom_code
 from streams.log_analysis.headers import is_repeated
 
 NOW_S = datetime.fromisoformat("2026-11-29 10:00:00").timestamp()
@@ -60,7 +60,7 @@ def test_the_last_incidents_are_named_with_age_cause_and_code(tmp_path: Path) ->
     assert found[0].what.startswith("15 min ago (2026-11-29 09:45:00): ")
     assert found[0].what.endswith("(2 earlier incidents)")
     assert {each.code for each in found} == {"MR-040"}
-    assert add_code(found[0]).code == "MR-040"
+    assert add_symptom_code(found[0]).code == "MR-040"
     assert "No broker answers" in found[0].consequence
     assert f"logs analyze {log}" in found[0].remedy
 

@@ -11,7 +11,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.doctor.findings import Verdict
 from streams.doctor.recreated_inputs import (
     InputIdentity,
-    check_identity,
+    check_input_identity,
     check_orphaned_changelogs,
     find_recreated_topics,
 )
@@ -51,19 +51,21 @@ def test_offsets_without_ids_show_nothing() -> None:
 
 @pytest.mark.parametrize("policy", ["fail", "earliest"])
 def test_inputs_that_are_what_they_were(policy: str) -> None:
-    (found,) = check_identity(identity(policy=policy))
+    (found,) = check_input_identity(identity(policy=policy))
     assert found.verdict is Verdict.FINE
 
 
 def test_a_topic_that_was_made_again_by_its_id() -> None:
-    (found,) = check_identity(identity(["lines"]))
+    (found,) = check_input_identity(identity(["lines"]))
     assert found.verdict is Verdict.ERROR
     assert "'lines' was deleted and created again" in found.what
     assert "--made-again lines" in found.remedy
 
 
 def test_a_topic_with_other_partitions_is_made_once_more_first() -> None:
-    (found,) = check_identity(identity(["lines"], counts={"lines": 5}, former_counts={"lines": 3}))
+    (found,) = check_input_identity(
+        identity(["lines"], counts={"lines": 5}, former_counts={"lines": 3})
+    )
     assert "'lines' has 5 partitions now, and had 3" in found.what
     steps = ("topics delete lines", "create-topics lines --partitions 3", "--made-again lines")
     places = [found.remedy.index(each) for each in steps]
@@ -71,7 +73,7 @@ def test_a_topic_with_other_partitions_is_made_once_more_first() -> None:
 
 
 def test_offsets_that_are_gone_with_their_topic() -> None:
-    (found,) = check_identity(identity(lost=LINES, is_empty=False))
+    (found,) = check_input_identity(identity(lost=LINES, is_empty=False))
     assert found.verdict is Verdict.ERROR
     assert "no committed offset for lines[0], lines[1], lines[2]" in found.what
     assert found.remedy.index("--made-again lines") < found.remedy.index("--accept")
@@ -89,12 +91,12 @@ def test_offsets_that_are_gone_with_their_topic() -> None:
 def test_the_policy_decides_whether_that_is_a_fault(
     policy: str, has_members: bool, expected: Verdict
 ) -> None:
-    (found,) = check_identity(identity(["lines"], policy=policy, has_members=has_members))
+    (found,) = check_input_identity(identity(["lines"], policy=policy, has_members=has_members))
     assert found.verdict is expected
 
 
 def test_a_repartition_topic_that_was_made_again_has_lost_records() -> None:
-    (found,) = check_identity(identity(["own"], internal=["own"], policy="earliest"))
+    (found,) = check_input_identity(identity(["own"], internal=["own"], policy="earliest"))
     assert found.verdict is Verdict.ERROR
     assert "--accept-loss" in found.remedy
 

@@ -111,7 +111,9 @@ def test_of_a_reader_that_was_not_seen_there_nothing_is_known() -> None:
 
 @pytest.mark.parametrize(("answer_s", "expected"), [(0.01, FINE), (1.2, WARNING)])
 def test_answers_of_coordinators(answer_s: float, expected: Verdict) -> None:
-    assert verdicts(coordinators.check_answers(CoordinatorTimes({"group": answer_s}))) == [expected]
+    assert verdicts(coordinators.check_answer_times(CoordinatorTimes({"group": answer_s}))) == [
+        expected
+    ]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_figures_of_coordinators(queued: int, append_s: float, expected: Verdict
         f'millrace_shard_events_queued{{shard="g-0"}} {queued}\n'
         f'millrace_shard_append_seconds_max{{shard="g-0"}} {append_s}\n'
     )
-    assert verdicts(coordinators.check_figures(scrape)) == [expected]
+    assert verdicts(coordinators.check_coordinator_figures(scrape)) == [expected]
 
 
 def test_a_worker_that_the_group_does_not_have_is_a_zombie() -> None:

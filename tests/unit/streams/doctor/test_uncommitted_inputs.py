@@ -7,11 +7,11 @@ import pytest
 from streams import App, serdes
 from streams.common.topic_partitions import Partition
 from streams.doctor.findings import Verdict
-from streams.doctor.symptom_codes import add_code
+from streams.doctor.symptom_codes import add_symptom_code
 from streams.doctor.uncommitted_inputs import (
     describe_uncommitted_inputs,
-    list_begun_by_policy,
     list_inputs,
+    list_partitions_begun_by_policy,
 )
 from streams.settings.offset_reset import InitialPolicies, parse_reset_policy, parse_source_policy
 from streams.topology.initial_policies import find_initial_policies
@@ -34,7 +34,7 @@ def by_default(policy: str) -> InitialPolicies:
 )
 def test_what_the_next_start_does_is_said_by_the_policy(policy: str, said: str) -> None:
     described = describe_uncommitted_inputs(list_inputs(SPANS), by_default(policy))
-    lines, words = (add_code(each) for each in described)
+    lines, words = (add_symptom_code(each) for each in described)
     assert (lines.verdict, lines.code) == (Verdict.WARNING, "MR-025")
     assert "input 'lines' in 2 partitions" in lines.what
     assert said in lines.consequence
@@ -56,9 +56,9 @@ def test_a_policy_of_a_source_or_a_start_time_goes_before_the_setting() -> None:
 def test_a_partition_that_was_added_begins_by_no_policy_but_that_not_to_begin() -> None:
     old, added, other = Partition("lines", 0), Partition("lines", 1), Partition("words", 0)
     policies = by_default("latest")
-    assert list_begun_by_policy([old, added, other], {old}, policies) == [other]
+    assert list_partitions_begun_by_policy([old, added, other], {old}, policies) == [other]
     stopping = InitialPolicies(policies.default, {"lines": parse_source_policy("none")})
-    assert list_begun_by_policy([old, added], {old}, stopping) == [added]
+    assert list_partitions_begun_by_policy([old, added], {old}, stopping) == [added]
 
 
 def test_without_such_inputs_nothing_is_said() -> None:

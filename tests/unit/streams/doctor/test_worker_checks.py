@@ -10,7 +10,12 @@ import pytest
 
 from streams.doctor import workers
 from streams.doctor.consequences import mark_consequences
-from streams.doctor.findings import DoctorFinding, Verdict, find_error, find_warning
+from streams.doctor.findings import (
+    DoctorFinding,
+    Verdict,
+    create_error_finding,
+    create_warning_finding,
+)
 from streams.doctor.workers import WorkerFacts
 from streams.monitoring.scraped_figures import Scrape, parse_scrape, summarise_scrapes
 from streams.settings.config import StreamsConfig
@@ -106,9 +111,9 @@ def test_a_record_that_takes_longer_than_its_transaction_is_an_error_before_the_
 
 
 def test_a_full_disk_is_told_as_the_cause_of_what_workers_say() -> None:
-    full = replace(find_error("disk space", "full", "", "make room"), application="a")
-    sick = find_error("health", f"{WORKER}: no commit", "", "look")
-    silent = find_error("health", f"the worker at {WORKER} does not answer", "", "look")
+    full = replace(create_error_finding("disk space", "full", "", "make room"), application="a")
+    sick = create_error_finding("health", f"{WORKER}: no commit", "", "look")
+    silent = create_error_finding("health", f"the worker at {WORKER} does not answer", "", "look")
     of_a, of_b = replace(sick, application="a"), replace(sick, application="b")
     unanswered = replace(silent, application="a")
     marked = mark_consequences([full, of_a, of_b, unanswered])
@@ -119,9 +124,9 @@ def test_a_full_disk_is_told_as_the_cause_of_what_workers_say() -> None:
 
 
 def test_each_finding_follows_from_an_error_of_its_own_application() -> None:
-    full_b = replace(find_error("disk space", "full", "", "make room"), application="b")
-    slow_a = replace(find_error("processing time", "slow", "", "faster"), application="a")
-    sick = find_error("health", f"{WORKER}: no commit", "", "look")
+    full_b = replace(create_error_finding("disk space", "full", "", "make room"), application="b")
+    slow_a = replace(create_error_finding("processing time", "slow", "", "faster"), application="a")
+    sick = create_error_finding("health", f"{WORKER}: no commit", "", "look")
     of_a, of_b = replace(sick, application="a"), replace(sick, application="b")
     marked = mark_consequences([slow_a, full_b, of_a, of_b])
     assert "'processing time': mend that first" in marked[2].remedy
@@ -139,17 +144,23 @@ def test_each_finding_follows_from_an_error_of_its_own_application() -> None:
     ],
 )
 def test_what_says_that_no_broker_answers_follows_from_the_connection(why: str) -> None:
-    down = find_error("connection", "no broker answers at kafka-1:9092", "", "correct it")
-    (_, sick) = mark_consequences([down, find_error("health", f"{WORKER}: {why}", "", "look")])
+    down = create_error_finding("connection", "no broker answers at kafka-1:9092", "", "correct it")
+    (_, sick) = mark_consequences(
+        [down, create_error_finding("health", f"{WORKER}: {why}", "", "look")]
+    )
     assert "'connection': mend that first" in sick.remedy
 
 
 def test_an_error_of_a_function_does_not_follow_from_the_connection() -> None:
-    down = find_error("connection", "no broker answers at kafka-1:9092", "", "correct it")
+    down = create_error_finding("connection", "no broker answers at kafka-1:9092", "", "correct it")
     others = [
-        find_error("health", f"{WORKER}: state ERROR: step 'map': KeyError: 'price'", "", "look"),
-        find_warning("commits", "the longest of the last minute took 9.0 s", "", "look"),
-        find_warning("recoveries", f"the worker at {WORKER} has started over 9 times", "", "look"),
+        create_error_finding(
+            "health", f"{WORKER}: state ERROR: step 'map': KeyError: 'price'", "", "look"
+        ),
+        create_warning_finding("commits", "the longest of the last minute took 9.0 s", "", "look"),
+        create_warning_finding(
+            "recoveries", f"the worker at {WORKER} has started over 9 times", "", "look"
+        ),
     ]
     assert mark_consequences([down, *others]) == [down, *others]
 
@@ -193,8 +204,8 @@ def test_slow_commits(longest_ms: float, expected: Verdict) -> None:
 
 def test_dropped_records() -> None:
     dropped = "thread_dropped_total"
-    assert verdicts(workers.check_dropped(facts({dropped: 3}, {dropped: 3}))) == [FINE]
-    assert verdicts(workers.check_dropped(facts({dropped: 3}, {dropped: 5}))) == [WARNING]
+    assert verdicts(workers.check_dropped_records(facts({dropped: 3}, {dropped: 3}))) == [FINE]
+    assert verdicts(workers.check_dropped_records(facts({dropped: 3}, {dropped: 5}))) == [WARNING]
 
 
 @pytest.mark.parametrize(
